@@ -3,6 +3,7 @@ their own."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -152,3 +153,55 @@ def test_after_the_end_nothing_is_changed(shapes: Any) -> None:
     stream.close()
     assert stream.close() == []
     assert stream.say(content=NOW)[0].choices[0].delta.content == NOW
+
+
+def own_call(arguments: str, index: int = 0) -> dict[str, Any]:
+    function = {"name": "get_weather", "arguments": arguments}
+    return {"index": index, "id": "own", "type": "function", "function": function}
+
+
+OSLO = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+
+
+@pytest.mark.parametrize("own", [["{}"], [""], ['{"city":', ' "Oslo"}']])
+@pytest.mark.parametrize("text_first", [True, False])
+def test_a_call_that_is_in_the_text_as_well_is_sent_once(
+    shapes: Any, own: list[str], text_first: bool
+) -> None:
+    stream = Stream(shapes)
+    stream.say(content="Look: ")
+    pieces = [own_call(piece) for piece in own]
+    for say_text in (text_first, not text_first):
+        if say_text:
+            stream.say(content=OSLO)
+        else:
+            for piece in pieces:
+                stream.say(tool_calls=[piece])
+    stream.say(finish="tool_calls")
+    stream.close()
+    (call,) = joined(stream.sent)["calls"]
+    assert call[1:2] == ("get_weather",)
+    assert json.loads(call[2])["city"] == "Oslo"
+
+
+def test_another_call_than_that_of_the_text_is_sent_too(shapes: Any) -> None:
+    stream = Stream(shapes)
+    stream.say(content=OSLO)
+    stream.say(tool_calls=[own_call('{"city": "Rome"}')])
+    stream.say(tool_calls=[own_call("{}", 1) | {"function": {"name": "now", "arguments": "{}"}}])
+    stream.say(finish="tool_calls")
+    stream.close()
+    calls = joined(stream.sent)["calls"]
+    assert [call[1] for call in calls] == ["get_weather", "get_weather", "now"]
+    assert '"Rome"' in calls[1][2]
+
+
+def test_a_name_in_every_piece_and_a_leaked_mark_are_sent_as_the_tool(shapes: Any) -> None:
+    stream = Stream(shapes)
+    for piece in ('{"city":', ' "Rome"}'):
+        call = own_call(piece)
+        call["function"]["name"] += "<|channel|>json"
+        stream.say(tool_calls=[call])
+    stream.say(finish="tool_calls")
+    stream.close()
+    assert [c[1:] for c in joined(stream.sent)["calls"]] == [("get_weather", '{"city": "Rome"}')]

@@ -4,6 +4,7 @@ each of the three readers of streams, or refused."""
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -240,7 +241,7 @@ def _pieces_of(number: int, call: Call, ways: dict[str, Any], draw: Any) -> list
     text = json.dumps(arguments)
     cuts = sorted(draw(st.sets(st.integers(1, max(1, len(text) - 1)), max_size=3)))
     bounds = [0, *(cut for cut in cuts if cut < len(text)), len(text)]
-    parts: list[Any] = [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts: list[Any] = [text[a:b] for a, b in pairwise(bounds)]
     if ways["arguments"] == "object":
         parts = [arguments]
     elif ways["arguments"] == "grows":

@@ -1,81 +1,203 @@
-"""No call is lost in silence: what looks like one is told, and a mention in a sentence is none."""
+"""Every way in which an answer loses a call, for a case that wants one and a case that wants none,
+by every door: it is never taken for an abstention, and nothing is executed that was not meant."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.scoring.score import score_text
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.evals.scoring.score import score_completion
+from toolparse_lab.exchange.types import Completion
+from toolparse_lab.flow import read_answer
+from toolparse_lab.middleware import create_tool_middleware
+from toolparse_lab.runner.answer import Answer
 
-ROWS = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "cases_core" / "attempts_and_remarks.jsonl")
-    .read_text("utf-8")
-    .splitlines()
-]
-PARAMETERS = {
-    "skill_view": ["name"],
-    "note": ["text"],
-    "add": ["x", "y"],
-    "get_weather": ["city", "days"],
-    "send_mail": ["to", "subject", "body"],
-    "search_files": ["pattern", "limit"],
-    "book_table": ["guests", "time"],
+# No parameter is required: a call without arguments would run.
+TOOL = {
+    "name": "find_berth",
+    "parameters": {"type": "object", "properties": {"harbor": {"type": "string"}}},
 }
+CALL = {"name": "find_berth", "arguments": {"harbor": "Turku"}}
+HERMES = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
+XML = (
+    "<tool_call>\n<function=find_berth>\n<parameter=harbor>\nTurku\n</parameter>\n</function>\n"
+    "</tool_call>"
+)
+EMPTY = {"id": "a", "type": "function", "function": {"name": "find_berth", "arguments": "{}"}}
+NAMELESS = {"id": "a", "type": "function", "function": {"arguments": '{"harbor": "Turku"}'}}
+BEGUN = {"id": "a", "function": {"name": "find_berth", "arguments": '{"harbor": "Tu'}}
 
 
-def tools_of(row: dict[str, Any]) -> list[tp.ToolSpec]:
+def escaped(text: str) -> str:
+    return text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+# A message and its finish reason, and the outcome.
+UNPARSEABLE = "attempted_unparseable"
+WAYS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "an empty list": ({"content": "Let me see.", "tool_calls": []}, "tool_calls", UNPARSEABLE),
+    "no list": ({"content": ""}, "tool_calls", UNPARSEABLE),
+    "the older finish": ({"content": None}, "function_call", UNPARSEABLE),
+    "escaped": ({"content": escaped(HERMES)}, "stop", UNPARSEABLE),
+    "escaped tags": ({"content": "I look.\n" + escaped(XML)}, "stop", UNPARSEABLE),
+    "reasoning_content": ({"content": "", "reasoning_content": HERMES}, "stop", UNPARSEABLE),
+    "reasoning": ({"content": None, "reasoning": f"I look.\n{XML}"}, "stop", UNPARSEABLE),
+    "think": ({"content": f"<think>I look.\n{HERMES}</think>\n"}, "stop", UNPARSEABLE),
+    "an empty call beside": ({"content": HERMES, "tool_calls": [EMPTY]}, "tool_calls", UNPARSEABLE),
+    "a call without a name": ({"content": None, "tool_calls": [NAMELESS]}, "tool_calls", UNPARSEABLE),
+    "a call without its end": ({"content": None, "tool_calls": [BEGUN]}, "tool_calls", UNPARSEABLE),
+    "an empty answer": ({"content": ""}, "stop", "empty"),
+    "nothing at all": ({"content": None}, "stop", "empty"),
+}  # fmt: skip
+ARMS = ["hermes", "native", "auto"]
+TARGETS: dict[str, list[Any]] = {"no call wanted": [], "a call wanted": [CALL]}
+
+
+def response(way: str) -> dict[str, Any]:
+    message, finish, _ = WAYS[way]
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}
+    return {"id": "r", "object": "chat.completion", "choices": [choice]}
+
+
+def chunks(way: str) -> list[dict[str, Any]]:
+    """The same answer as a stream: each text in two pieces."""
+    message, finish, _ = WAYS[way]
+    deltas: list[dict[str, Any]] = []
+    for key, value in message.items():
+        if isinstance(value, str):
+            deltas += [{key: value[:9]}, {key: value[9:]}]
+        elif value:
+            deltas += [{key: [{"index": 0, **call}]} for call in value]
+    ends = [None] * len(deltas) + [finish]
     return [
-        tp.ToolSpec.of(
-            {
-                "name": name,
-                "parameters": {
-                    "type": "object",
-                    "properties": {key: {"type": "string"} for key in PARAMETERS.get(name, [])},
-                },
-            }
-        )
-        for name in row["tools"]
-    ]
+        {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d, "finish_reason": e}]}
+        for d, e in zip([*deltas, {}], ends, strict=True)
+    ]  # fmt: skip
 
 
-def is_told(result: tp.ParseResult, row: dict[str, Any]) -> bool:
-    """Whether the result says of a text what its label says."""
-    problems = [problem for problem in result.problems if problem.code == "call.looks-like"]
-    if row["label"] == "remark":
-        return not result.calls and all(problem.severity == "info" for problem in problems)
-    return bool(result.calls) or any(problem.severity == "error" for problem in problems)
+def executable(result: tp.ParseResult) -> list[dict[str, Any]]:
+    calls = [call for call in result.calls if call.ok and call.valid]
+    return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
-@pytest.mark.parametrize("protocol", [*family_heads(), "auto"])
-def test_an_attempt_is_no_abstention_and_a_remark_is_no_attempt(protocol: str) -> None:
-    wrong = []
-    for row in ROWS:
-        tools = tools_of(row)
-        result = tp.parse(row["text"], protocol, tools)
-        outcome = score_text(Case("c", "?", tuple(tools), []), result, finish_reason="stop").outcome
-        assert list(result.all_problems()) or result.calls, row["text"]
-        if row["label"] == "remark":
-            assert not any(call.ok and call.valid for call in result.calls), row["text"]
-        abstains = outcome.startswith("abstained")
-        if abstains != (row["label"] == "remark") or not is_told(result, row):
-            wrong.append((row["label"], outcome, row["text"]))
-    assert len(wrong) <= 0.02 * len(ROWS), wrong
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("way", WAYS)
+def test_ingested(way: str, target: str, tmp_path: Any) -> None:
+    rows = [
+        {"id": f"{arm} {kind}", "input": kind, "response": json.dumps(answer), "tools": [TOOL],
+         "target": TARGETS[target], "prompt_protocol": arm}
+        for arm in ARMS
+        for kind, answer in (("whole", response(way)), ("chunks", chunks(way)))
+    ]  # fmt: skip
+    run = tp.Lab(store=tmp_path / "store").ingest(rows)
+    outcomes = {trial.case_id: trial.outcome for trial in run.trials()}
+    assert outcomes == dict.fromkeys(outcomes, WAYS[way][2])
+    assert len(outcomes) == 2 * len(ARMS)
+    unread = int(run.report().frame["unread"].sum())
+    assert unread == (len(outcomes) if WAYS[way][2] == UNPARSEABLE else 0)
 
 
-def test_the_problem_says_where_which_tool_and_what_would_read_it() -> None:
-    tools = tools_of({"tools": ["note", "add"]})
-    result = tp.parse('Right away.\nnote(text="milk")', "hermes", tools)
-    problem = next(p for p in result.problems if p.code == "call.looks-like")
-    assert problem.severity == "error"
-    assert problem.span is not None
-    assert problem.span.of(result.raw).startswith("note(")
-    assert "note" in problem.message
-    assert "'auto' reads one" in problem.message
-    assert not result.ok
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_run(way: str, native: bool, target: str) -> None:
+    answer = Answer(native=native)
+    for chunk in chunks(way):
+        answer.take_chunk(chunk)
+    reads_calls = native or bool(answer.calls)
+    completion = Completion(
+        key="k",
+        raw=answer.raw,
+        reasoning="".join(answer.reasoning),
+        finish_reason=answer.finish_reason,
+        endpoint_kind="native_tools" if reads_calls else "chat_text",
+    )
+    reader = "openai_json" if reads_calls else "hermes"
+    result = read_answer(
+        answer.raw,
+        reader,
+        [TOOL],
+        finish_reason=completion.finish_reason,
+        reasoning=completion.reasoning or "",
+    )
+    score = score_completion(
+        Case("c", "?", (tp.ToolSpec.of(TOOL),), TARGETS[target]), completion, result
+    )
+    assert score is not None
+    assert score.outcome == WAYS[way][2], score
+    assert executable(result) == []
+
+
+@pytest.mark.parametrize("protocol", ["auto", "hermes", "openai_json"])
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("way", [way for way in WAYS if WAYS[way][2] == UNPARSEABLE])
+def test_parsed(way: str, streamed: bool, protocol: str) -> None:
+    result = tp.parse(chunks(way) if streamed else response(way), protocol, [TOOL])
+    # The content holds what the server's call lost, so it may be read instead.
+    assert executable(result) in ([], [CALL])
+    assert executable(result) == [] or way == "an empty call beside"
+    assert executable(result) or not result.ok
+    assert result.blame.startswith(("Server", "Cannot be told", "Agree"))
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if WAYS[way][2] == UNPARSEABLE])
+def test_answered_by_the_middleware(way: str) -> None:
+    middleware = create_tool_middleware("hermes")
+    question = [{"role": "user", "content": "x"}]
+    turn = middleware.transform_params({"messages": question, "tools": [TOOL]})
+    message, finish, _ = WAYS[way]
+    thought = message.get("reasoning_content") or message.get("reasoning") or ""
+    own = message.get("tool_calls") or []
+    answer = middleware.wrap_generate(
+        turn, message["content"], reasoning=thought, finish_reason=finish, tool_calls=own
+    )
+    if not own:
+        assert any(problem.severity == "error" for problem in answer.problems)
+        stream = middleware.wrap_stream(turn)
+        stream.feed(message["content"] or "")
+        _, streamed = stream.close(finish, reasoning=thought)
+        assert streamed.problems == answer.problems
+    if way == "an empty call beside":
+        (call,) = answer.tool_calls
+        assert json.loads(call["function"]["arguments"]) == {"harbor": "Turku"}
+
+
+def test_a_call_that_the_server_read_and_left_in_the_content_is_made_once() -> None:
+    middleware = create_tool_middleware("hermes")
+    question = [{"role": "user", "content": "x"}]
+    turn = middleware.transform_params({"messages": question, "tools": [TOOL]})
+    other = {"name": "find_berth", "arguments": '{"harbor": "Oslo"}'}
+    own = [{"id": "a", "function": {"name": "find_berth", "arguments": '{"harbor":"Turku"}'}}]
+    answer = middleware.wrap_generate(
+        turn, HERMES, tool_calls=[*own, {"id": "b", "function": other}]
+    )
+    arguments = [json.loads(call["function"]["arguments"]) for call in answer.tool_calls]
+    assert arguments == [{"harbor": "Turku"}, {"harbor": "Oslo"}]
+
+
+def test_words_about_a_call_are_no_lost_call() -> None:
+    for content in (
+        "Nothing to do.",
+        "Use &lt;b&gt; for bold.",
+        "<think>Hm.</think>Nothing to do.",
+    ):
+        message = {"role": "assistant", "content": content, "reasoning": "I could call find_berth."}
+        answer = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+        for protocol in ("auto", "hermes", "openai_json"):
+            result = tp.parse(answer, protocol, [TOOL])
+            assert (result.calls, result.problems) == ((), ())
+
+
+def test_an_empty_call_beside_prose_is_a_call() -> None:
+    message = {"content": "Let me find_berth.", "tool_calls": [EMPTY]}
+    answer = {"choices": [{"finish_reason": "tool_calls", "message": message}]}
+    assert executable(tp.parse(answer, tools=[TOOL])) == [{"name": "find_berth", "arguments": {}}]
+
+
+def test_hostile_escapes_are_read_once() -> None:
+    text = "".join("&" + "amp;" * depth + "lt;tool_call" for depth in range(400))
+    assert tp.parse(text, "auto", [TOOL]).calls == ()

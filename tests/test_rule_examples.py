@@ -48,6 +48,8 @@ HERMES = '<tool_call>{"name":"f","arguments":%s}</tool_call>'
         ("read.dotted-name", "[a_f(a=1)]", "pythonic", "safe", DOTTED, {"a": 1}),
         ("read.doubled-name", HERMES.replace('"f"', '"f.f"') % '{"a":1}', "hermes", "safe", TOOLS, {"a": 1}),
         ("read.module-name", HERMES.replace('"f"', '"functions.f"') % '{"a":1}', "hermes", "safe", TOOLS, {"a": 1}),
+        ("read.leaked-mark", HERMES.replace('"f"', '"f<|channel|>json"') % '{"a":1}', "hermes", "safe", TOOLS, {"a": 1}),
+        ("read.trimmed-name", HERMES.replace('"f"', '" f"') % '{"a":1}', "hermes", "safe", TOOLS, {"a": 1}),
         ("read.text-body", "<f>hello</f>", "morph_xml", "safe", TEXT_TOOL, {"s": "hello"}),
         (
             "read.function-wrapper",

@@ -557,7 +557,14 @@ class Lab:
         question = asked_of(answer, case.input)
         choice, reason = arm.levels["tool_choice"], answer.finish_reason
         return read_answer(
-            answer.raw, arm.reader, case.tools, options, choice, reason, request=question
+            answer.raw,
+            arm.reader,
+            case.tools,
+            options,
+            choice,
+            reason,
+            request=question,
+            reasoning=answer.reasoning or "",
         )
 
     def _one_question(

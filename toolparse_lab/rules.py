@@ -158,7 +158,8 @@ _RULES = (
     Rule("read.dotted-name", "Underscores stood for the dots of the only tool's name so spelt."),
     Rule("read.doubled-name", "The tool's name stood before itself, as a namespace of its own."),
     Rule("read.module-name", "A module, such as `functions.`, stood before the tool's name."),
-    Rule("read.leaked-mark", "Marks of a format that a server left at the tool's name are dropped."),
+    Rule("read.leaked-mark", "Marks of a format that a server left at the tool's name are "
+        "dropped."),
     Rule("read.trimmed-name", "White space around the tool's name is dropped."),
     Rule("read.name-is-key", "The only key is the tool's name, and its value the arguments."),
     Rule("read.alias-arguments", "The arguments stood under another key than the format's own."),
@@ -296,6 +297,18 @@ _CODES = (
         "call.looks-like",
         "Text looks like a call of a tool on offer, and no call was read from it.",
     ),
+    Code(
+        "call.only-in-reasoning",
+        "The only call of the answer stands in its reasoning, and nothing follows it.",
+    ),
+    Code(
+        "call.beside-text",
+        "A call of the server's has no arguments, and the text beside it holds the same call with "
+        "some; it must not be executed.",
+    ),
+    Code("call.in-content", "A server's message has no calls, and its content holds one."),
+    Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
+    Code("response.no-call", "The response says that it ends with a call, and holds none."),
     Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
     Code(
         "call.missing-opener",

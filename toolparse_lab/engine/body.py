@@ -516,12 +516,12 @@ class BodyReader:
         and the body up to the next opener. If neither helps, the whole text is one call that cannot
         be read.
         """
-        cut = self._turn_end_in(body, text, refusal)
-        if cut is not None:
-            return *self._calls.decode(body, text[:cut], False, "implicit"), cut
         other = self._without_closer(body, text, refusal)
         if other is not None:
             return *other, len(text)
+        cut = self._turn_end_in(body, text, refusal)
+        if cut is not None:
+            return *self._calls.decode(body, text[:cut], False, "implicit"), cut
 
         cut = None if body.opening.speculative else self._restart(body, text, refusal)
         if cut is not None:

@@ -28,10 +28,9 @@ from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Re
 from ..protocols.python.call import read_calls, read_quoted
 from ..protocols.python.reader import MODULES
 from ..protocols.scan import Balanced, Close
-from ..protocols.turns import TURN_ENDS
 from ..rjson.damage import Refusal
 from ..types import Segment, Span, ToolCall
-from .recovery import Held
+from .recovery import CALL_ENDS, Held
 from .resolve import Body, Resolver
 
 _LIST = re.compile(r"\[\s{0,40}+")
@@ -138,11 +137,13 @@ class CallLines:
             return Held(end)
         return self._judge(text, 0, close, self._behind_closer(text, close, first), at, False)
 
-    def fenced(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
+    def fenced(
+        self, text: str, run: int, final: bool, at: int, first: bool
+    ) -> Held | NeedMore | None:
         """Judge a code fence that may hold nothing but calls.
 
         text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
-        final: no more text will come.
+        final: no more text will come. first: the answer begins with it, so that it is no example.
         """
         if self._cut > _MOST_CUT:
             return None
@@ -167,7 +168,7 @@ class CallLines:
             self._scanned = max(lead, len(text) - _LONGEST_CLOSER - run)
             self._cut += final
             return Held(lead) if final else NEED_MORE
-        return self._judge(text, lead, close.start(), close.end(), at, True)
+        return self._judge(text, lead, close.start(), close.end(), at, not first)
 
     def quoted(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
         """Judge an answer that may be one string, of which the text is a list of calls.
@@ -274,7 +275,7 @@ class CallLines:
             return after if final else NEED_MORE
         if text[after] == "\n":
             return after
-        ends = (*self._heads, *TURN_ENDS, *(self._closers if first else ()))
+        ends = (*self._heads, *CALL_ENDS, *(self._closers if first else ()))
         if text.startswith(ends, after):
             return after
         rest = text[after : after + max(map(len, ends))]
@@ -314,18 +315,18 @@ class CallLines:
         close: int,
         at: int,
         fenced: bool,
-        read: Callable[[str, Reading], tuple[Decoded, ...]] = read_calls,
+        reader: Callable[[str, Reading], tuple[Decoded, ...]] = read_calls,
     ) -> Held:
         """Decide whether text[start:end] is calls.
 
         `close` is where the held text ends.
 
-        They are if each is readable and one of them a known tool's. In a fence, which may hold code
-        that is only shown, all have to be valid.
+        They are if each is readable and one of them a known tool's. In a fence behind words, which
+        may hold code that is only shown, all have to be valid.
         """
         inner = text[start:end].rstrip(" \t\r;,")
         try:
-            decoded = read(inner, self._resolver.reading(Opening(0), True))
+            decoded = reader(inner, self._resolver.reading(Opening(0), True))
         except Refusal:
             return Held(close)
 

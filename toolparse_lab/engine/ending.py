@@ -14,23 +14,17 @@ closers that close nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from ..types import ParseResult, Problem, Segment, Span, ToolCall, Withdrawn
+from ..types import Problem, Segment, Span, ToolCall, Withdrawn
 from .log import Log
-from .lost_calls import find_lost_calls
-from .setting import Setting, setting_of
+from .setting import Setting
 from .unclosed import as_draft
 
 _IN_REASONING = "the call stands in reasoning that the answer closes behind it"
 
 
-def finish(
-    setting: Setting, log: Log, raw: str, read_alone: Callable[[Setting, str], ParseResult]
-) -> None:
-    """Look through a finished text: calls before a lone think tag, closers without opener, and text
-    that looks like a call.
-    """
+def finish(setting: Setting, log: Log, raw: str) -> None:
+    """Look through a finished text: calls before a lone think tag, and closers without opener."""
     if log.thought_end is not None:
         _withdraw(log, log.thought_end)
         _tell_reasoning(log, log.thought_end)
@@ -39,23 +33,6 @@ def finish(
             problem = _stray_closer(setting, setting.closers, raw, segment.span)
             if problem:
                 log.problems.append(problem)
-    if log.texts and setting.recovers:
-        log.problems += find_lost_calls(setting, log, raw, _other_formats(setting, read_alone))
-
-
-def _other_formats(
-    setting: Setting, read_alone: Callable[[Setting, str], ParseResult]
-) -> Callable[[str], ParseResult] | None:
-    """Return the reading of a text by every format, None where that is the reading at hand."""
-    if setting.protocol.id == "auto":
-        return None
-
-    def read(text: str) -> ParseResult:
-        from ..protocols.auto import AUTO  # start-up time: needed for few texts
-
-        return read_alone(setting_of(AUTO, setting.specs, setting.options), text)
-
-    return read
 
 
 def _withdraw(log: Log, end: int) -> None:

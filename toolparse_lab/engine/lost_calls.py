@@ -1,165 +1,137 @@
-"""Text outside all calls that looks like a call of a tool on offer, and what would read it."""
+"""Calls that an answer lost on its way: the response says that there is one, or the reasoning holds
+it, and the answer has none.
+"""
 
-# How it works
-# ------------
-# Looked for once a text is over, and only in text that a tool's name is part of: most answers have
-# none, and one look says so. An attempt is an error of the answer, since a call was meant and none
-# was read; next to an executable call of the same tool it is a warning, because models also speak
-# of what they call. A remark is told as well, as information.
+# How it works. Nothing here makes a call. A response whose parts do not go together gets a problem
+# that says so, and a call of the server's that is less than what the model wrote becomes a draft.
+# All of it is looked at once, at the end, and only where an answer has no call, or an empty one
+# with text beside it; an answer with its calls costs a comparison or two.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from html import unescape
+from typing import TypeAlias
 
-from ..types import ParseResult, Problem, Segment, Span
-from .attempt import Attempt, find_attempt, parameter_names
-from .call_sites import CallSite, call_sites
-from .examples import example_end, merged
+from ..protocols.registry import protocols
+from ..toolspec import ToolSpec
+from ..types import ParseResult, Problem, Segment, Span, ToolCall, Withdrawn
+from ..types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
 from .log import Log
 from .setting import Setting
+from .unclosed import as_draft
 
-_CODE = "call.looks-like"
-_MOST_REMARKS = 20
-_MOST_LOOKS = 50
-_MOST_EXAMPLES = 20  # a text with more shows things, and is not looked at to its end
-_SIGN_AFTER = re.compile(
-    r"[^\w,;.?!\n]{0,12}?[({=\[<\"“>&]|:[ \t]*\S|\.\w|[ \t]+(?:--\w|->)"
-    r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
-    r"|[ \t]*(?:with|and)\b[^\n{]{0,40}\{"
+Read: TypeAlias = Callable[[str, str], ParseResult]
+"""Reads a text by the protocol of an id."""
+
+# Finish reasons, in the words of providers, of an answer that ends with a call.
+CALL_ENDS = frozenset({"tool_calls", "tool-calls", "tool_call", "tool_use", "function_call"})
+_CUT_ENDS = frozenset(
+    {"length", "max_tokens", "max_output_tokens", "model_length", "max_length", "incomplete"}
 )
-# What a call under another name is written with. Each begins with a literal, which is found fast.
-_CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
-_MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
-_TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
-_SIGN_BEFORE = re.compile(r"[<\"“>;:=\[][ \t]?[*`]{0,3}\Z")
-# Signs that look like those of a tag, each as long as the one that it stands for.
-_ALIKE = str.maketrans(
-    "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d",
-    "<<<<<>>>>>|||=",
-)
-_LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
+# Formats whose calls a server has read.
+_OF_SERVER = frozenset({"openai_json", "openai_strict"})
 
 
-def find_lost_calls(
-    setting: Setting, log: Log, raw: str, read_by_auto: Callable[[str], ParseResult] | None
-) -> Iterator[Problem]:
-    """Yield a problem for each text that looks like a call, and for each remark about a tool.
+def lost_by_response(
+    result: ParseResult, finish_reason: str | None, reasoning: str, read: Read
+) -> list[Problem]:
+    """Return what the words of a provider beside an answer without calls say of a lost one."""
+    reason = (finish_reason or "").lower()
+    problems: list[Problem] = []
+    if reason in CALL_ENDS:
+        message = f"the response ends with {reason} and holds no call"
+        problems.append(Problem("read", NO_CALL, "error", message))
+    silent = bool(reasoning.strip()) and reason not in _CUT_ENDS and not result.text.strip()
+    if silent and _written_calls(reasoning, result.tools, result.protocol, read):
+        problems.append(_only_reasoned(None))
+    return problems
 
-    read_by_auto: reads a text by every format, None where that was done.
+
+def find_lost_calls(log: Log, raw: str, setting: Setting, read: Read) -> None:
+    """Look through a finished text for a call that is lost in it.
+
+    Its marks are escaped, it stands in reasoning with nothing after it or in the content of a
+    server's message, or it is one of a server's without arguments, which the text beside it has.
     """
-    names = tuple(setting.tools)
-    if not raw.isascii():
-        raw = raw.translate(_ALIKE)
-    texts = [span for span in _whole_texts(log.texts) if _may_call(span.of(raw), names)]
-    if not texts:
+    tools, protocol = setting.specs, setting.protocol.id
+    if log.calls:
+        if protocol == "auto" or protocol in _OF_SERVER:
+            _doubt_empty_calls(log, raw, tools, read)
         return
-    called = {call.name for call in log.calls if call.ok}
-    examples = _examples(setting, log, raw)
-    for span in texts:
-        yield from _problems(setting, span, raw, called, examples, read_by_auto)
+    if "&lt;" in raw or "&quot;" in raw:
+        _find_escaped(log, raw, tools, protocol, read)
+    if protocol in _OF_SERVER:
+        text = _text_of(log.segments, raw)
+        written = _written_calls(text, tools, "auto", read) if text.strip() else ()
+        if any(call.readable for call in written):
+            message = "the message has no calls, and its content holds one"
+            log.problems.append(Problem("read", IN_CONTENT, "error", message))
+    thoughts = [s for s in log.segments if s.kind == "reasoning" and s.closed]
+    if not thoughts or any(s.kind == "text" and s.said(raw).strip() for s in log.segments):
+        return
+    for thought in thoughts:
+        inside = thought.body or thought.span
+        calls = _written_calls(thought.said(raw), tools, protocol, read)
+        if calls:
+            span = calls[0].segment.span.shift(inside.start)
+            log.problems.append(_only_reasoned(inside if thought.escaped else span))
+            return
 
 
-def _whole_texts(segments: list[Segment]) -> list[Span]:
-    """Return the spans of texts, those of one as one: it is in two where a call was given back."""
-    spans: list[Span] = []
-    for segment in segments:
-        if segment.escaped:
+def _find_escaped(
+    log: Log, raw: str, tools: tuple[ToolSpec, ...], protocol: str, read: Read
+) -> None:
+    """Say where a call stands whose marks are escaped, as in HTML."""
+    for segment in log.texts:
+        text = segment.said(raw)
+        calls = _written_calls(unescape(text), tools, protocol, read) if "&" in text else ()
+        if any(call.readable for call in calls):
+            message = "the text holds a call whose marks are escaped"
+            log.problems.append(Problem("scan", ESCAPED, "error", message, "", segment.span))
+
+
+def _only_reasoned(span: Span | None) -> Problem:
+    message = "the only call stands in the reasoning, and nothing follows it"
+    return Problem("read", ONLY_REASONED, "error", message, "", span)
+
+
+def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Read) -> None:
+    """Make drafts of a server's calls without arguments, where the text beside has them."""
+    empty = [i for i, c in enumerate(log.calls) if _is_empty(c)]
+    text = _text_of(log.segments, raw) if empty else ""
+    if not text.strip():
+        return
+    written = _written_calls(text, tools, "auto", read)
+    names = {c.name for c in written if c.arguments_json != "{}"}
+    withdrawn: list[ToolCall] = []
+    for i in empty:
+        call = log.calls[i]
+        if call.name in names:
+            message = "the call has no arguments, and the text beside it holds one that has"
+            log.calls[i] = as_draft(call, BESIDE_TEXT, message)
+            withdrawn.append(log.calls[i])
+    if withdrawn and not log.silent:
+        log.events.append(Withdrawn(Span(len(raw), len(raw)), tuple(withdrawn)))
+
+
+def _is_empty(call: ToolCall) -> bool:
+    return call.ok and call.arguments_json == "{}" and call.protocol in _OF_SERVER
+
+
+def _text_of(segments: list[Segment], raw: str) -> str:
+    return "".join([s.said(raw) for s in segments if s.kind == "text"])
+
+
+def _written_calls(
+    text: str, tools: tuple[ToolSpec, ...], protocol: str, read: Read
+) -> tuple[ToolCall, ...]:
+    """Return the calls that a text holds in its own format or any other, prose about one aside."""
+    names = {tool.name for tool in tools}
+    for name in dict.fromkeys(("auto", protocol)):
+        if name in _OF_SERVER or (name != "auto" and name not in protocols()):
             continue
-        if spans and spans[-1].end == segment.span.start:
-            spans[-1] = Span(spans[-1].start, segment.span.end)
-        else:
-            spans.append(segment.span)
-    return spans
-
-
-def _may_call(text: str, names: tuple[str, ...]) -> bool:
-    """Return True if one of the names is in a text with the sign of a call next to it."""
-    for name in names:
-        for spelling in {name, name.replace("_", "\\_")}:
-            at, looks = text.find(spelling), 0
-            while at >= 0:
-                end = at + len(spelling)
-                looks += 1
-                if looks > _MOST_LOOKS or _is_near_sign(text, at, end):
-                    return True
-                at = text.find(spelling, end)
-    return _is_structured(text)
-
-
-def _is_structured(text: str) -> bool:
-    if "<" in text and ("</" in text or _TAG.search(text)):
-        return True
-    if ("(" in text and _CALLED.search(text)) or ('"' in text and _MEMBER.search(text)):
-        return True
-    return "[TOOL_CALL" in text or "Action Input:" in text
-
-
-def _is_near_sign(text: str, start: int, end: int) -> bool:
-    if text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
-        return False
-    return bool(_SIGN_AFTER.match(text, end) or _SIGN_BEFORE.search(text, max(0, start - 6), start))
-
-
-def _examples(setting: Setting, log: Log, raw: str) -> list[tuple[int, int]]:
-    closers = setting.protocol.envelope.closers_in_text(setting.tools)
-    quoted: list[tuple[int, int]] = []
-    end = 0
-    for problem in log.problems:
-        if problem.code == "call.quoted-example" and problem.span is not None:
-            start = problem.span.start
-            if len(quoted) >= _MOST_EXAMPLES:
-                return merged([*quoted, (start, len(raw))])
-            if start >= end:
-                end = max(problem.span.end, example_end(raw, start, closers))
-                quoted.append((start, end))
-    return merged(quoted)
-
-
-def _problems(
-    setting: Setting,
-    place: Span,
-    raw: str,
-    called: set[str],
-    examples: list[tuple[int, int]],
-    read_by_auto: Callable[[str], ParseResult] | None,
-) -> Iterator[Problem]:
-    begin, end = place.start, place.end
-    text = place.of(raw)
-    names = tuple(setting.tools)
-    quoted = [
-        (max(a, begin) - begin, min(b, end) - begin) for a, b in examples if a < end and b > begin
-    ]
-    attempt = find_attempt(text, names, quoted, parameter_names(setting.specs))
-    sites = call_sites(text, names)
-    if attempt is not None:
-        name = _name_of(attempt, text, sites, names)
-        severity = "warning" if name in called else "error"
-        span = Span(begin + attempt.start, begin + attempt.start + len(attempt.text))
-        claim = f"this looks like a call of {name}" if name else "this looks like a call"
-        reader = _reader(text, read_by_auto)
-        message = f"{claim}, and no call was read here: {reader}"
-        yield Problem("scan", _CODE, severity, message, "", span)
-    for site in sites[:_MOST_REMARKS]:
-        if not site.attempt:
-            message = f"{site.name} is mentioned here with the sign of a call, and not called"
-            span = Span(begin + site.start, begin + site.end)
-            yield Problem("scan", _CODE, "info", message, "", span)
-
-
-def _name_of(attempt: Attempt, text: str, sites: list[CallSite], names: tuple[str, ...]) -> str:
-    site = next((s for s in sites if s.start >= attempt.start), None)
-    if site is not None and attempt.code in ("code", "markup"):
-        return site.name
-    places = [(at, name) for name in names if (at := text.find(name, attempt.start)) >= 0]
-    return min(places, default=(0, ""))[1]
-
-
-def _reader(text: str, read_by_auto: Callable[[str], ParseResult] | None) -> str:
-    """Return a hint at the format that reads a text, or that none does."""
-    if read_by_auto is not None and len(text) <= _LONGEST_TRIED:
-        result = read_by_auto(text)
-        formats = dict.fromkeys(call.protocol for call in result.calls if call.ok)
-        if formats:
-            return f"protocol {' or '.join(map(repr, formats))} reads one"
-    return "no format reads one as it is written"
+        calls = [c for c in read(text, name).calls if c.readable or c.name in names]
+        if calls:
+            return tuple(calls)
+    return ()

@@ -23,6 +23,7 @@ from ..types import (
     ServerReading,
     TokenizerLike,
 )
+from .lost_calls import lost_by_response
 from .setting import setting_of
 from .stream_parser import StreamParser
 
@@ -76,9 +77,10 @@ def parse(
         raise _misplaced_error("parse", misplaced)
     if isinstance(raw, str) and not _may_be_response(raw):
         return parse_text(raw, protocol, tools, options, request=request)
-    text, protocol, server = _read_response(raw, protocol, tokenizer)
-    result = parse_text(text, protocol, tools, options, request=request)
-    return result if server is None else replace(result, server=server)
+    answer = _answer_in(raw, tokenizer)
+    if answer is None:
+        return parse_text(raw, protocol, tools, options, request=request)
+    return _parse_answer(answer, protocol, tools, options, request)
 
 
 def parse_text(
@@ -94,6 +96,24 @@ def parse_text(
     Unlike `parse` it never takes the text for a response, even if it looks like one.
     """
     return Reader(protocol, tools, options).parse(raw, request)
+
+
+def with_lost_calls(
+    result: ParseResult, finish_reason: str | None, reasoning: str = "", *, called: bool = False
+) -> ParseResult:
+    """Return a result that says which call the response around its text lost, if it did.
+
+    finish_reason, reasoning: the words of the provider beside the text. called: there are calls
+    beside the text as well.
+    """
+    if result.calls or called or not (finish_reason or reasoning):
+        return result
+
+    def read(text: str, protocol: str) -> ParseResult:
+        return parse_text(text, protocol, result.tools)
+
+    problems = lost_by_response(result, finish_reason, reasoning, read)
+    return replace(result, problems=(*result.problems, *problems)) if problems else result
 
 
 def stream(
@@ -221,14 +241,10 @@ def _may_be_response(text: str) -> bool:
     return begin.startswith("{") and any(member in begin for member in _MEMBERS)
 
 
-def _read_response(
-    response: Any, protocol: Any, tokenizer: Any
-) -> tuple[str, Any, ServerReading | None]:
-    """Return the text to parse of a response, the protocol to parse it by, and the server's own
-    calls.
+def _answer_in(response: Any, tokenizer: Any) -> Captured | None:
+    """Return the answer in a response, None for a text that holds none and is itself one.
 
-    A text that holds no answer is itself one. Raises UnreadableInput for bytes, and for an object
-    that holds no answer or an error.
+    Raises UnreadableInput for bytes, and for an object that holds no answer or an error.
     """
     if isinstance(response, (bytes, bytearray, memoryview)):
         raise UnreadableInput(
@@ -238,19 +254,54 @@ def _read_response(
         )
 
     try:
-        answer = _captured(response, tokenizer)
+        return _captured(response, tokenizer)
     except UnreadableInput:
         if isinstance(response, str):
-            return response, protocol, None
+            return None
         raise
 
+
+def _parse_answer(
+    answer: Captured, protocol: Any, tools: Any, options: Any, request: Any
+) -> ParseResult:
+    """Return the result of an answer's text, beside the server's own calls and what it lost."""
+    reader = protocol
     if protocol == "auto":
-        return answer.raw, "openai_json" if answer.native else protocol, answer.server()
-    native = isinstance(protocol, str) and protocol_of(protocol).id == "openai_json"
-    if native and answer.fidelity != "replayed":
+        reader = "openai_json" if answer.native else protocol
+    elif isinstance(protocol, str) and protocol_of(protocol).id == "openai_json":
         # Asked for the provider's own calls, an answer without any is one that makes none.
-        answer = answer.as_native()
-    return answer.raw, protocol, answer.server()
+        answer = answer.as_native() if answer.fidelity != "replayed" else answer
+
+    server = answer.server()
+    if server is None:
+        return parse_text(answer.raw, reader, tools, options, request=request)
+    result = None
+    if _holds_more(answer, server, protocol):
+        written = parse_text(answer.content, protocol, tools, options, request=request)
+        if any(call.readable for call in written.calls):
+            result, server = written, replace(server, independent=True)
+    if result is None:
+        result = parse_text(answer.raw, reader, tools, options, request=request)
+    if server.calls and not server.independent and not result.calls:
+        # The reader of a text finds none in the server's own, and they may be broken.
+        result = parse_text(answer.raw, "openai_json", tools, options, request=request)
+    return with_lost_calls(
+        replace(result, server=server),
+        answer.finish_reason,
+        answer.reasoning,
+        called=bool(server.calls),
+    )
+
+
+def _holds_more(answer: Captured, server: ServerReading, protocol: Any) -> bool:
+    """Return True if the content of an answer may hold more than the server's own calls: the reader
+    is that of a text, or none of the calls has arguments.
+    """
+    if not answer.native or not server.calls or not answer.content.strip():
+        return False
+    if protocol != "auto":
+        return not (isinstance(protocol, str) and protocol_of(protocol).id == "openai_json")
+    return all(call.arguments.strip() in ("", "{}") for call in server.calls)
 
 
 def _captured(response: Any, tokenizer: Any) -> Captured:

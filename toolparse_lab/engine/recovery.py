@@ -47,15 +47,27 @@ from ..types import Problem, Segment, Span, ToolCall
 from .name_lines import name_heads
 from .resolve import Body, Resolver
 
-_FENCE = re.compile(
-    r"`{3,}+[ \t]{0,8}(?:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}"
-    r"(?:\r?\n\s{0,40}|(?=[{\[]))",
-    re.IGNORECASE,
+_FENCE_LINE = (
+    r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}"
 )
+_FENCE_HEAD = (
+    r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}"
+    r"(?:\r?\n\s{0,40}|(?=[{\[]))"
+)
+# Some models put the fence that they were taught into one more.
+_FENCE = re.compile(rf"(?P<outer>{_FENCE_LINE}(?=```))?(?P<inner>{_FENCE_HEAD})")
 _FENCE_SO_FAR = re.compile(r"`{3,}+[ \t]{0,8}[a-zA-Z0-9_]{0,12}[ \t]{0,8}\r?(?:\n\s{0,40})?\Z")
+_INNER_SO_FAR = re.compile(
+    rf"{_FENCE_LINE}`{{1,}}+[ \t]{{0,8}}[a-zA-Z0-9_]{{0,12}}[ \t]{{0,8}}\r?\Z"
+)
+_TICKS = re.compile(r"`*+")
+_OUTER_END = re.compile(r"\s{0,16}+(?P<ticks>`*+)")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
+# Tokens that end a call: of a turn's end, and the head of a turn, which some models write where a
+# closer should be.
+CALL_ENDS = (*TURN_ENDS, "<|im_start|>")
 _CODEC = JsonCall("", "")  # calls as objects, without delimiters
 _NAMED_CODEC = JsonList("[", "]", name_is_key=True)  # objects of which each key is a tool's name
 _ARGUMENTS_CODEC = NamedJson(lambda name, arguments: arguments)  # the name is known already
@@ -69,6 +81,12 @@ _NAMED_SO_FAR = re.compile(
     r"""(?:(["'])(?P<name>[^"'\\\s]{0,256})(?:\1\s{0,10}(?::\s{0,10})?)?)?)?\Z"""
 )
 CONFIDENCE = 0.8  # of a recovered call; one in its own format has 1.0
+
+
+def _run_of(text: str) -> str:
+    """Return the backticks that a text begins with."""
+    match = _TICKS.match(text)
+    return match[0] if match else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +217,8 @@ class Recovery:
         final: no more text will come. Then a fence that stays open, or not entirely, still holds a
         call.
         """
+        if not final and _INNER_SO_FAR.match(text):
+            return NEED_MORE
         fence = _FENCE.match(text)
         if not fence:
             return NEED_MORE if not final and _FENCE_SO_FAR.match(text) else None
@@ -213,6 +233,8 @@ class Recovery:
         if end is None:
             return Held(lead) if final else NEED_MORE
         after = self._pass_space(text, end)
+        if fence["outer"]:
+            return self._judge_inner(text, fence, Span(after, end), final, at)
         ticks = text[after : after + run]
         if ticks.strip("`"):
             return Held(end)
@@ -221,6 +243,26 @@ class Recovery:
         if not final:
             return NEED_MORE
         return replace(self._judge(text, lead, end, after + len(ticks), at), closed=False)
+
+    def _judge_inner(
+        self, text: str, fence: re.Match[str], ends: Span, final: bool, at: int
+    ) -> Held | NeedMore:
+        """Judge a value in a fence inside a fence, of which the outer one may stay open.
+
+        ends: of the white space behind the value, and of the value.
+        """
+        after, end = ends.start, ends.end
+        inner = len(_run_of(fence["inner"]))
+        if len(_run_of(text[after : after + inner])) < inner:
+            is_cut = not final and after + inner > len(text) and not text[after:].strip("`")
+            return NEED_MORE if is_cut else Held(end)
+        close = _OUTER_END.match(text, after + inner)
+        outer = len(_run_of(fence["outer"]))
+        if close is None or len(close["ticks"]) < outer:
+            if not final and close is not None and close.end() == len(text):
+                return NEED_MORE
+            return self._judge(text, fence.end(), end, after + inner, at)
+        return self._judge(text, fence.end(), end, close.start("ticks") + outer, at)
 
     def calls(
         self, outcome: Held, segment: Segment, segment_index: int, index: int
@@ -312,9 +354,9 @@ class Recovery:
             return end if final else NEED_MORE
         rest = text[after:]
 
-        if rest.startswith(TURN_ENDS):
+        if rest.startswith(CALL_ENDS):
             return end
-        if not final and any(token.startswith(rest) for token in TURN_ENDS):
+        if not final and any(token.startswith(rest) for token in CALL_ENDS):
             return NEED_MORE
         closer = self._closer_at(rest, final)
         if isinstance(closer, NeedMore):

@@ -31,6 +31,7 @@ from ..schema.coerce import coerce
 from ..schema.record import UNRECORDED, Record
 from ..schema.scalar_members import read_texts, takes_texts
 from ..schema.validate import find_problems, fits
+from ..schema.view import view_of
 from ..schema.wrappers import may_be_wrapped
 from ..toolspec import ToolSpec
 from ..types import (
@@ -291,12 +292,12 @@ class Resolver:
         status: CallStatus = "ok"
         if tool is None and self.tools:
             d, tool = self._respelt(d)
+        if d.edits and tool is not None:
+            d = _without_escapes(d, tool)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
 
-        if d.edits and tool is not None:
-            d = _without_escapes(d, tool)
         steps = _shift_steps(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
         if coerced:
@@ -485,31 +486,32 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
 def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
     """Return a call without the backslashes of Markdown in names of parameters."""
     arguments = d.arguments
-    schema = tool.schema if type(arguments) is dict and any("\\_" in k for k in arguments) else None
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+    if not isinstance(arguments, dict) or not any("\\_" in key for key in arguments):
         return d
-    names = {key: key.replace("\\_", "_") for key in arguments if "\\_" in key}
-    names = {
-        old: new
-        for old, new in names.items()
-        if old not in properties and new in properties and new not in arguments
-    }
-    if not names:
-        return d
-    read = {names.get(key, key): value for key, value in arguments.items()}
+    properties = view_of(tool.schema_json).properties
+    names: dict[str, str] = {}
+    for key in arguments:
+        plain = key.replace("\\_", "_")
+        if key not in properties and plain in properties and plain not in arguments:
+            names[key] = plain
     steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
-    inner = d.places
-    paths = {f"/{escape_token(old)}": f"/{escape_token(new)}" for old, new in names.items()}
+    plain_arguments = {names.get(key, key): value for key, value in arguments.items()}
+    return replace(
+        d,
+        arguments=plain_arguments,
+        steps=(*d.steps, *steps),
+        places=partial(_plain_places, d, names),
+    )
 
-    def places() -> Places:
-        moved: dict[str, tuple[int, int]] = {}
-        for path, place in inner().items():
-            first, slash, rest = path[1:].partition("/")
-            moved[paths.get(f"/{first}", f"/{first}") + slash + rest if path else path] = place
-        return moved
 
-    return replace(d, arguments=read, steps=(*d.steps, *steps), places=places)
+def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
+    """Return the places of a call, under the plain names of its parameters."""
+    paths = {escape_token(old): escape_token(new) for old, new in names.items()}
+    moved: dict[str, tuple[int, int]] = {}
+    for path, place in d.places().items():
+        first, slash, rest = path.removeprefix("/").partition("/")
+        moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
+    return moved
 
 
 def _named(reading: Candidate, name: str) -> Candidate:

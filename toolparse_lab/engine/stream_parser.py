@@ -32,6 +32,7 @@ reasoning may be retracted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ParserClosed
@@ -42,8 +43,10 @@ from .echoes import echoes_of
 from .ending import finish
 from .feed import Feed, not_a_chunk
 from .log import Log
+from .look_alikes import find_look_alikes
+from .lost_calls import find_lost_calls
 from .repeats import Repeats
-from .setting import Setting
+from .setting import Setting, setting_of
 from .text import TextScanner
 
 __all__ = ["Setting", "StreamParser"]
@@ -54,13 +57,14 @@ class StreamParser:
 
     Feed it chunks of any size, then close it.
 
-    silent: it makes no events.
+    silent: it makes no events. inner: the text is a part of another one that is being read.
     """
 
     __slots__ = (
         "_bodies",
         "_closed",
         "_feed",
+        "_inner",
         "_log",
         "_result",
         "_setting",
@@ -70,9 +74,17 @@ class StreamParser:
         "tools",
     )
 
-    def __init__(self, setting: Setting, *, silent: bool = False, request: Any = None) -> None:
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        silent: bool = False,
+        request: Any = None,
+        inner: bool = False,
+    ) -> None:
         """Begin a text under `setting`, which many parsers may share. request: the request."""
         self._setting = setting
+        self._inner = inner
         self.protocol = setting.protocol
         self.tools = setting.tools
         self.options = setting.options
@@ -130,7 +142,10 @@ class StreamParser:
         self._run(True)
         log.end_text(feed.base)
         raw = feed.raw()
-        finish(self._setting, log, raw, _read_alone)
+        finish(self._setting, log, raw)
+        if not self._inner:
+            find_lost_calls(log, raw, self._setting, self._read_inner)
+            log.problems += find_look_alikes(log, raw, self._setting, self._read_inner)
         self._result = ParseResult(
             raw=raw,
             protocol=self.protocol.id,
@@ -160,6 +175,16 @@ class StreamParser:
         """
         return self._feed.text_of(span)
 
+    def _read_inner(self, text: str, protocol: str) -> ParseResult:
+        """Return the result of a part of this text, read by the protocol of an id."""
+        from ..protocols.auto import AUTO  # start-up time: few texts hold such a part
+
+        setting, own = self._setting, self.protocol
+        options = replace(self.options, reasoning="none")
+        return _read_alone(
+            setting_of(AUTO if protocol == "auto" else own, setting.specs, options), text
+        )
+
     def _run(self, final: bool) -> None:
         """Settle as much of the tail as can be. final: no more text will come.
 
@@ -185,6 +210,6 @@ def _read_alone(setting: Setting, text: str) -> ParseResult:
     """Return the result of a text of its own, for a body that wants to know what its end
     would say.
     """
-    parser = StreamParser(setting, silent=True)
+    parser = StreamParser(setting, silent=True, inner=True)
     parser.feed(text)
     return parser.close()

@@ -747,27 +747,38 @@ class TextScanner:
         if text[0] != "`":
             return self._call_lines().quoted(text, final, at)
         run = run_length(text, 0)
-        if run > 2:
-            return None
-        if run == len(text):
-            return None if final else NEED_MORE
+        if run > 2 or run == len(text):
+            return NEED_MORE if run <= 2 and not final else None
+        return self._in_ticks(text, run, final, at)
+
+    def _in_ticks(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
+        """Return the decision on an answer that begins with a span of code in `run` backticks."""
         end = text.find("`", run)
         inner = text[run:] if end < 0 else text[run:end]
         if not inner or inner[0] in _MARKS_AROUND:
             return None
         if end < 0:
             return None if final or self._alone(inner, False, at + run, True) is None else NEED_MORE
-        # Nothing but the end of the turn is behind it.
-        rest = text[end:].rstrip().removeprefix("`" * run).lstrip()
-        if rest not in ("", "`", *TURN_ENDS):
-            waits = not final and any(token.startswith(rest) for token in TURN_ENDS)
-            return NEED_MORE if waits else None
-        if not final:
-            return NEED_MORE
-        outcome = self._alone(inner, True, at + run, True)
+        ends = self._ends_answer(text[end:].rstrip(), run)
+        if ends is None or not final:
+            return None if ends is None else NEED_MORE
+        outcome = self._alone(inner, True, at + run, True) if ends else None
         if not isinstance(outcome, Held) or outcome.body is None or outcome.end < len(inner):
             return None
         return replace(outcome, end=end + run)
+
+    @staticmethod
+    def _ends_answer(text: str, run: int) -> bool | None:
+        """Return True if nothing is behind a run of backticks but a token that ends the turn.
+
+        False where such a token is not whole yet, None for any other text.
+        """
+        if len(text) < run and not text.strip("`"):
+            return False
+        rest = text.removeprefix("`" * run).lstrip()
+        if rest in ("", *TURN_ENDS):
+            return not text.startswith("`" * (run + 1))
+        return False if any(token.startswith(rest) for token in TURN_ENDS) else None
 
     def _hold_line(self, tail: str, pos: int, final: bool) -> bool | None:
         """Hold a line back that may be nothing but a known tool's calls, as JSON or as Python."""
@@ -814,7 +825,8 @@ class TextScanner:
             return None
         outcome = self._recover().fenced(tail[at:], run, final, self._feed.base + at)
         if outcome is None and self._setting.reads_python:
-            outcome = self._call_lines().fenced(tail[at:], run, final, self._feed.base + at)
+            first, here = not self._quoting.spoken, self._feed.base + at
+            outcome = self._call_lines().fenced(tail[at:], run, final, here, first)
         return self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
 
     def _unless_shown(

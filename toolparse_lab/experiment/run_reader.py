@@ -186,7 +186,14 @@ class RunReader:
             options = ParseOptions(coerce=policy)
             question, reason = asked_of(completion, case.input), completion.finish_reason
             result = read_answer(
-                completion.raw, reader, case.tools, options, choice, reason, request=question
+                completion.raw,
+                reader,
+                case.tools,
+                options,
+                choice,
+                reason,
+                request=question,
+                reasoning=completion.reasoning or "",
             )
         return self._trial(item, completion, recorded, result, reader, policy)
 

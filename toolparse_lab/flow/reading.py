@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..engine.echoes import judged
-from ..engine.parse import Reader
+from ..engine.parse import Reader, with_lost_calls
 from ..errors import ToolparseError
 from ..exchange.completion import Completion
 from ..middleware.answer import was_cut
@@ -32,12 +32,14 @@ def read_answer(
     finish_reason: str | None = None,
     *,
     request: Any = None,
+    reasoning: str = "",
 ) -> ParseResult:
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
 
     finish_reason: the words that the provider said of the answer's end. A forced call that ended
-    early has to close by itself.
+    early has to close by itself. reasoning: what the provider gave as such beside the text. Both
+    may tell of a call that the answer lost.
 
     Raises the errors of `parse`, and BadToolChoice.
 
@@ -46,7 +48,7 @@ def read_answer(
     True
     """
     reader = answer_reader(protocol, tools, options, tool_choice, finish_reason)
-    return reader(raw, request)
+    return reader(raw, request, reasoning)
 
 
 def answer_reader(
@@ -56,18 +58,19 @@ def answer_reader(
     tool_choice: Any = "auto",
     finish_reason: str | None = None,
 ) -> Callable[..., ParseResult]:
-    """`read_answer` for many texts: a function of the text and, where it is known, of its request.
-    The rest is looked at once. Raises UnknownProtocol, BadToolSpec, BadOptions and BadToolChoice.
-    Its result raises UnreadableInput for anything that is not text, and nothing else: a fault of
-    the parser's own becomes a problem of the result, so that one answer never stops the reading of
-    others.
+    """`read_answer` for many texts: a function of the text and, where they are known, of its
+    request and its reasoning. The rest is looked at once. Raises UnknownProtocol, BadToolSpec,
+    BadOptions and BadToolChoice. Its result raises UnreadableInput for anything that is not
+    text, and nothing else: a fault of the parser's own becomes a problem of the result, so that
+    one answer never stops the reading of others.
     """
     specs = tool_specs(tools)
     choice = read_choice(tool_choice, read_tools(specs))
     allowed = ParseOptions.of(options)
     # The provider's own calls need no reading as JSON, forced or not.
     if not choice.forced or getattr(protocol, "id", protocol) in _NATIVE:
-        return _isolated(Reader(protocol, specs, allowed).parse, protocol, specs, allowed)
+        parse = Reader(protocol, specs, allowed).parse
+        return _isolated(parse, protocol, specs, allowed, finish_reason)
 
     # 'required' names no tool: any of them may be the one.
     candidates = tuple(t for t in specs if choice.name in (None, t.name))
@@ -78,7 +81,7 @@ def answer_reader(
         forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
         return judged(forced, request)
 
-    return _isolated(read_forced, protocol, specs, allowed)
+    return _isolated(read_forced, protocol, specs, allowed, finish_reason)
 
 
 def asked_of(completion: Completion, input: Any = None) -> Any:
@@ -95,6 +98,7 @@ def _isolated(
     protocol: Any,
     tools: tuple[ToolSpec, ...],
     options: ParseOptions,
+    finish_reason: str | None,
 ) -> Callable[..., ParseResult]:
     """Return a reading that never raises on account of the text, whatever `parse` does.
 
@@ -102,10 +106,10 @@ def _isolated(
     """
     name = str(getattr(protocol, "id", protocol))
 
-    def read(raw: str, request: Any = None) -> ParseResult:
+    def read(raw: str, request: Any = None, reasoning: str = "") -> ParseResult:
         """Return the result of one text. Raises errors of this package."""
         try:
-            return parse(raw, request)
+            return with_lost_calls(parse(raw, request), finish_reason, reasoning)
         except ToolparseError:
             raise
         except Exception as error:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
+from ..middleware.native import written_too
 from ..protocols.tool_names import offered_name
 from ..types.call_pieces import CallPieces
+from ..types.server import same_json
 from .answer_ids import AnswerIds
 from .findings import blame_of, findings_of
 
@@ -37,7 +39,10 @@ _OTHER = (
 class _Choice:
     """The state of one choice of a stream."""
 
-    __slots__ = ("calls", "finish", "index", "indices", "pieces", "role", "stream")
+    __slots__ = (
+        *("calls", "finish", "index", "own", "pieces", "role", "said", "stream", "thoughts"),
+        "written",
+    )
 
     def __init__(self, index: int, stream: AnswerStream) -> None:
         self.index = index
@@ -45,9 +50,40 @@ class _Choice:
         self.role: str | None = None  # of a chunk whose text was held back
         self.finish: Any = None  # the chunk that ended it
         self.calls = 0  # the number of calls passed on
-        # The provider's own calls: their number -> the index they were passed on with.
+        self.said = False  # there was text
+        self.thoughts: list[str] = []
+        self.written: list[dict[str, Any]] = []  # the functions of calls in the text
+        # The provider's own calls, by their number.
         self.pieces = CallPieces()
-        self.indices: dict[int, int] = {}
+        self.own: dict[int, _OwnCall] = {}
+
+    def may_be_written(self, own: _OwnCall) -> bool:
+        """Return True for a call of the provider's that the text may hold as well."""
+        if not self.said:
+            return False
+        is_empty = own.arguments.strip() in ("", "{}")
+        return is_empty or any(function["name"] == own.name for function in self.written)
+
+    def is_own(self, call: dict[str, Any]) -> bool:
+        """Return True for a call of the text that was passed on as the provider's own."""
+        function = call["function"]
+        return any(
+            own.name == function["name"] and same_json(own.arguments, function["arguments"])
+            for own in self.own.values()
+            if not own.waiting
+        )
+
+
+class _OwnCall:
+    """A call that the provider made itself, as far as it came. waiting: pieces not yet sent."""
+
+    __slots__ = ("arguments", "index", "name", "waiting")
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.arguments = ""
+        self.index: int | None = None
+        self.waiting: list[Any] = []
 
 
 class ChunkReader:
@@ -119,9 +155,12 @@ class ChunkReader:
             reason = None if finish is None else finish.choices[0].finish_reason
             # A lost connection cuts an answer off as a limit of tokens does.
             end = "length" if cut and reason is None else reason
-            deltas, answer = state.stream.close(end, called=bool(state.indices))
+            deltas, answer = state.stream.close(
+                end, called=bool(state.pieces), reasoning="".join(state.thoughts)
+            )
             self.answers[state.index] = answer
             chunks += self._chunks(self._last, state, deltas)
+            chunks += self._last_own_calls(state, answer)
             if finish is not None:
                 endings.append(self._ending(state, finish, answer))
         return chunks + endings
@@ -167,6 +206,7 @@ class ChunkReader:
         if not text:
             return self._read_textless(chunk, state, choice)
 
+        state.said = True
         deltas = state.stream.feed(text)
         if len(deltas) == 1 and state.role is None and deltas[0].get("content") == text:
             return (chunk,)
@@ -182,6 +222,7 @@ class ChunkReader:
         """
         state.finish = chunk
         text = choice.delta.content
+        state.said = state.said or bool(text)
         chunks = self._chunks(chunk, state, state.stream.feed(text)) if text else ()
         return (*self._rest(chunk, state, choice), *chunks)
 
@@ -190,13 +231,19 @@ class ChunkReader:
         else.
         """
         # Some providers send the usage with an empty delta, behind all ends.
+        if choice.delta.tool_calls:
+            return self._rest(chunk, state, choice)
         if self._ended and getattr(chunk, "usage", None) is not None:
             return (*self.close(), chunk)
-        return self._rest(chunk, state, choice) if choice.delta.tool_calls else (chunk,)
+        if thought := getattr(choice.delta, "reasoning_content", None):
+            state.thoughts.append(thought)
+        return (chunk,)
 
     def _rest(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
         """Return a chunk of all that is not text, where there is any."""
         delta = choice.delta
+        if thought := getattr(delta, "reasoning_content", None):
+            state.thoughts.append(thought)
         changes: dict[str, Any] = {"content": None, "tool_calls": None}
         own = self._own_calls(state, delta.tool_calls) if delta.tool_calls else []
         if own:
@@ -212,35 +259,57 @@ class ChunkReader:
         """Return the pieces of calls that the provider made itself, as every client joins them.
 
         Each call has an index that no other of the choice has, and says its id and its name once.
+        One that the text may hold as well waits.
         """
-        own: list[Any] = []
+        ready: list[Any] = []
         for call, taken in zip(calls, state.pieces.take_list(calls), strict=True):
-            if taken.begins:
-                state.indices[taken.number] = state.calls
-                state.calls += 1
-            elif not (taken.id or taken.name or taken.arguments):
+            if not (taken.begins or taken.id or taken.name or taken.arguments):
                 continue
             name = taken.name or None
             if taken.begins and name and (offered := offered_name(name, self._names)):
                 name = offered.name
-            changes = {"name": name, "arguments": taken.arguments}
-            own.append(
-                call.model_copy(
-                    update={
-                        "index": state.indices[taken.number],
-                        "id": taken.id,
-                        "function": call.function.model_copy(update=changes),
-                    }
-                )
-            )
-        return own
+            function = call.function.model_copy(update={"name": name, "arguments": taken.arguments})
+            piece = call.model_copy(update={"id": taken.id, "function": function})
+            own = state.own.setdefault(taken.number, _OwnCall())
+            own.name += name or ""
+            own.arguments += taken.arguments
+            own.waiting.append(piece)
+            if not state.may_be_written(own):
+                ready += self._released(state, own)
+        return ready
+
+    def _released(self, state: _Choice, own: _OwnCall) -> list[Any]:
+        """Return the pieces of a call that waited, under an index that no other call has."""
+        if own.index is None:
+            own.index = state.calls
+            state.calls += 1
+        pieces, own.waiting = own.waiting, []
+        return [piece.model_copy(update={"index": own.index}) for piece in pieces]
+
+    def _last_own_calls(self, state: _Choice, answer: Answer) -> list[Any]:
+        """Return chunks of the provider's own calls that waited, without those in the text."""
+        waiting = [own for own in state.own.values() if own.waiting]
+        native = [{"function": {"name": c.name, "arguments": c.arguments}} for c in waiting]
+        calls = answer.result.calls if answer.result else ()
+        twice = written_too(native, calls) if native else frozenset()
+        ready: list[Any] = []
+        for number, own in enumerate(waiting):
+            ready += [] if number in twice else self._released(state, own)
+        if not ready:
+            return []
+        pieces = [piece.model_dump() for piece in ready]
+        return [self._chunk(self._last, state.index, {"tool_calls": pieces})]
 
     def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
         """Return a chunk for each delta, otherwise like `chunk`."""
         chunks = []
         for delta in deltas:
             if "tool_calls" in delta:
-                delta = {"tool_calls": self._numbered(state, delta["tool_calls"])}
+                calls = [call for call in delta["tool_calls"] if not state.is_own(call)]
+                if not calls:
+                    continue
+                state.written += [call["function"] for call in calls]
+                delta = {"tool_calls": self._numbered(state, calls)}
             # The role belongs to the first chunk of a choice, and was held back with its text.
             if state.role is not None:
                 delta = {"role": state.role, **delta}

@@ -89,7 +89,7 @@ def _choice(
         changes["content"] = new["content"]
     if new.get("reasoning_content", thought) != thought:
         changes["reasoning_content"] = new["reasoning_content"]
-    calls = _calls(litellm, new.get("tool_calls", ()), own_calls)
+    calls = _calls(litellm, new.get("tool_calls", ()), own_calls, answer.written_too)
     if calls is not None:
         changes["tool_calls"] = calls
     blame = ""
@@ -106,13 +106,19 @@ def _choice(
     return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)
 
 
-def _calls(litellm: Any, calls: Sequence[dict[str, Any]], own_calls: Sequence[Any]) -> Any:
+def _calls(
+    litellm: Any,
+    calls: Sequence[dict[str, Any]],
+    own_calls: Sequence[Any],
+    written_too: frozenset[int],
+) -> Any:
     """Return the calls of an answer as litellm's objects, None if there are none but the provider's
     own and these are as they were.
 
-    `calls`: those of the text first, and behind them the provider's own with their arguments
-    coerced.
+    calls: those of the text first, and after them the provider's own with their arguments coerced.
+    written_too: the numbers of the provider's own that are among those of the text.
     """
+    own_calls = [call for number, call in enumerate(own_calls) if number not in written_too]
     from_text = len(calls) - len(own_calls)
     new_calls = [_tool_call(litellm, call) for call in calls[:from_text]]
     if not own_calls:
@@ -136,10 +142,11 @@ def _with_arguments(call: Any, fixed: dict[str, Any]) -> Any:
     Itself if they did.
     """
     function = getattr(call, "function", None)  # a call of a custom tool has none
-    arguments = fixed["function"]["arguments"] if function is not None else None
-    if function is None or function.arguments == arguments:
+    if function is None:
         return call
-    return _copied(call, function=_copied(function, arguments=arguments))
+    own = fixed["function"]
+    changes = {k: own[k] for k in ("name", "arguments") if getattr(function, k) != own.get(k)}
+    return _copied(call, function=_copied(function, **changes)) if changes else call
 
 
 @functools.lru_cache(maxsize=1)

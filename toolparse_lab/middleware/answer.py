@@ -14,7 +14,7 @@ from typing import Any
 from ..types import ParseResult, Problem
 from .attempts import ALL_TEXT, Attempts, tool_call, unreadable_call
 from .call_ids import CallIds
-from .native import was_run
+from .native import was_run, written_too
 
 _PLAIN_ENDS = (None, "stop", "other", "unknown")  # finish reasons that a call turns into another
 
@@ -36,6 +36,8 @@ class Answer:
             Any other text stays.
         result: the parse, None for an answer passed through.
         problems: those of the result and of its calls.
+        written_too: the numbers of the provider's own calls that the text holds as well. What
+            the text says of them counts, once.
 
     >>> from toolparse_lab import hermes_tool_middleware as middleware
     >>> tools = [{"name": "f"}]
@@ -51,6 +53,7 @@ class Answer:
     finish_reason: str
     result: ParseResult | None
     problems: tuple[Problem, ...]
+    written_too: frozenset[int] = frozenset()
 
     @property
     def tool_calls(self) -> tuple[dict[str, Any], ...]:
@@ -98,8 +101,9 @@ def answer_of(
     # Those that `one_call` leaves out are usable as well, so their text is no content either.
     first = usable[:1] if one_call else usable
     calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in first]
-    if native:
-        calls += [dict(c) for c in native]
+    native = tuple(native)
+    twice = written_too(native, result.calls) if native else frozenset()
+    calls += [dict(c) for number, c in enumerate(native) if number not in twice]
 
     content, thought = _content_and_reasoning(result, {c.segment_index for c in usable})
     if attempts.hands_on_broken and not calls and _is_no_call(result):
@@ -113,9 +117,8 @@ def answer_of(
 
     # The provider may have run its own.
     to_run = any(not was_run(c) for c in calls)
-    return Answer(
-        message, finish_reason_of(finish_reason, to_run), result, tuple(result.all_problems())
-    )
+    reason = finish_reason_of(finish_reason, to_run)
+    return Answer(message, reason, result, tuple(result.all_problems()), twice)
 
 
 def both_thoughts(first: str | None, second: str) -> str:

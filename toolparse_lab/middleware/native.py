@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..protocols.tool_names import offered_name
 from ..schema.coerce import coerce
 from ..toolspec import ToolSpec, tool_specs
-from ..types import Policy
+from ..types import Policy, ToolCall
+from ..types.server import same_arguments
 from ..values import read_strict, write_canonical
 
 _RUN_MARKS = ("providerExecuted", "provider_executed")
@@ -44,27 +46,62 @@ def coerce_call(
     inner = fixed.get("function")
     # In OpenAI's shape the name and the arguments are one level down.
     body = dict(inner) if isinstance(inner, Mapping) else fixed
-    tool = tools.get(str(body.get("toolName", body.get("name"))))
+    key = "toolName" if "toolName" in body else "name"
+    name = str(body.get(key))
+    if name not in tools and not was_run(fixed) and (offered := offered_name(name, tools)):
+        name = body[key] = offered.name
+    tool = tools.get(name)
     key = "input" if "input" in body else "arguments"
     arguments = body.get(key)
     if tool is None or arguments is None or was_run(fixed):
-        return fixed
+        return _with_body(fixed, body)
 
     is_text = isinstance(arguments, str)
     try:
         value = read_strict(arguments if is_text else write_canonical(arguments))
     except (TypeError, ValueError, RecursionError):
-        return fixed
+        return _with_body(fixed, body)
 
     coerced = coerce(value, tool.schema_json, policy)
     # Arguments that fit keep their own spelling; only objects always become text.
     if coerced.steps or not is_text:
         body[key] = write_canonical(coerced.value)
 
-    if isinstance(inner, Mapping):
-        fixed["function"] = body
+    return _with_body(fixed, body)
 
-    return fixed
+
+def _with_body(call: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return a call with what was changed of it, one level down in OpenAI's shape."""
+    if body is not call:
+        call["function"] = body
+    return call
+
+
+def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) -> frozenset[int]:
+    """Return the numbers of a provider's own calls that the text beside them holds as well.
+
+    A server that reads calls and leaves them in the content says each of them twice. One that could
+    not read the arguments says the call without any.
+
+    native: in OpenAI's shape. calls: those of the text, good or not.
+    """
+    waiting, written = list(calls), set()
+    for is_blank in (False, True):
+        for number, call in enumerate(native):
+            inner = call.get("function")
+            if number in written or not isinstance(inner, Mapping) or was_run(call):
+                continue
+            name, text = str(inner.get("name")), inner.get("arguments")
+            text = text if isinstance(text, str) else write_canonical(text or {})
+            if is_blank and text.strip() not in ("", "{}"):
+                continue
+            for own in waiting:
+                equal = is_blank or (own.ok and same_arguments(text, own))
+                if own.name == name and equal:
+                    waiting.remove(own)
+                    written.add(number)
+                    break
+    return frozenset(written)
 
 
 def was_run(call: Mapping[str, Any]) -> bool:

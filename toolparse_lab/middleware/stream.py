@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
 
+from ..engine.parse import with_lost_calls
 from ..errors import ParserClosed
 from ..types import ParseResult
 from .answer import Answer, answer_of, passed_through
@@ -91,7 +92,7 @@ class AnswerStream:
         return deltas
 
     def close(
-        self, finish_reason: str | None = None, *, called: bool = False
+        self, finish_reason: str | None = None, *, called: bool = False, reasoning: str = ""
     ) -> tuple[tuple[Delta, ...], Answer]:
         """Return the last deltas, and the whole.
 
@@ -101,19 +102,22 @@ class AnswerStream:
             finish_reason: the words that the provider said, None if it said nothing.
             called: the provider made calls itself beside the text, so that a text that says nothing
                 is no failure.
+            reasoning: the words that the provider said as reasoning.
         """
         if self._end is None:
-            deltas, answer = self._finish(finish_reason, called)
+            deltas, answer = self._finish(finish_reason, called, reasoning)
             self._log(deltas)
             log_answer(answer, self._level, self._summary if self._turn.active else None)
             self._end = deltas, answer
 
         return self._end
 
-    def _finish(self, finish_reason: str | None, called: bool) -> tuple[tuple[Delta, ...], Answer]:
+    def _finish(
+        self, finish_reason: str | None, called: bool, reasoning: str
+    ) -> tuple[tuple[Delta, ...], Answer]:
         """Return the last deltas and the answer, by the way this answer is read.
 
-        finish_reason, called: as for `close`.
+        finish_reason, called, reasoning: as for `close`.
 
         An answer without tools is the texts themselves. One with a parser is the parser's word. A
         forced one is read as a whole.
@@ -122,6 +126,7 @@ class AnswerStream:
             return (), passed_through("".join(self._texts), finish_reason)
         if self._parser is not None:
             result = self._parser.close()
+            result = with_lost_calls(result, finish_reason, reasoning, called=called)
             deltas = self._deltas.of(self._parser.last_events())
             deltas += self._deltas.end()
             return deltas, self._answer(result, finish_reason)

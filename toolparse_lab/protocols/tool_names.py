@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from .python.reader import MODULES
 
 # A special token with the word that belongs to it, a tag, or a marker in brackets.
-_TOKEN = (
+_MARK = (
     r"<[|｜](?:channel|constrain)[|｜]>\s{0,8}+(?:[a-z]{1,20}+(?![^\W_]))?"
     r"|<[|｜][^<>|｜\s]{1,40}+[|｜]?>|</?[A-Za-z][\w.-]{0,40}+>|\[/?[A-Z][A-Z_]{1,20}+\]|\s++"
 )
 _BEFORE = re.compile(
-    rf"(?:{_TOKEN}|<(?:function|invoke\s++name|tool_call)=[\"']?"
+    rf"(?:{_MARK}|<(?:function|invoke\s++name|tool_call)=[\"']?"
     r"|(?:assistant|commentary|analysis|final)(?=[\s<])|to=|(?:call|tool_call):\s{0,8}+"
     r"|(?:functions?|tools|default_api|api)[.:])"
 )
-_AFTER = re.compile(rf"(?:{_TOKEN}|[\"']?>|:\d{{1,4}}(?!\d)|(?<=\s)json\b|```(?:json)?)")
+_AFTER = re.compile(rf"(?:{_MARK}|[\"']?>|:\d{{1,4}}(?!\d)|(?<=\s)json\b|```(?:json)?)")
 _LONGEST = 200  # characters of a name that is looked at
 _LEAST_ALIKE = 0.75
 _SEPARATORS = re.compile(r"[\W_]+")

@@ -379,9 +379,9 @@ PLAIN = frozenset(
     {
         "human:", "system:", "assistant:", "USER:", "ASSISTANT:", "Observation:",
         "### Instruction:", "### Response:", "## Return of ", "GPT4 Correct User:",
-        "GPT4 Correct Assistant:", "<user>", "<system>", "<assistant>", 
+        "GPT4 Correct Assistant:", "<user>", "<system>", "<assistant>",
         "<results>", "<response>", "```tool_response", "```tool_output",
-        
+
         "assistant<|role_sep|>", "function call<|role_sep|>",
     }
 )  # fmt: skip

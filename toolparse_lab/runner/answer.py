@@ -292,7 +292,7 @@ class Answer:
             raise TooLarge
 
     def _cut_piece(self, call: Any, at: float | None) -> dict[str, Any]:
-        """Return a call, or a piece of one that came `at` so many seconds, as far as it has room."""
+        """Return a call, or a piece of one that came `at` so many seconds, as far as room is."""
         name, arguments = name_and_arguments(call)
         name = self._within_room(name) if isinstance(name, str) else ""
         if arguments is None:

@@ -106,7 +106,9 @@ class ParseResult:
         >>> tp.parse({"choices": [choice]}, "hermes").blame
         'Server lost it: the model wrote f, which is not in tool_calls.'
         """
-        return "" if self.server is None else explain_blame(self.calls, self.server)
+        if self.server is None:
+            return ""
+        return explain_blame(self.calls, self.server, (p.code for p in self.all_problems()))
 
     @property
     def formats(self) -> tuple[str, ...]:

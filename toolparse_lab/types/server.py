@@ -17,6 +17,12 @@ from ..values.printable import printable
 if TYPE_CHECKING:
     from .call import ToolCall
 
+# Codes of problems with a response whose parts do not go together.
+NO_CALL = "response.no-call"
+ONLY_REASONED = "call.only-in-reasoning"
+BESIDE_TEXT = "call.beside-text"
+ESCAPED = "call.escaped"
+IN_CONTENT = "call.in-content"
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name
 _LONGEST = 1_000_000  # characters of arguments that are compared as values
@@ -75,11 +81,31 @@ def _server_call(call: Mapping[str, Any]) -> ServerCall:
     return ServerCall(str(function.get("name") or ""), arguments)
 
 
-def explain_blame(calls: tuple[ToolCall, ...], server: ServerReading) -> str:
+def explain_blame(
+    calls: tuple[ToolCall, ...], server: ServerReading, problems: Iterable[str] = ()
+) -> str:
     """Return one sentence on where the calls of the model and of the server differ.
 
-    It begins with Agree, Server lost it, Server changed it, Model wrote none, or Cannot be told.
+    problems: the codes of those of the result. The sentence begins with Agree, Server lost it,
+    Server changed it, Model wrote none, or Cannot be told.
     """
+    codes = set(problems)
+    if NO_CALL in codes:
+        return "Server lost it: the response says that it ends with a call, and holds none."
+    if ONLY_REASONED in codes:
+        return (
+            "Cannot be told: the only call stands in the reasoning, where the model wrote it or "
+            "the server's parser left it."
+        )
+    if IN_CONTENT in codes:
+        return "Server lost it: the content holds a call, and tool_calls hold none."
+    if ESCAPED in codes:
+        return "Server lost it: the content holds a call whose marks are escaped."
+    if BESIDE_TEXT in codes:
+        return (
+            f"Server changed it: the text holds {_words([*calls])}, and in tool_calls it has no "
+            "arguments."
+        )
     if not server.independent:
         return (
             "Cannot be told: the response holds the server's own calls and not what the model "
@@ -119,6 +145,17 @@ def _difference(
             f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls.{as_text}"
         )
     return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
+
+
+def same_json(one: str, other: str) -> bool:
+    """Return True if two texts of arguments say the same."""
+    return _canonical(one) == _canonical(other)
+
+
+def same_arguments(text: str, call: ToolCall) -> bool:
+    """Return True if the text of a server's arguments says those of a call that was read."""
+    said = _canonical(text)
+    return said in (_canonical(call.arguments_json), _canonical(call.source_json))
 
 
 def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:

@@ -481,7 +481,7 @@ class _Rereading:
         if completion is not None and completion.ok:
             options = _with_policy(self.reading.options, policy)
             reader = _reader(protocol, tools_json, choice, options, completion.finish_reason)
-            result = reader(completion.raw, answer.request())
+            result = reader(completion.raw, answer.request(), completion.reasoning or "")
 
         score, result, fault = score_in_isolation(case, completion, result, signs=signs)
         row = score_row(score, "" if score is not None else fault or reason_missing(completion))

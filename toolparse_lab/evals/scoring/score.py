@@ -15,9 +15,11 @@ the meaning of each outcome.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from ...engine.attempt import find_own_result
+from ...engine.lost_calls import CALL_ENDS
 from ...exchange.types import Completion
 from ...protocols.base import Signs
 from ...schema.coerce import coerce
@@ -306,6 +308,8 @@ class _Scoring:
             return None
 
         cut = self._cut_code()
+        if not cut and (lost := self._lost()):
+            return lost
         because = _BECAUSE.get(cut, "")
         # A provider gives reasoning apart from the text, or the parser finds it there.
         reasoning = self.completion.reasoning or self.result.reasoning
@@ -367,9 +371,33 @@ class _Scoring:
 
         attempt = self.unread.attempt()
         if attempt is None:
-            return None
+            return self._lost()
         detail = f"no call was found, but the text holds {_shortened(attempt.text)!r}"
         return self._lose("attempted_unparseable", attempt.code, detail)
+
+    def _lost(self) -> Score | None:
+        """Score an answer that lost a call on its way from the model, None if nothing says so.
+
+        The response says that it ends with one, the reasoning holds one and nothing follows, or the
+        marks of one are escaped.
+        """
+        reason = (self.completion.finish_reason or "").lower()
+        if reason in CALL_ENDS and not self.result.calls:
+            detail = f"the response ends with {reason} and holds no call"
+            return self._lose("attempted_unparseable", "no_calls", detail)
+        reasoning = self.completion.reasoning or self.result.reasoning
+        attempt, code = None, "in_reasoning"
+        if reasoning.strip() and not self.unread.words().strip():
+            attempt = self.unread.attempt_in(reasoning)
+        if attempt is None:
+            text, code = self.unread.with_markup(), "escaped"
+            plain = unescape(text) if "&lt;" in text or "&quot;" in text else text
+            attempt = self.unread.attempt_in(plain) if plain != text else None
+        if attempt is None:
+            return None
+        where = "the reasoning holds" if code == "in_reasoning" else "escaped, the text holds"
+        detail = f"no call was found, but {where} {_shortened(attempt.text)!r}"
+        return self._lose("attempted_unparseable", code, detail)
 
     def _self_answered(self) -> Score | None:
         """Score an answer in which the model goes on to write the tool's result.

@@ -307,6 +307,7 @@ class Trial:
                 self.levels.get("tool_choice", "auto"),
                 self.completion.finish_reason,
                 request=asked_of(self.completion, self.case.input),
+                reasoning=self.completion.reasoning or "",
             )
 
         return Trial.of(

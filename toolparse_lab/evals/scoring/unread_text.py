@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from ...engine.attempt import Attempt, example_spans, find_attempt, parameter_names
@@ -101,11 +102,12 @@ class UnreadText:
             if calls:
                 return Attempt("undecodable", f"{len(calls)} tool calls", 0)
 
+        return self.attempt_in(self.with_markup(), self._quoted_ranges())
+
+    def attempt_in(self, text: str, quoted: Sequence[tuple[int, int]] = ()) -> Attempt | None:
+        """Return the first sign of a call in a text of this answer. quoted: where examples are."""
         names = [tool.name for tool in self.tools]
-        text = self.with_markup()
-        return find_attempt(
-            text, names, self._quoted_ranges(), parameter_names(self.tools), self.signs
-        )
+        return find_attempt(text, names, quoted, parameter_names(self.tools), self.signs)
 
     def _quoted_ranges(self) -> list[tuple[int, int]]:
         """Return where the parser saw examples, as (start, end) in `with_markup`.

@@ -154,7 +154,7 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
 
 
 def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
-    """Return the opening of a call at `start` whose arguments follow its id, or the token of a call.
+    """Return the opening of a call at `start` whose arguments follow its id, or a call's token.
 
     The body then says the name, or the id names a tool on offer.
     """

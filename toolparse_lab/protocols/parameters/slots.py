@@ -24,7 +24,10 @@ _FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several token
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
-_KEY = rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
+_KEY = (
+    rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+"
+    rf"(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
+)
 _SPACE = r"[ \t\r\n]*+"
 _WORD_TAG = re.compile(r"</?[A-Za-z][\w:|-]*\w>")
 # Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any

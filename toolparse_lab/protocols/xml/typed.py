@@ -429,14 +429,13 @@ class _Function:
         self._typed = self._typed or bool(kind)
         self._places[path] = (start, start + len(raw))
         member = self._view.child(name) if self._view is not None else None
-        # Where the schema has nothing but text, no reading may change its spelling.
-        is_text = (
-            member is not None and member.types is not None and set(member.types) == {"string"}
-        )
         try:
-            self._arguments[name] = text if is_text else _typed(text, kind, self._reading)
+            self._arguments[name] = _typed(text, kind, self._reading)
         except Refusal as refusal:
-            raise Refusal(refusal.code, refusal.message, start) from None
+            member = self._view.child(name) if self._view is not None else None
+            if member is None or not member.admits_string():
+                raise Refusal(refusal.code, refusal.message, start) from None
+            self._arguments[name] = text
 
 
 def _offsets(raw: str) -> list[int] | None:

@@ -192,7 +192,7 @@ def _but_policy(by: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
     return tuple(v for name, v in zip(by, values, strict=True) if name != "policy")
 
 
-COUNTS = ("n_cases", "n", "missing", "ungraded", "answered", "called", "n_answer", "k")
+COUNTS = ("n_cases", "n", "missing", "ungraded", "answered", "called", "unread", "n_answer", "k")
 MEANINGS: Mapping[str, str] = {
     "n_cases": "Cases with a trial that could be judged.",
     "n": "Trials that could be judged.",
@@ -210,6 +210,7 @@ MEANINGS: Mapping[str, str] = {
     "answered": "Trials with an answer, graded or not.",
     "fabricated": "Share of the answered with a call that holds what the text does not say.",
     "called": "Answered trials with a call.",
+    "unread": "Answered trials that look like a call and hold none that could be read.",
     "coercion_rate": "Share of the called in which something was coerced.",
     "repair_rate": "Share of the called in which something was repaired.",
     "worst": "Success if every missing trial had failed.",
@@ -312,6 +313,7 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
         "answered": len(answered),
         "fabricated": _mean(answered["score_fabricated"].fillna(False)),
         "called": int((answered["n_calls"].fillna(0) > 0).sum()),
+        "unread": int((answered["outcome"] == "attempted_unparseable").sum()),
         "coercion_rate": _share(answered, "n_coercions"),
         "repair_rate": _share(answered, "n_edits"),
         "worst": worst,

@@ -74,14 +74,15 @@ class ReportKeywords(ReportOptions, total=False):
 class Report:
     """Success and its reasons, by any columns of a trials frame.
 
-    `frame` has one row per cell: the `by` columns, then n_cases, n (trials judged), missing (not
-    recorded, or the provider failed), ungraded, success with ci_low and ci_high (each case counted
-    once), strict, repaired, safe, coerced and naive (like it), answered (trials with an answer) and
-    fabricated (share of them), called (answers with calls) with coercion_rate and repair_rate
-    (shares of them), worst and best (every missing trial failed, or succeeded), noise, distinct, k,
-    pass_at_k and pass_all_k (of repeated trials), n_answer and answer (conversations that ended
-    with the wanted text), latency_p50 and _p95 (seconds), tokens_mean, cost and cost_per_success
-    (US dollars), and the reason of the missing part. With a `baseline`, paired (cases judged in
+    `frame` has one row per cell: the `by` columns, then n_cases, n (trials judged), missing
+    (not recorded, or the provider failed), ungraded, success with ci_low and ci_high (each case
+    counted once), strict, repaired, safe, coerced and naive (like it), answered (trials with an
+    answer) and fabricated (share of them), called (answers with calls) and unread (those that
+    look like a call and hold none), coercion_rate and repair_rate (shares of the called), worst
+    and best (every missing trial failed, or succeeded), noise, distinct, k, pass_at_k and
+    pass_all_k (of repeated trials), n_answer and answer (conversations that ended with the
+    wanted text), latency_p50 and _p95 (seconds), tokens_mean, cost and cost_per_success (US
+    dollars), and the reason of the missing part. With a `baseline`, paired (cases judged in
     both), difference, diff_low, diff_high, p and p_holm follow. Anything not recorded is NaN.
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`

@@ -343,7 +343,8 @@ def _number(x: Any, form: str) -> str:
 def ladder_section(report: Report) -> Section:
     """Shares of the same trials with less and more help, and the gain of each help."""
     shares = ("fabricated", "repair_rate", "coercion_rate")
-    names = ("strict", "repaired", "safe", f"coerced ({report.coerced_policy})", "naive", *shares)
+    names = ("strict", "repaired", "safe", f"coerced ({report.coerced_policy})", "naive")
+    names = (*names, *shares, "unread")
     head = (*key_head(report), *((n.replace("_", " "), "") for n in names))
     rows = []
     for cell in report.frame.to_dict("records"):
@@ -351,12 +352,13 @@ def ladder_section(report: Report) -> Section:
         for lower, higher in (("strict", "repaired"), ("repaired", "safe"), ("safe", "coerced")):
             steps.append(percent(cell[higher]) + _gain(cell[higher] - cell[lower]))
         rates = [percent(cell[name]) for name in ("naive", *shares)]
-        rows.append((*_keys(report, cell), *steps, *rates))
+        rows.append((*_keys(report, cell), *steps, *rates, f"{cell['unread']:,}"))
     lead = (
         "What the same answers give as written, after repairs, with lossless coercion, and with "
         "the looser one; in brackets what a step gained, in points. Beside it what a naive parser "
         "makes of them, the share of answers with something fabricated, and of answers with calls "
-        f"the share that was repaired or coerced. {levels_legend(report)}"
+        "the share that was repaired or coerced. Unread are the answers that look like a call and "
+        f"hold none that could be read. {levels_legend(report)}"
     )
     return Section("Less and more help", lead, head, tuple(rows))
 
