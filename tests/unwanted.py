@@ -34,6 +34,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "tagger": {"delete": _STRING, "note": _STRING},
     "route": {"function": _STRING, "arguments": {"type": "object"}},
     "keep": {"data": {}},
+    "pair": {"left": {}, "right": {}},
 }
 TOOLS = [
     {"name": name, "parameters": {"type": "object", "properties": properties}}
@@ -575,7 +576,6 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
     note = write(protocol, "note", {"text": "quince"})
     add = write(protocol, "add", {"x": 4711, "y": 8033})
     keep = write(protocol, "keep", {"data": "quince"})
-    twice = write(protocol, "tagger", {"delete": "quince", "note": "jelly"})
     bare = re.sub(r'(?<=[:{])(\s*)"note"', r"\1note", note or "")
     if bare != (note or ""):
         yield Answer("a bare word as a name, no tools", id, bare, tools=False)
@@ -584,10 +584,14 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
             yield Answer("not a number", id, add.replace("4711", word))
         if keep and ': "quince"' in keep:
             yield Answer("not a value", id, keep.replace('"quince"', word))
-    if twice:
-        text = re.sub(r"\bnote\b", "delete", twice)
-        one = tuple(("tagger", {"delete": value}) for value in ("quince", "jelly"))
-        yield Answer("a key twice", id, text, choices=one)
+    for name, first, second in (("tagger", "delete", "note"), ("pair", "left", "right")):
+        text = write(protocol, name, {first: "quince", second: "jelly"})
+        if text is not None:
+            one = [(name, {first: value}) for value in ("quince", "jelly")]
+            if id == "morph_xml" and name == "pair":
+                one.append((name, {first: ["quince", "jelly"]}))  # how XML writes a list
+            twice = re.sub(rf"\b{second}\b", first, text)
+            yield Answer("a key twice", id, twice, choices=tuple(one))
 
 
 KINDS: dict[str, Generator] = {
