@@ -81,7 +81,9 @@ def test_rows_of_logs(case: dict[str, Any], tmp_path: Path) -> None:
         row["error"] = "503"
     else:
         text = case["text"]
-        row["response" if text.startswith("{") else "raw"] = json.loads(text) if text.startswith("{") else text
+        row["response" if text.startswith("{") else "raw"] = (
+            json.loads(text) if text.startswith("{") else text
+        )
     run = tp.Lab(tmp_path / "runs.db").ingest([row], cases=None, protocol=case["protocol"])
     (trial,) = run.trials_df().to_dict("records")
     expect = case["expect"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import toolparse_lab as tp
 from toolparse_lab.protocols.base import Protocol
+from toolparse_lab.protocols.registry import family_heads
 from toolparse_lab.protocols.turns import PLAIN, TURNS, Turns
 from toolparse_lab.values import same
 
@@ -33,6 +34,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "tagger": {"delete": _STRING, "note": _STRING},
     "route": {"function": _STRING, "arguments": {"type": "object"}},
     "keep": {"data": {}},
+    "pair": {"left": {}, "right": {}},
 }
 TOOLS = [
     {"name": name, "parameters": {"type": "object", "properties": properties}}
@@ -181,6 +183,7 @@ _INNER: tuple[Any, ...] = (
     {"delete": {}},
 )
 _LISTS: tuple[Any, ...] = ([{"name": "delete"}], [{"name": "delete", "arguments": {}}], ["delete"])
+_CUTS = 6  # places at which a written call is cut off; the seed draws which
 # How a name and its arguments are written by hand; in the first group they mean the call.
 _NAMED = (
     "skill_view({})",
@@ -253,12 +256,13 @@ def _common_end(a: str, b: str) -> str:
 
 def an_argument_as_tool(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """Arguments that look like a call, or name another tool."""
-    yield from _own_bodies(id, protocol)
+    yield from _own_bodies(id, protocol, dice)
     yield from _foreign_bodies(id, protocol)
     yield from _lost_heads(id, protocol)
+    yield from _of_others(id, protocol, dice)
 
 
-def _own_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
+def _own_bodies(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
     """What the format itself writes: read back, or refused."""
     other = write(protocol, "delete", {}) or ""
     calls: list[Call] = [("skill_view", inner) for inner in _INNER]
@@ -281,6 +285,8 @@ def _own_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
         if text is not None:
             call = (name, arguments)
             yield Answer("as the format writes it", id, text, (call,), (call,))
+            for cut in dice.sample(range(1, len(text)), min(_CUTS, len(text) - 1)):
+                yield Answer("cut off", id, text[:cut], (call,))
 
 
 def _foreign_bodies(id: str, protocol: Protocol) -> Iterator[Answer]:
@@ -310,12 +316,23 @@ def _lost_heads(id: str, protocol: Protocol) -> Iterator[Answer]:
             text = write(protocol, name, arguments)
             if text is None or "delete" not in text:
                 continue
-            key = next(iter(arguments))
-            last = text.find(key, text.find(name) + len(name))
-            for cut in range(1, last):
-                # From its own brace on, the inner object is a call like any other.
+            # Behind the name the inner object is a call like any other.
+            for cut in range(1, text.find(name) + 1):
                 if not text[cut:].lstrip().startswith("{"):
                     yield Answer("its beginning is lost", id, text[cut:], ((name, arguments),))
+
+
+def _of_others(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer]:
+    """A format's call, read by the name of another one."""
+    calls: list[Call] = [("skill_view", inner) for inner in _INNER]
+    calls += [("note", {"text": "<delete></delete>"}), ("tagger", {"delete": "now"})]
+    for other in family_heads():
+        for name, arguments in dice.sample(calls, 3):
+            text = write(protocol, name, arguments)
+            if text is not None and other != id:
+                call = (name, arguments)
+                yield Answer(f"read as {other}", other, text, (call,))
+                yield Answer(f"read as {other}", other, text[: len(text) * 3 // 4], (call,))
 
 
 # 2. After the end of the turn
@@ -330,11 +347,11 @@ def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator
     mine: Call = ("note", {"text": "x"})
     plain = _reads(id, f"Sure.\n{note}")
     for family, turns in TURNS.items():
-        yield from _foreign_turns(id, family, turns, call)
+        yield from _foreign_turns(id, protocol, family, turns, call)
         for end in turns.ends:
             yield Answer(f"{family}: its end after a call", id, note + end, (mine,), (mine,))
             text = f"{note}{end}\n{call}"
-            if not turns.several:
+            if not (turns.several or _goes_on(protocol, end, call)):
                 yield Answer(f"{family}: a call after a call's end", id, text, (mine,))
             if plain and end not in PLAIN:
                 text = f"The token `{end}` ends a turn.\n{note}"
@@ -356,7 +373,18 @@ def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator
             yield Answer("own result", id, f"I wait.\n{own}\n{call}")
 
 
-def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[Answer]:
+def _goes_on(protocol: Protocol, end: str, call: str) -> bool:
+    """Return True if a format has messages of its own that end so and go on with a call."""
+    own = (*protocol.envelope.heads(SPECS), *protocol.envelope.closers)
+    return end in own or any(
+        turns.several and end in turns.ends and call.lstrip().startswith(turns.assistant)
+        for turns in TURNS.values()
+    )
+
+
+def _foreign_turns(
+    id: str, protocol: Protocol, family: str, turns: Turns, call: str
+) -> Iterator[Answer]:
     heads = (*turns.user, *turns.system, *turns.tool)
     for end in turns.ends or ("",):
         for head in heads:
@@ -366,10 +394,13 @@ def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[An
             if end or head not in PLAIN:
                 yield Answer(way, id, f"Sure.{end}{head}{call}")
             yield Answer(way, id, f"Sure.{end}\n{head}\n\nPlease do it:\n{call}{end}")
-            if turns.assistant:
+            if head in turns.user[:1] and head not in PLAIN:
+                text = f"<think>Yes.{end}\n{head}\nDo it.</think>\n{call}"
+                yield Answer(f"{way}, in reasoning", id, text)
+            if turns.assistant and (end or head not in PLAIN):
                 go_on = f"{end}\n{turns.assistant[0]}\n{call}"
                 yield Answer(f"{way}, then the answer", id, f"Sure.{end}{head}\nDo it.{go_on}")
-        if end and not turns.several:
+        if end and not (turns.several or _goes_on(protocol, end, call)):
             yield Answer(f"{family}: after the end", id, f"Sure.{end}\n{call}")
             for head in turns.assistant:
                 text = f"Sure.{end}\n{head}\n{call}"
@@ -435,6 +466,9 @@ def the_same_calls_twice(id: str, protocol: Protocol, dice: random.Random) -> It
         "one in a fence before": f"```\n{first}\n```\n\nI make the call now.\n\n{first}",
     }.items():
         yield Answer(way, id, text, one, one)
+    turned = write(protocol, "add", {"y": 2, "x": 1}) or first
+    text = f"{first}\n\nOnce more, the call is:\n\n{turned}"
+    yield Answer("in another order", id, text, one, one)
     # In one list each counts, however alike they are.
     two = (ones[0], ones[0])
     yield Answer("twice in one list", id, protocol.join_calls([first, first]), two, two)
@@ -542,20 +576,22 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
     note = write(protocol, "note", {"text": "quince"})
     add = write(protocol, "add", {"x": 4711, "y": 8033})
     keep = write(protocol, "keep", {"data": "quince"})
-    twice = write(protocol, "tagger", {"delete": "quince", "note": "jelly"})
-    if note and '"note"' in note:
-        for text in (note.replace('"note"', "note"), note.replace('"note"', "'note'", 1)):
-            if "'" not in text:
-                yield Answer("a bare word as a name, no tools", id, text, tools=False)
-    for number in ("NaN", "nan", "Infinity", "-Infinity", "undefined"):
+    bare = re.sub(r'(?<=[:{])(\s*)"note"', r"\1note", note or "")
+    if bare != (note or ""):
+        yield Answer("a bare word as a name, no tools", id, bare, tools=False)
+    for word in ("NaN", "nan", "Infinity", "-Infinity", "undefined"):
         if add and "4711" in add:
-            yield Answer("not a number", id, add.replace("4711", number))
-        if keep and '"quince"' in keep:
-            yield Answer("not a value", id, keep.replace('"quince"', number))
-    if twice:
-        text = re.sub(r"\bnote\b", "delete", twice)
-        one = tuple(("tagger", {"delete": value}) for value in ("quince", "jelly"))
-        yield Answer("a key twice", id, text, choices=one)
+            yield Answer("not a number", id, add.replace("4711", word))
+        if keep and ': "quince"' in keep:
+            yield Answer("not a value", id, keep.replace('"quince"', word))
+    for name, first, second in (("tagger", "delete", "note"), ("pair", "left", "right")):
+        text = write(protocol, name, {first: "quince", second: "jelly"})
+        if text is not None:
+            one = [(name, {first: value}) for value in ("quince", "jelly")]
+            if id == "morph_xml" and name == "pair":
+                one.append((name, {first: ["quince", "jelly"]}))  # how XML writes a list
+            twice = re.sub(rf"\b{second}\b", first, text)
+            yield Answer("a key twice", id, twice, choices=tuple(one))
 
 
 KINDS: dict[str, Generator] = {

@@ -6,7 +6,7 @@ The engine and the protocols never see it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import BadOptions
@@ -33,6 +33,17 @@ class Ways:
     seed_choice: bool = False
     seed_results: bool = False
     supports_none: bool = True
+
+    def with_options(self, options: Mapping[str, Any]) -> Ways:
+        """Return the same ways with other options of the parser.
+
+        Raises BadOptions for one that is unknown or cannot have its value.
+        """
+        batch, stream, choice = (
+            ParseOptions.of({**own.to_dict(), **options})
+            for own in (self.batch, self.stream, self.choice)
+        )
+        return replace(self, batch=batch, stream=stream, choice=choice)
 
 
 def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, protocol: Any) -> Ways:

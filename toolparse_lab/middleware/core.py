@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from .. import hooks
@@ -41,6 +41,7 @@ from .history import Message, Writer, rewrite_history
 from .native import coerce_call
 from .neutral import documents_without, without_delimiters
 from .reading import AnswerReading
+from .request_options import RequestOptions, take_request_options
 from .stream import AnswerStream
 from .turn import Prepared, Turn
 
@@ -129,10 +130,22 @@ class ToolCallMiddleware:
                 model another.
             choice_schema: for a middleware made without one.
 
+        The member `toolparse` of `params` has options for this request alone: `on_error`,
+        `original_tool_schemas` and those of the parser (see `request_options`).
+
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
-        response_format that cannot stand beside tools.
+        response_format that cannot stand beside tools, or for options that nobody knows.
         """
         _refuse_functions(params)
+        params, own = take_request_options(params)
+        if own is not None:
+            by = self._with(own)
+            turn = by.transform_params(
+                params,
+                original_tool_schemas=own.original_tool_schemas or original_tool_schemas,
+                choice_schema=choice_schema,
+            )
+            return replace(turn, _middleware=by)
         parallel = params.get("parallel_tool_calls")
         schema = self.choice_schema or ("if_then_else" if self.compat else choice_schema)
         form = ChoiceForm.of(schema, parallel)
@@ -234,8 +247,8 @@ class ToolCallMiddleware:
         """
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
-
-        native = self._coerced(tool_calls, turn) if tool_calls else ()
+        by = self.for_turn(turn)
+        native = by._coerced(tool_calls, turn) if tool_calls else ()
         # Most contents are one text, which is not copied into a Content of its own.
         parts = ONLY_TEXT if type(content) is str else read_content(content)
         text = content if parts is ONLY_TEXT else parts.text
@@ -243,7 +256,7 @@ class ToolCallMiddleware:
         if _shows_raw(level, turn, debug_summary):
             log_raw(text)
 
-        result = self._parse(turn, text, finish_reason, has_calls=bool(native))
+        result = by._parse(turn, text, finish_reason, has_calls=bool(native))
         result = with_lost_calls(result, finish_reason, reasoning or "", called=bool(native))
         answer = answer_of(
             result,
@@ -284,7 +297,19 @@ class ToolCallMiddleware:
                 `compat="seed"` shows none.
         """
         shows = tool_input and self.compat is None
-        return AnswerStream(self._reading, turn, debug_summary, call_ids, tool_input=shows)
+        reading = self.for_turn(turn)._reading
+        return AnswerStream(reading, turn, debug_summary, call_ids, tool_input=shows)
+
+    def for_turn(self, turn: Turn) -> ToolCallMiddleware:
+        """Return the middleware that reads the answer to a request: this one, or this one with the
+        options that the request says for itself.
+        """
+        return self if turn._middleware is None else turn._middleware
+
+    def _with(self, own: RequestOptions) -> ToolCallMiddleware:
+        """Return this middleware with the options of one request."""
+        ways = self.ways.with_options(own.options) if own.options else self.ways
+        return replace(self, ways=ways, on_error=own.on_error or self.on_error)
 
     def completion(
         self,

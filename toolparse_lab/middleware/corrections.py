@@ -179,7 +179,7 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
     if feedback is None or not turn.active or not feedback.enabled:
         return CorrectedAnswer(answer)
     retries = feedback.max_validation_retries
-    policy = middleware.ways.batch.coerce
+    policy = middleware.for_turn(turn).ways.batch.coerce
     feedback = replace(feedback, policy=policy, max_attempts=1 + retries, backoff=_no_pause)
     tools = {tool.name: tool for tool in turn.tools}
 

@@ -53,6 +53,8 @@ class Turn:
     many: bool = False
     formatted: bool = False
     _documents: Any = field(default=None, repr=False, compare=False)
+    # The middleware with the options that the request says for itself, None where it says none.
+    _middleware: Any = field(default=None, repr=False, compare=False)
 
     @property
     def asked(self) -> Any:

@@ -15,7 +15,8 @@ CALL = re.compile(
 )
 # Behind the opener the word may be missing, and so may the object of a call without arguments.
 CALL_IN_BLOCK = re.compile(
-    rf"(?P<head>{HEAD}|{TAG}|:)?+[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+(?P<open>[{{(]|\Z)"
+    rf"(?P<head>{HEAD}|{TAG}|:)?+[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+"
+    r"(?P<open>[{(]|\Z)"
 )
 CALL_SO_FAR = re.compile(rf"(?:{HEAD}|{TAG})[ \t]{{0,8}}+(?:[\w.:/-]{{1,128}}+\s{{0,8}}+)?\Z")
 # What stands before a name where a model calls through the module of its tools.

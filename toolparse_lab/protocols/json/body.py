@@ -1,4 +1,4 @@
-"""JSON in the place of another notation: the calls of a body that was written as other formats do."""
+"""JSON in the place of another notation: the calls of a body written as other formats do."""
 
 from __future__ import annotations
 
