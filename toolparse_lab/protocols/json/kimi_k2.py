@@ -55,7 +55,8 @@ _STRIPPED_SO_FAR = re.compile(
 _NO_TOKEN = re.compile(r"\s{0,64}+(?P<id>[^\s<>{}\"]{1,256}+)\s{0,64}+(?=\{)")
 _BODY_ALONE = re.compile(r"\s{0,64}+(?=\{)")
 _PLAIN_ID = re.compile(
-    r"(?:\d{1,6}|(?:call|tool|fc)[_-]?[\w-]{0,64}|(?:toolu|chatcmpl)[_-][\w-]{1,64}|[0-9a-f-]{8,40})?\Z",
+    r"(?:\d{1,6}|(?:call|tool|fc)[_-]?[\w-]{0,64}|(?:toolu|chatcmpl)[_-][\w-]{1,64}"
+    r"|[0-9a-f-]{8,40})?\Z",
     re.IGNORECASE,
 )
 _QUOTES = "\"'`"
@@ -200,9 +201,10 @@ class KimiJson(NamedJson):
         calls = JsonCall(_BEGIN, _END).read(body, replace(reading, opening=Opening(opening.end)))
         named: list[Decoded] = []
         for call in calls:
-            known = call.name in reading.tools and opening.name in (call.name, opening.wire_id, "")
+            is_tool = call.name in reading.tools
+            fits = is_tool and opening.name in (call.name, opening.wire_id, "")
             # An object with nothing but a name may be the arguments of any tool.
-            if not call.readable or not call.arguments or not known:
+            if not call.readable or not call.arguments or not fits:
                 return ()
             step = Step("read", "read.name-in-body", "", None, opening.wire_id, call.name)
             named.append(replace(call, wire_id=opening.wire_id, steps=(step, *call.steps)))
