@@ -177,6 +177,7 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
         lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.python-body", "The body was calls written as Python instead of JSON."),
     Rule("read.tags-in-value", "Tags of the format inside a value are text of that value."),
     Rule("read.look-alike", "Characters that look like those of the format's marks, such as other "
         "bars, are read as them."),
