@@ -95,11 +95,13 @@ class KimiSection(Envelope):
             return _stripped_opening(text, pos, final, tools)
 
         start = pos + len(_BEGIN)
-        short = _without_token(text, start, pos, tools)
-        if short is not None:
-            return short
         mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
         end = mark.start() if mark else -1
+        # No id holds a brace: arguments begin there, whatever comes behind them.
+        if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
+            short = _without_token(text, start, pos, tools)
+            if short is not None:
+                return short
         # No id holds a token: one that stands there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:

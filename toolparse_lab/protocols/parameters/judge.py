@@ -283,7 +283,7 @@ def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:
         return call
     steps: list[Step] = []
     for name, value in arguments.items():
-        if not isinstance(value, str) or not form.own_tags.search(value):
+        if not isinstance(value, str) or "<" not in value or not form.own_tags.search(value):
             continue
         path = f"/{escape_token(name)}"
         start, end = call.places().get(path, (0, 0))
