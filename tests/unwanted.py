@@ -531,6 +531,7 @@ def a_foreign_character(id: str, protocol: Protocol, dice: random.Random) -> Ite
         strings = [value for value in arguments.values() if isinstance(value, str)]
         words = (name, *arguments, *(v for v in arguments.values() if v not in strings))
         inside = _word_places(text, words) | _word_places(text, strings, edges=False)
+        edges = _word_places(text, strings)
         places = [at for at in range(1, len(text) + 1) if at not in inside]
         # At the edge of a value the character may be a part of it. Two places may give one text.
         choices = {
@@ -544,7 +545,19 @@ def a_foreign_character(id: str, protocol: Protocol, dice: random.Random) -> Ite
             for character in dice.sample(_FOREIGN, _CHARACTERS):
                 damaged = text[:at] + character + text[at:]
                 choice = (choices[damaged],) if damaged in choices else ()
-                yield Answer("one character", id, damaged, (call,), (call,), choices=choice)
+                way = f"one character {_place(text, at)}"
+                yield Answer(way, id, damaged, (call,), (call,), choices=choice)
+        untouched = [at for at in places if not {at, at + 1, at + 2} & (inside | edges)]
+        for at in untouched:
+            lost = text[:at] + text[at + 1 :]
+            turned = text[:at] + text[at + 1 : at + 2] + text[at : at + 1] + text[at + 2 :]
+            yield Answer(f"one lost {_place(text, at)}", id, lost, (call,), (call,))
+            yield Answer(f"two turned {_place(text, at + 1)}", id, turned, (call,), (call,))
+
+
+def _place(text: str, at: int) -> str:
+    beside = text[at - 1 : at + 1]
+    return "in a token" if any(c.isalnum() for c in beside) else "at a boundary"
 
 
 def _values_around(text: str, at: int, arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -614,10 +627,27 @@ def _made(kind: str, seed: int) -> list[list[Answer]]:
 
 
 def answers(kind: str, n: int | None = None, seed: int = 0) -> list[Answer]:
-    """The answers of one kind over all formats; n: that many of each format, as the seed draws."""
+    """The answers of one kind over all formats; n: that many of each format, as the seed draws.
+
+    A way of which there are few is drawn as often as the others.
+    """
     dice = random.Random(f"{kind} {seed}")
     return [
         answer
         for made in _made(kind, seed)
-        for answer in (made if n is None or n >= len(made) else dice.sample(made, n))
+        for answer in (made if n is None or n >= len(made) else _draw(made, n, dice))
     ]
+
+
+def _draw(made: list[Answer], n: int, dice: random.Random) -> list[Answer]:
+    ways: dict[str, list[Answer]] = {}
+    for answer in made:
+        ways.setdefault(answer.way, []).append(answer)
+    drawn = []
+    while len(drawn) < n:
+        way = dice.choice(list(ways))
+        found = ways[way]
+        drawn.append(found.pop(dice.randrange(len(found))))
+        if not found:
+            del ways[way]
+    return drawn
