@@ -46,6 +46,7 @@ WAYS: dict[str, tuple[dict[str, Any], str, str]] = {
     "escaped tags": ({"content": "I look.\n" + escaped(XML)}, "stop", UNPARSEABLE),
     "reasoning_content": ({"content": "", "reasoning_content": HERMES}, "stop", UNPARSEABLE),
     "reasoning": ({"content": None, "reasoning": f"I look.\n{XML}"}, "stop", UNPARSEABLE),
+    "thinking": ({"content": "", "thinking": HERMES}, "stop", UNPARSEABLE),
     "think": ({"content": f"<think>I look.\n{HERMES}</think>\n"}, "stop", UNPARSEABLE),
     "an empty call beside": ({"content": HERMES, "tool_calls": [EMPTY]}, "tool_calls", UNPARSEABLE),
     "a call without a name": ({"content": None, "tool_calls": [NAMELESS]}, "tool_calls", UNPARSEABLE),
@@ -151,6 +152,7 @@ def test_answered_by_the_middleware(way: str) -> None:
     turn = middleware.transform_params({"messages": question, "tools": [TOOL]})
     message, finish, _ = WAYS[way]
     thought = message.get("reasoning_content") or message.get("reasoning") or ""
+    thought = thought or message.get("thinking", "")
     own = message.get("tool_calls") or []
     answer = middleware.wrap_generate(
         turn, message["content"], reasoning=thought, finish_reason=finish, tool_calls=own
@@ -177,6 +179,17 @@ def test_a_call_that_the_server_read_and_left_in_the_content_is_made_once() -> N
     )
     arguments = [json.loads(call["function"]["arguments"]) for call in answer.tool_calls]
     assert arguments == [{"harbor": "Turku"}, {"harbor": "Oslo"}]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_stream_without_its_end_says_nothing_of_the_model(target: str, tmp_path: Any) -> None:
+    rows = [
+        {"id": f"{arm} {way}", "input": way, "response": json.dumps(chunks(way)[:-1]),
+         "tools": [TOOL], "target": TARGETS[target], "prompt_protocol": arm}
+        for arm in ARMS for way in ("an empty list", "a call without its end", "think")
+    ]  # fmt: skip
+    run = tp.Lab(store=tmp_path / "store").ingest(rows)
+    assert {trial.outcome for trial in run.trials()} == {"provider_error"}
 
 
 def test_words_about_a_call_are_no_lost_call() -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BadOptions, UnreadableInput
+from ..types.call_pieces import member as get
 from ..types.inputs import RawLike, TokenizerLike
 from ..types.server import ServerReading
 from ..values import read_strict, write_canonical
-from .assembly import Assembly, get, items
+from .assembly import Assembly, items
 from .chunks import take_chunk
 from .responses import take_response
 from .sse import is_event_stream, read_events

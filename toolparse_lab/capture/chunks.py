@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from .assembly import Assembly, get, items
+from ..types.call_pieces import member as get
+from .assembly import Assembly, items
 from .responses import end_response, take_item, take_message, take_response
 
 # How chunks are told apart. A chunk of OpenAI's has `choices`; events of the Responses API and of

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .assembly import Assembly, get, items
+from ..types.call_pieces import member as get
+from .assembly import Assembly, items
 
 # How shapes are told apart. There is no version or schema to go by, and clients of one shape differ
 # in what they leave out. So a shape is known by the one member that only it has, asked for in an
@@ -102,6 +103,7 @@ _MESSAGE_MEMBERS = (
     "refusal",
     "reasoning_content",
     "reasoning",
+    "thinking",
 )
 
 
@@ -128,7 +130,7 @@ def take_message(message: Any, assembly: Assembly, *, whole: bool = True) -> Non
     thought = get(message, "reasoning_content")
     # A list of parts has its reasoning in the parts, and `reasoning` may repeat it.
     if not thought and not isinstance(content, (list, tuple)):
-        thought = get(message, "reasoning")
+        thought = get(message, "reasoning") or get(message, "thinking")
     assembly.think(thought)
 
     assembly.say(content)

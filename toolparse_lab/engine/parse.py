@@ -79,7 +79,7 @@ def parse(
         return parse_text(raw, protocol, tools, options, request=request)
     answer = _answer_in(raw, tokenizer)
     if answer is None:
-        return parse_text(raw, protocol, tools, options, request=request)
+        return parse_text(str(raw), protocol, tools, options, request=request)
     return _parse_answer(answer, protocol, tools, options, request)
 
 

@@ -327,6 +327,9 @@ class _Search:
         sign = self._text[pos + 1 : pos + 2]
         if sign == ch or not sign or sign not in '{}[],:"':
             return
+        # A letter before a quote may be one too many as well as one that left the string.
+        if sign == '"' and ch not in "{}[],:":
+            return
         edit = make_edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
         longer = (chain, edit)
         cost += SWAPPED

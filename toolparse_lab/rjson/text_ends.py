@@ -97,14 +97,11 @@ class TextEnds:
 
     def _swapped(self, start: int, at: int, cost: int, inside: tuple[Edit, ...]) -> Iterator[End]:
         """Yield the ends of a string whose closing quote, now at `at`, changed places."""
-        text = self._text
-        before, after = text[at - 1], text[at + 1 : at + 2]
+        before = self._text[at - 1]
         if at > start and before in ",:}]" and not _ends_at(inside, at):
             edit = Edit(Span(at - 1, at + 1), f'"{before}', "rjson.swapped-signs")
             yield at + 1, cost + _SWAPPED, (*inside, edit), before
-        if after.isalnum() and not cost:
-            edit = Edit(Span(at, at + 2), f'{after}"', "rjson.swapped-signs")
-            yield at + 2, cost + _SWAPPED, (*inside, edit), ""
+        # A letter behind the quote may be one too many as well as one that left the string.
 
 
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:

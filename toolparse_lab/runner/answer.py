@@ -241,6 +241,7 @@ class Answer:
         Reasoning comes before the text, as the model wrote it. A delta has mostly one of them.
         """
         thought = _get(message, "reasoning_content") or _get(message, "reasoning")
+        thought = thought or _get(message, "thinking")
         self._add_text(self.reasoning, thought, at, "reasoning")
         self._add_text(self.content, _get(message, "content"), at, "content")
 

@@ -250,16 +250,18 @@ class _Call:
             if not self.begun or self.value == {}:
                 self.value, self.begun = arguments, True
                 return write_canonical(arguments)
-            arguments = "" if arguments in ({}, self.value) else write_canonical(arguments)
+            is_known = arguments in ({}, self.value)
+            arguments = "" if is_known else write_canonical(arguments)
         if self.value is not None and arguments.strip():
             if self.value != {}:  # an empty one stands for text that is still to come
                 self.texts.append(write_canonical(self.value))
             self.value = None
         if arguments.startswith("{") and self.complete and joined(self.texts) == arguments:
             return ""
-        self.texts.append(arguments)
-        self.begun = self.begun or bool(arguments.strip())
-        return arguments
+        piece: str = arguments
+        self.texts.append(piece)
+        self.begun = self.begun or bool(piece.strip())
+        return piece
 
     @property
     def complete(self) -> bool:

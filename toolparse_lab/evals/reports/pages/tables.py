@@ -344,8 +344,7 @@ def ladder_section(report: Report) -> Section:
     """Shares of the same trials with less and more help, and the gain of each help."""
     shares = ("fabricated", "repair_rate", "coercion_rate")
     names = ("strict", "repaired", "safe", f"coerced ({report.coerced_policy})", "naive")
-    names = (*names, *shares, "unread")
-    head = (*key_head(report), *((n.replace("_", " "), "") for n in names))
+    head = (*key_head(report), *((n.replace("_", " "), "") for n in (*names, *shares, "unread")))
     rows = []
     for cell in report.frame.to_dict("records"):
         steps = [percent(cell["strict"])]
