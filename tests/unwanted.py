@@ -453,10 +453,13 @@ def the_same_calls_twice(id: str, protocol: Protocol, dice: random.Random) -> It
         "steps in lines, then all": f"Step 1\n{first}\nStep 2\n{second}\nSo, all calls:\n\n{both}",
         "all, then steps": f"All calls:\n{both}\n\nFirst:\n{first}\n\nThen:\n{second}",
         "all twice": f"{both}\n\nAgain, the final answer:\n\n{both}",
-        "all twice, no words": f"{both}\n\n{both}",
         "all in a later fence": f"{both}\n\nIn short:\n\n```\n{both}\n```",
         "one, then all": f"I begin with this.\n{first}\n\nAnd together:\n{both}",
     }
+    if second not in both:
+        # Without words only a list says that it is all of them; single calls may be meant again.
+        ways["all twice, no words"] = f"{both}\n\n{both}"
+        ways["numbers, then all"] = f"1. {first}\n2. {second}\n\n{both}"
     for way, text in ways.items():
         yield Answer(way, id, text, ones, ones)
     one = ones[:1]
