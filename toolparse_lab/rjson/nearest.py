@@ -327,15 +327,16 @@ class _Search:
         sign = self._text[pos + 1 : pos + 2]
         if sign == ch or not sign or sign not in '{}[],:"':
             return
-        # A letter before a quote may be one too many as well as one that left the string.
-        if sign == '"' and ch not in "{}[],:":
-            return
         edit = make_edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
         longer = (chain, edit)
         cost += SWAPPED
         if sign == '"':
             if (mode in _VALUES or mode in _KEYS) and ch not in '"\\':
                 self._string(pos + 2, cost, mode, stack, longer)
+                if ch not in "{}[],:":
+                    # A character before the quote left the string, or it is one too many.
+                    drop = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
+                    self._string(pos + 2, cost, mode, stack, (chain, drop))
             return
 
         following = _following(sign, mode, stack)

@@ -97,11 +97,18 @@ class TextEnds:
 
     def _swapped(self, start: int, at: int, cost: int, inside: tuple[Edit, ...]) -> Iterator[End]:
         """Yield the ends of a string whose closing quote, now at `at`, changed places."""
-        before = self._text[at - 1]
+        text = self._text
+        before, after = text[at - 1], text[at + 1 : at + 2]
         if at > start and before in ",:}]" and not _ends_at(inside, at):
             edit = Edit(Span(at - 1, at + 1), f'"{before}', "rjson.swapped-signs")
             yield at + 1, cost + _SWAPPED, (*inside, edit), before
-        # A letter behind the quote may be one too many as well as one that left the string.
+        if after.isalnum() and not cost:
+            # A letter after the quote left the string, or it is one too many.
+            for span, signs, rule in (
+                (Span(at, at + 2), f'{after}"', "rjson.swapped-signs"),
+                (Span(at + 1, at + 2), "", "rjson.extra-sign"),
+            ):
+                yield at + 2, cost + _SWAPPED, (*inside, Edit(span, signs, rule)), ""
 
 
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:
