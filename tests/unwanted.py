@@ -243,7 +243,9 @@ def frames_of(protocol: Protocol) -> list[tuple[str, str]]:
     closers = [c for c in protocol.envelope.closers if note.endswith(c)]
     closer = _common_end(note, other or note).lstrip("}])>")
     inner = (note[: found.start()], closer)
-    frames = [(head, max(closers, key=len, default="")), inner if inner[0] else ("", "")]
+    frames = [inner if inner[0] else ("", "")]
+    if head and not (head[-1].isalnum() or head.endswith(":")):  # the opener is not whole
+        frames.append((head, max(closers, key=len, default="")))
     return list(dict.fromkeys(frames))
 
 
