@@ -41,6 +41,7 @@ FAMILIES = {
 STAGES = {
     "call": "The call as a whole",
     "choice": "The answer to a forced tool choice",
+    "response": "The response around an answer",
     "decode": "The body of a call",
     "read": "The reading of an answer",
     "coerce": "Arguments that are brought to their schema",

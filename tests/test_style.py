@@ -29,7 +29,6 @@ WIDE: dict[str, str] = {
     "evals/scoring/trial.py:Trial": "a row of the trials frame with everything behind it",
     "exchange/completion.py:Completion": "the record of an answer as it is stored",
     "protocols/parameters/walk.py:Walk": "the state that the parts of one scanner share",
-    "runner/answer.py:Answer": "one answer as it comes in; its limit belongs to it",
     "runner/pool.py:_Pool": "one call of run_requests and all that its workers share",
     "types/call.py:ToolCall": "a call with all that is known of it; a refused one has readings",
     "rxml/element.py:Element": "an element of a tree that is walked without calls between parts",

@@ -50,13 +50,13 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
         # Markdown escapes the underscores of a name.
         plain = name.replace("\\_", "_")
         return OfferedName(plain, 0, "read.escaped-name") if plain in tools else None
-    written = [n for n in tools if name in (n.replace(".", "_"), f"{n}.{n}")]
-    if len(written) == 1:
-        (own,) = written
+    respelt = [n for n in tools if name in (n.replace(".", "_"), f"{n}.{n}")]
+    if len(respelt) == 1:
+        (own,) = respelt
         doubled = len(name) > len(own)
         rule = "read.doubled-name" if doubled else "read.dotted-name"
         return OfferedName(own, len(name) - len(own), rule)
-    if written:
+    if respelt:
         return None
     module = next((module for module in MODULES if name.startswith(module)), "")
     if module and name[len(module) :] in tools:
