@@ -10,6 +10,7 @@ import pytest
 import toolparse_lab as tp
 
 from .core_cases import rows
+from .growth import grows_linearly
 from .laws import check_all
 from .leaderboard_forms import FORMS, TOOLS, Answer, abstentions, answers, damaged
 
@@ -39,7 +40,7 @@ def test_an_answer_that_calls_nothing_is_an_abstention(answer: Answer) -> None:
 
 def test_one_damaged_sign_makes_no_other_call() -> None:
     rng = random.Random(12)
-    for answer in answers(12, 40, plain=True):
+    for answer in answers(12, 20, plain=True):
         text = damaged(answer.text, rng)
         calls = runs_of(tp.parse(text, "auto", TOOLS))
         assert all(call in answer.calls for call in calls), text
@@ -57,3 +58,22 @@ def test_a_prompt_shows_the_form(id: str) -> None:
     protocol = tp.protocols()[id]
     opener = protocol.write_call("ping", "{}").partition("ping")[0]
     assert opener in protocol.format_tools(TOOLS)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        '<functions><function name="log_note">',
+        '<functions><function name="log_note"><![CDATA[',
+        '<function name="log_note"><params>',
+        '<param name="text" value="',
+        "<TOOLCALL>[",
+        "<tool_call>```python\n",
+        "`log_note(",
+        "```json log_note(",
+        "ping() I ",
+    ],
+)
+@pytest.mark.parametrize("before", ["", '"[log_note(text=', '<functions><function name="log_note">'])
+def test_hostile_text_takes_linear_time(before: str, piece: str) -> None:
+    assert grows_linearly(lambda n: tp.parse(before + piece * n, "auto", TOOLS), 100)

@@ -124,6 +124,12 @@ def test_calls_of_one_body_have_inputs_of_their_own() -> None:
     assert ids == [c["id"] for c in answer.tool_calls]
 
 
+def test_a_call_that_was_a_thought_is_taken_back() -> None:
+    shown, answer = shown_of("hermes", ["I could ", HEAD, REST, " or not.</think>No."])
+    assert kinds(shown)[-2:] == ["end", "error"]
+    assert (answer.tool_calls, answer.finish_reason) == ((), "stop")
+
+
 def test_parts_of_a_stream_show_it_as_well() -> None:
     parser = tp.protocols()["hermes"].create_stream_parser(TOOLS)
     parts = [parser.feed("Hi " + HEAD), parser.feed(REST), parser.close()]

@@ -34,6 +34,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "tagger": {"delete": _STRING, "note": _STRING},
     "route": {"function": _STRING, "arguments": {"type": "object"}},
     "keep": {"data": {}},
+    "pair": {"left": {}, "right": {}},
 }
 TOOLS = [
     {"name": name, "parameters": {"type": "object", "properties": properties}}
@@ -346,11 +347,11 @@ def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator
     mine: Call = ("note", {"text": "x"})
     plain = _reads(id, f"Sure.\n{note}")
     for family, turns in TURNS.items():
-        yield from _foreign_turns(id, family, turns, call)
+        yield from _foreign_turns(id, protocol, family, turns, call)
         for end in turns.ends:
             yield Answer(f"{family}: its end after a call", id, note + end, (mine,), (mine,))
             text = f"{note}{end}\n{call}"
-            if not turns.several:
+            if not (turns.several or _goes_on(protocol, end, call)):
                 yield Answer(f"{family}: a call after a call's end", id, text, (mine,))
             if plain and end not in PLAIN:
                 text = f"The token `{end}` ends a turn.\n{note}"
@@ -372,7 +373,18 @@ def after_the_turn(id: str, protocol: Protocol, dice: random.Random) -> Iterator
             yield Answer("own result", id, f"I wait.\n{own}\n{call}")
 
 
-def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[Answer]:
+def _goes_on(protocol: Protocol, end: str, call: str) -> bool:
+    """Return True if a format has messages of its own that end so and go on with a call."""
+    own = (*protocol.envelope.heads(SPECS), *protocol.envelope.closers)
+    return end in own or any(
+        turns.several and end in turns.ends and call.lstrip().startswith(turns.assistant)
+        for turns in TURNS.values()
+    )
+
+
+def _foreign_turns(
+    id: str, protocol: Protocol, family: str, turns: Turns, call: str
+) -> Iterator[Answer]:
     heads = (*turns.user, *turns.system, *turns.tool)
     for end in turns.ends or ("",):
         for head in heads:
@@ -385,10 +397,10 @@ def _foreign_turns(id: str, family: str, turns: Turns, call: str) -> Iterator[An
             if head in turns.user[:1] and head not in PLAIN:
                 text = f"<think>Yes.{end}\n{head}\nDo it.</think>\n{call}"
                 yield Answer(f"{way}, in reasoning", id, text)
-            if turns.assistant:
+            if turns.assistant and (end or head not in PLAIN):
                 go_on = f"{end}\n{turns.assistant[0]}\n{call}"
                 yield Answer(f"{way}, then the answer", id, f"Sure.{end}{head}\nDo it.{go_on}")
-        if end and not turns.several:
+        if end and not (turns.several or _goes_on(protocol, end, call)):
             yield Answer(f"{family}: after the end", id, f"Sure.{end}\n{call}")
             for head in turns.assistant:
                 text = f"Sure.{end}\n{head}\n{call}"
@@ -564,7 +576,6 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
     note = write(protocol, "note", {"text": "quince"})
     add = write(protocol, "add", {"x": 4711, "y": 8033})
     keep = write(protocol, "keep", {"data": "quince"})
-    twice = write(protocol, "tagger", {"delete": "quince", "note": "jelly"})
     bare = re.sub(r'(?<=[:{])(\s*)"note"', r"\1note", note or "")
     if bare != (note or ""):
         yield Answer("a bare word as a name, no tools", id, bare, tools=False)
@@ -573,10 +584,14 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
             yield Answer("not a number", id, add.replace("4711", word))
         if keep and ': "quince"' in keep:
             yield Answer("not a value", id, keep.replace('"quince"', word))
-    if twice:
-        text = re.sub(r"\bnote\b", "delete", twice)
-        one = tuple(("tagger", {"delete": value}) for value in ("quince", "jelly"))
-        yield Answer("a key twice", id, text, choices=one)
+    for name, first, second in (("tagger", "delete", "note"), ("pair", "left", "right")):
+        text = write(protocol, name, {first: "quince", second: "jelly"})
+        if text is not None:
+            one = [(name, {first: value}) for value in ("quince", "jelly")]
+            if id == "morph_xml" and name == "pair":
+                one.append((name, {first: ["quince", "jelly"]}))  # how XML writes a list
+            twice = re.sub(rf"\b{second}\b", first, text)
+            yield Answer("a key twice", id, twice, choices=tuple(one))
 
 
 KINDS: dict[str, Generator] = {

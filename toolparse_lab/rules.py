@@ -108,8 +108,6 @@ _RULES = (
     Rule("tags.name-inside", "A parameter's name between its tags, with the value behind them, "
         "goes into the tag.", lossless=False),
     Rule("tags.self-closed", "A function's tag that closes itself is a call without parameters."),
-    Rule("tags.stray-sign", "A stray character between two parameters is dropped.",
-        lossless=False),
     Rule("tags.key", "Tags that are missing around a parameter's name, or stand there twice, are "
         "put right where the schema says the name.", lossless=False),
     Rule("tags.prose", "Words before the first function of a block are dropped.", lossless=False),
@@ -142,7 +140,8 @@ _RULES = (
     Rule("barekey.equals", "An equals sign between key and value is read as a colon."),
     Rule("barekey.quoted-key", "A key in quotes is read as a bare one."),
     Rule("barekey.quotes", "A text in ordinary quotes gets those of the format."),
-    Rule("barekey.colon", "A colon before the word that begins a call is dropped."),
+    Rule("barekey.colon", "A colon before the word that begins a call is dropped, and one alone "
+        "is read as that word."),
     Rule("barekey.tag", "`<call>` before a name is read as the word that begins a call."),
     Rule("barekey.comma", "A comma that is missing behind a text is added."),
     Rule("barekey.open-text", "A text that no quote closes ends at the brace of its call.",
@@ -178,6 +177,7 @@ _RULES = (
     Rule("read.wrapper", "An element around the parameters that is none of them is taken off.",
         lossless=False),
     Rule("read.json-body", "The element's body was JSON instead of elements."),
+    Rule("read.python-body", "The body was calls written as Python instead of JSON."),
     Rule("read.tags-in-value", "Tags of the format inside a value are text of that value."),
     Rule("read.look-alike", "Characters that look like those of the format's marks, such as other "
         "bars, are read as them."),

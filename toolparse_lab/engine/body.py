@@ -41,7 +41,7 @@ from .plain import PlainCalls
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
-from .turn_end import find_token, is_end, is_foreign
+from .turn_end import find_token, is_end, is_foreign, thought_end
 from .unclosed import (
     calls_at_end,
     doubtful_end,
@@ -339,7 +339,8 @@ class BodyReader:
 
         self._settle(body, text, len(unit.text), after)
         self._finish(body, unit, body.start + after, decoded)
-        if not unit.closed:
+        # A rescued body that ends at an opener in its last string was given up inside that string.
+        if not unit.closed or (close.kind == "rescued" and close.start == close.end):
             self._give_up(body, text[:after], decoded)
 
     def _finish(
@@ -358,10 +359,22 @@ class BodyReader:
             return  # the body is whole, so nothing in it is open
         envelope = (body.opening.owner or self._setting.protocol).envelope
         tools = self._setting.tools
-        if envelope.in_value(body.opening, text, tools) or open_head(text, tools):
+        in_element = self._is_element(body) and self._opens_other(body)
+        if in_element or envelope.in_value(body.opening, text, tools) or open_head(text, tools):
             closer = envelope.closer_of(body.opening)
             closers = envelope.closers if closer is None else (closer,)
             self._text.remember().begin(body.start + len(text), closers)
+
+    def _is_element(self, body: OpenBody) -> bool:
+        """Return True if the body is that of an element named after its tool."""
+        name = body.opening.name
+        return bool(name) and self._feed.text_of(Span(body.head, body.start)) == f"<{name}>"
+
+    def _opens_other(self, body: OpenBody) -> bool:
+        """Return True if what opens at the tail, where a body was given up, is no element too."""
+        setting = self._setting
+        inner = setting.protocol.envelope.open(self._feed.tail, 0, True, setting.tools)
+        return isinstance(inner, Opening) and inner.owner is not body.opening.owner
 
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
         """The closer to take where the scanner saw one inside a string too, or went back to it.
@@ -462,6 +475,9 @@ class BodyReader:
         A closer of no length, as an implicit one has, is no markup.
         """
         end = body.start + close.start
+        at = thought_end(text[: close.start]) if self._log.turn_end is None else -1
+        if at >= 0:
+            self._log.turn_end = body.start + at
         self._settle(body, text, close.start, close.end)
         self._log.reasoning(body.start, end, True)
         self._log.markup(end, body.start + close.end)

@@ -185,7 +185,8 @@ class CallLines:
         if not final:
             return NEED_MORE
         end = len(text.rstrip())
-        return self._judge(text, 0, end, end, at, True, read_quoted)
+        held = self._judge(text, 0, end, end, at, True, read_quoted)
+        return held if held.body is not None else None
 
     # the candidate
 

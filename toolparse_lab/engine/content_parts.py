@@ -29,6 +29,7 @@ from ..types import (
     Span,
     TextDelta,
     ToolCall,
+    Withdrawn,
 )
 from .any_protocol import AnyProtocol
 from .parse import parse_text, stream
@@ -285,6 +286,8 @@ class PartStream:
                 self._calls(parts, event.calls)
             elif isinstance(event, Retract) and inputs is not None:
                 parts += inputs.drop()
+            elif isinstance(event, Withdrawn) and inputs is not None:
+                parts += inputs.withdrawn(event.calls)
 
         more = inputs.show() if inputs is not None else ()
         if more:
@@ -324,7 +327,8 @@ class PartStream:
             if inputs is not None:
                 parts += inputs.of_call(call, call.name, part["input"])
             parts.append(part)
-        parts += inputs.drop(calls) if inputs is not None else ()
+        if inputs is not None:
+            parts += inputs.drop(c for c in calls if not c.readable)
         if self.on_error is not None:
             failure = _failure(self.parser.text_of, calls, self.parser.protocol)
             if failure is not None:

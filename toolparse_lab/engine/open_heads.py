@@ -31,12 +31,14 @@ from functools import lru_cache
 
 _NAME = r"[^\s<>()\"'=/`]{1,256}+"
 _HEAD = re.compile(
-    rf"<(?:function[ \t]*(?:=|[ \t]name[ \t]*=)|invoke[ \t]+name[ \t]*="
+    rf"<(?:[|｜]{{1,2}}\w{{1,20}}[|｜]{{1,2}})?(?:function[ \t]*(?:=|[ \t]name[ \t]*=)"
+    rf"|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
     rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
     rf"|(?P<fence>~~~)"
     rf"|<(?P<element>{_NAME})(?=[\s>/])"
     rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
+    rf"|(?P<object>\{{)(?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}:)"
 )
 # Elements that show what they hold, in pages and in prompts, and other things that do.
 _BOXES = frozenset(
@@ -57,7 +59,10 @@ _ARGUMENTS = re.compile(
 )
 _NOTHING = re.compile(r"[\s>]*+\Z")
 _QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
-_FUNCTION_CLOSERS = ("</function>", "</invoke>", "</tool_call>", "</function_calls>")
+_FUNCTION_CLOSERS = (
+    "</function>", "</invoke>", "</tool_call>", "</function_calls>", "|invoke>", "｜invoke>",
+)  # fmt: skip
+_OBJECT_CLOSERS = ("}<", "}\n", "}|")
 _CALL_CLOSERS = ('")', "')")
 
 
@@ -89,7 +94,9 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
     while match is not None:
         pos = match.end()
         closers = _box_closers(text, match, tools)
-        if not closers and not _NOTHING.match(text, pos):
+        # An opener of another format right before a call is one that was written twice; an element
+        # is the beginning of a value.
+        if not closers and (match["element"] or not _NOTHING.match(text, pos)):
             closers = _closers(text, match, tools)
         if closers and not examples.holds(match.start()):
             closer = _any_of(closers).search(text, pos)
@@ -141,7 +148,7 @@ def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str
     if head["function"]:
         return _FUNCTION_CLOSERS if head["function"] in tools else ()
     name = head["element"]
-    if head[0] != "(":
+    if head[0] not in ("(", "{"):
         if name not in tools or not _begins_call(text, start, end):
             return ()
         return () if _EMPTY.match(text, end, end + _LONGEST_CALL) else (f"</{name}>",)
@@ -149,6 +156,8 @@ def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str
     name = before[len(before.rstrip(_NAME_CHARACTERS)) :]
     if name.removeprefix("functions.") not in tools:
         return ()
+    if head["object"]:
+        return _OBJECT_CLOSERS
     return () if _ARGUMENTS.match(text, start, start + _LONGEST_CALL) else _CALL_CLOSERS
 
 

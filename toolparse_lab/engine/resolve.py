@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..protocols.base import Decoded, Opening, Places, Protocol, Reading, Tools
+from ..protocols.python.call import read_instead
 from ..protocols.tool_names import near_tool, offered_name
 from ..rjson.damage import Refusal
 from ..schema.coerce import coerce
@@ -119,7 +120,7 @@ class Resolver:
         try:
             return self.protocol.codec.read(body.text, reading)
         except Refusal as refusal:
-            return refusal
+            return read_instead(body.text, reading) or refusal
         except Exception as e:
             # Model text must never raise; a fault of ours becomes a problem that says so.
             return _fault(e)

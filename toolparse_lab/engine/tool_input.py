@@ -58,6 +58,7 @@ _MOST_TRIED = 2  # tools, and slots of each, at one look
 _BEGINS_MORE = "\\&<"  # an escape, an entity or a tag may begin here
 _LONGEST = 12  # of an escape or an entity
 _NO_CALL = "This input is not a call after all."
+_THOUGHT = "This call was a thought of the model. Do not execute it."
 _CHANGED = "This input was read otherwise in the end."
 
 
@@ -197,15 +198,20 @@ class ToolInputs:
         return [_error(input, _CHANGED), *whole_input(self._id_of(call), name, arguments)]
 
     def drop(self, calls: Iterable[ToolCall] = ()) -> list[Part]:
-        """Take back the inputs that are still open. calls: of their body, which say why."""
+        """Take back the inputs of some calls, which say why, and those of calls that never came."""
         if not self._inputs or self._open:
             return []
 
-        why = {c.index: p.message for c in calls for p in c.problems if p.severity == "error"}
-        inputs, self._inputs = self._inputs, {}
-        for index in inputs:
+        why = {c.index: [p.message for p in c.problems if p.severity == "error"] for c in calls}
+        parts: list[Part] = []
+        for index in [i for i in self._inputs if i in why or i >= self._n_calls]:
             self._forget(index)
-        return [_error(input, why.get(index, _NO_CALL)) for index, input in inputs.items()]
+            parts.append(_error(self._inputs.pop(index), next(iter(why.get(index, ())), _NO_CALL)))
+        return parts
+
+    def withdrawn(self, calls: Iterable[ToolCall]) -> list[Part]:
+        """Return the parts that take back calls which came already: they were thoughts."""
+        return [_error(_Input(self._id_of(c), None, c.name, []), _THOUGHT) for c in calls]
 
     def show(self) -> list[Part]:
         """Return what the text so far adds to the inputs of the open body."""

@@ -13,10 +13,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from html import unescape
 
 from ..protocols.scan import longest_of
 from ..protocols.turns import PLAIN, TURNS
 from .open_heads import Examples
+
+_BARS = str.maketrans("｜", "|")
+
+
+def _key(token: str) -> str:
+    """Return the form of a token that all of its spellings share."""
+    plain = unescape(token).translate(_BARS).lower()
+    if plain[:1] != "<" or "|" not in plain:
+        return token
+    plain = "".join(plain.split())
+    return plain if not plain.endswith("|") else f"{plain}>"
+
+
+def _loose(token: str) -> str:
+    """Return the pattern of a special token in any case, with other bars, spaces or entities."""
+    pattern = re.escape(token.translate(_BARS))
+    pattern = pattern.replace(r"<\|", r"(?:<|&lt;)\s{0,2}[|｜]\s{0,2}")
+    return pattern.replace(r"\|>", r"\s{0,2}[|｜]\s{0,2}(?:>|&gt;|(?=\s|\Z))")
+
+
+def _any_of(tokens: Iterable[str]) -> str:
+    special = sorted({t for t in tokens if t[:2] in ("<|", "<｜")}, key=len, reverse=True)
+    exact = longest_of(t for t in tokens if t not in special)
+    return f"(?i:{'|'.join(map(_loose, special))})|{exact}"
+
 
 _rows = TURNS.values()
 _ENDS = frozenset(token for turns in _rows for token in turns.ends) - PLAIN
@@ -24,18 +51,21 @@ _HEADERS = frozenset(token for turns in _rows for token in turns.foreign) - PLAI
 _RESULTS = frozenset(token for turns in _rows for token in turns.results)
 # Token that ends a message -> the headers with which the assistant goes on with its turn.
 _GOES_ON = {
-    end: tuple(
+    _key(end): tuple(
         token for turns in _rows if turns.several and end in turns.ends for token in turns.assistant
     )
     for end in _ENDS
 }
 # What a file or a page begins with as well: the first token of a text, before any turn.
 _BEGINS = frozenset(
-    (
-        "<｜begin▁of▁sentence｜>",
-        "<|begin_of_sentence|>",
-        "<|startoftext|>",
-        "<｜hy_begin▁of▁sentence｜>",
+    map(
+        _key,
+        (
+            "<｜begin▁of▁sentence｜>",
+            "<|begin_of_sentence|>",
+            "<|startoftext|>",
+            "<｜hy_begin▁of▁sentence｜>",
+        ),
     )
 )
 # Words of prose that mean a turn at the beginning of a line: those of a result after a call alone.
@@ -45,12 +75,16 @@ _LINES = (
 )  # fmt: skip
 _LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
 _TOKEN = re.compile(
-    rf"(?P<header>{longest_of(_HEADERS)})|(?P<end>{longest_of(_ENDS)})"
+    rf"(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)})"
     rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
     rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
 )
-_SPECIAL = re.compile(longest_of(_ENDS | _HEADERS))
-_MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(_ENDS)})*+\s*+")
+_SPECIAL = re.compile(_any_of(_ENDS | _HEADERS))
+_MORE_ENDS = re.compile(rf"(?:\s*+(?:{_any_of(_ENDS)}))*+\s*+")
+_END_AND_HEADER = re.compile(rf"(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})")
+# A conversation without its tokens: the line of a user, and one of the assistant after it.
+_USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
+_OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _FOREIGN = tuple(_HEADERS)
 _QUOTES = "\"'“‘«„"
 
@@ -86,15 +120,32 @@ def find_turn_end(text: str, rest: str, *, first: bool, called: bool) -> int | N
             continue
         if examples.holds(start):
             continue
-        if kind == "header" and first and token[0] in _BEGINS and not text[:start].strip():
+        if kind == "header" and first and _key(token[0]) in _BEGINS and not text[:start].strip():
             continue
         if kind == "end":
             if token[0] == "</s>" and "<s>" in text[:start]:
                 continue
             more = _MORE_ENDS.match(text, end)
             behind = more.end() if more else end
-            headers = _GOES_ON[token[0]]
+            headers = _GOES_ON.get(_key(token[0]), ())
             if headers and (text[behind:] + rest[:80]).startswith(headers):
                 continue
         return start
-    return None
+    return _dialogue(text)
+
+
+def thought_end(text: str) -> int:
+    """Return the offset in a thought at which another role begins to speak, or -1.
+
+    A thought may mention a token: only an end with a header right after it ends the turn.
+    """
+    both = _END_AND_HEADER.search(text)
+    return both.start() if both else -1
+
+
+def _dialogue(text: str) -> int | None:
+    """Return the offset of a user's line in a text, if one of the assistant is after it."""
+    user = _USER_LINE.search(text)
+    if user is None or not _OWN_LINE.search(text, user.end()) or Examples(text).holds(user.start()):
+        return None
+    return user.start()

@@ -472,6 +472,8 @@ def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) ->
         is_json = _JSON_BODY.match(segment.body.of(result.raw))
         return HERMES if is_json else protocol_of("pythonic")
 
+    if any(step.rule == "read.python-body" for step in calls[0].steps):
+        return protocol_of("pythonic")
     id = calls[0].protocol
     if "auto" in (used, getattr(used, "id", "")):
         return protocol_of(id)

@@ -30,6 +30,7 @@ from ..types import (
     Span,
     TextDelta,
     ToolCall,
+    Withdrawn,
 )
 from ..values import unescape
 from .answer import Answer
@@ -154,6 +155,8 @@ class Deltas:
             self._runs.cut()
         elif isinstance(event, (CallEnd, Recovered)) and event.calls:
             self._add_calls(deltas, event.calls)
+        elif isinstance(event, Withdrawn):
+            self._withdraw(deltas, event.calls)
 
     def _add_calls(self, deltas: list[Delta], calls: tuple[ToolCall, ...]) -> None:
         """Add the calls of one body, or its text where none of them can be made.
@@ -179,7 +182,18 @@ class Deltas:
                 self._n_calls += 1
         self._drop_inputs(deltas, calls)
 
-    def _drop_inputs(self, deltas: list[Delta], calls: tuple[ToolCall, ...] = ()) -> None:
+    def _withdraw(self, deltas: list[Delta], calls: tuple[ToolCall, ...]) -> None:
+        """Say that calls were thoughts, and their texts, which are content of the message.
+
+        The deltas of the calls themselves went out long ago. The answer has none of them.
+        """
+        segments = {call.segment_index: call.segment for call in calls}
+        for segment in segments.values():
+            _add(deltas, "content", self._runs.add(self._text_of(segment.span)))
+        if self._inputs is not None:
+            deltas += _shown(self._inputs.withdrawn(calls))
+
+    def _drop_inputs(self, deltas: list[Delta], calls: Iterable[ToolCall] = ()) -> None:
         """Take back the inputs of a body that became no call. calls: of the body."""
         if self._inputs is not None:
             deltas += _shown(self._inputs.drop(calls))

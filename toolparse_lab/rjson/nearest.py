@@ -333,6 +333,10 @@ class _Search:
         if sign == '"':
             if (mode in _VALUES or mode in _KEYS) and ch not in '"\\':
                 self._string(pos + 2, cost, mode, stack, longer)
+                if ch not in "{}[],:":
+                    # A character before the quote left the string, or it is one too many.
+                    drop = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
+                    self._string(pos + 2, cost, mode, stack, (chain, drop))
             return
 
         following = _following(sign, mode, stack)

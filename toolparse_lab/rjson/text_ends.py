@@ -103,8 +103,12 @@ class TextEnds:
             edit = Edit(Span(at - 1, at + 1), f'"{before}', "rjson.swapped-signs")
             yield at + 1, cost + _SWAPPED, (*inside, edit), before
         if after.isalnum() and not cost:
-            edit = Edit(Span(at, at + 2), f'{after}"', "rjson.swapped-signs")
-            yield at + 2, cost + _SWAPPED, (*inside, edit), ""
+            # A letter after the quote left the string, or it is one too many.
+            for span, signs, rule in (
+                (Span(at, at + 2), f'{after}"', "rjson.swapped-signs"),
+                (Span(at + 1, at + 2), "", "rjson.extra-sign"),
+            ):
+                yield at + 2, cost + _SWAPPED, (*inside, Edit(span, signs, rule)), ""
 
 
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:

@@ -307,7 +307,7 @@ class JsonCall(Codec):
         if definition is not None:
             raise definition
         if args_key is not None:
-            _refuse_strays(unit, key, args)
+            _refuse_strays(unit, key, args_key, args)
 
         name_span = source.name_span(index, unit.at, key, name)
         if unit.edits and not reading.tools:
@@ -535,7 +535,7 @@ def _refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
             raise Refusal("decode.ambiguous", message, name_span.start)
 
 
-def _refuse_strays(unit: _Unit, name_key: str, arguments: Value) -> None:
+def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) -> None:
     """Refuse a call with arguments and, beside them, a parameter of its tool.
 
     A bracket was closed too early, or the model meant two things.
@@ -548,6 +548,10 @@ def _refuse_strays(unit: _Unit, name_key: str, arguments: Value) -> None:
     for member, value in unit.value.items():
         if member in properties and member not in others and arguments.get(member) != value:
             message = f"a parameter stands beside the arguments: {member}"
+            raise Refusal("decode.ambiguous", message, 0)
+        # In a damaged object the bracket of the arguments may be the one that was moved.
+        if unit.edits and member not in (args_key, name_key, "type", *_ID_KEYS, *_THOUGHTS):
+            message = f"the object is damaged, and {member} is next to the arguments"
             raise Refusal("decode.ambiguous", message, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from ...schema.view import view_of
 from ...types import Span, Step
 from ..base import (
     NEED_MORE,
@@ -96,8 +97,8 @@ class KimiSection(Envelope):
         short = _without_token(text, start, pos, tools)
         if short is not None:
             return short
-        token = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
-        end = token.start() if token else -1
+        mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
+        end = mark.start() if mark else -1
         # No id holds a token: one that stands there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -113,7 +114,7 @@ class KimiSection(Envelope):
         name, offset = _name_of(wire_id, tools)
         name_start = start + padded.find(wire_id) + offset - pos
         span = Span(name_start, name_start + len(name)) if offset >= 0 else None
-        after = token.end() if token else end
+        after = mark.end() if mark else end
         return make_opening(after - pos, name=name, name_span=span, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
@@ -154,9 +155,9 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
 
 
 def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
-    """Return the opening of a call at `start` whose arguments follow its id, or a call's token.
+    """Return the opening of a call at `start` whose arguments lost their token.
 
-    The body then says the name, or the id names a tool on offer.
+    The id names a tool on offer, or there is none, and the body says the name.
     """
     match = _BODY_ALONE.match(text, start)
     if match is not None:
@@ -178,16 +179,31 @@ class KimiJson(NamedJson):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the one call of a body. Raises Refusal."""
+        if '"name"' in body and self._may_name(reading):
+            named = self._named(body, reading)
+            if named:
+                return named
+        return super(KimiJson, self).read(body, reading)
+
+    def _may_name(self, reading: Reading) -> bool:
+        """Return True if the body may name the tool: its id does not, or no parameter is a name."""
+        tool = reading.tools.get(reading.opening.name)
+        if tool is not None:
+            properties = view_of(tool.schema_json).properties
+            return bool(properties) and "name" not in properties
+        # Another tool's arguments may have a name, which is none of a tool.
+        return _PLAIN_ID.match(reading.opening.wire_id or "") is not None
+
+    def _named(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body that names a tool on offer, the one of its id if that does."""
         opening = reading.opening
-        if opening.name in reading.tools or not _PLAIN_ID.match(opening.wire_id or ""):
-            # Another tool's arguments may have a name, which is none of a tool.
-            return super(KimiJson, self).read(body, reading)
         calls = JsonCall(_BEGIN, _END).read(body, replace(reading, opening=Opening(opening.end)))
         named: list[Decoded] = []
         for call in calls:
+            known = call.name in reading.tools and opening.name in (call.name, opening.wire_id, "")
             # An object with nothing but a name may be the arguments of any tool.
-            if not call.readable or not call.arguments or call.name not in reading.tools:
-                return super(KimiJson, self).read(body, reading)
+            if not call.readable or not call.arguments or not known:
+                return ()
             step = Step("read", "read.name-in-body", "", None, opening.wire_id, call.name)
             named.append(replace(call, wire_id=opening.wire_id, steps=(step, *call.steps)))
         return tuple(named)

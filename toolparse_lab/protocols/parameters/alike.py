@@ -38,6 +38,15 @@ def _openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
+@lru_cache(maxsize=8)
+def _functions(word: str) -> re.Pattern[str]:
+    """Return the pattern of a function's tag with any spelling of its token."""
+    bars = rf"[{re.escape(BARS)}]{{0,2}}"
+    return re.compile(
+        rf"<(?P<token>{bars}\x20?{word}\x20?{bars}\x20?)invoke(?=[\s>])", re.IGNORECASE
+    )
+
+
 @lru_cache(maxsize=64)
 def _form_of(maker: Callable[[str, str], Form], token: str, block: str) -> Form:
     return maker(token, block)
@@ -107,12 +116,19 @@ class AlikeBlocks(Envelope):
     def _tags(self, opening: Opening) -> ParameterTags:
         return ParameterTags(_form_of(self.maker, *_spelling(opening)))
 
+    def is_spelt_so(self, body: str) -> bool:
+        """Return True if the first function of a body has another spelling of the token."""
+        match = _functions(self.word).search(body)
+        return match is not None and match["token"] != self.own
+
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body, with a step that says how they were spelt. Raises Refusal."""
-        form = _form_of(self.maker, *_spelling(reading.opening))
+        match = _functions(self.word).search(body)
+        token = match["token"] if match is not None else self.own
+        form = _form_of(self.maker, token, self.block)
         calls: list[Decoded] = []
         for call in ParameterCall(form).read(body, reading):
-            step = Step("read", "read.look-alike", "", None, form.opener, call.arguments)
+            step = Step("read", "read.look-alike", "", None, f"<{token}", call.arguments)
             calls.append(replace(call, steps=(step, *call.steps)) if call.readable else call)
         return tuple(calls)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from .strict import read_functions
 # counts. A repaired reading counts where there is none, and nothing in it is doubtful.
 
 
+_SPECIAL = re.compile(r"<\|[^<>|]+\|>")
 _BEFORE_VALUE = 64  # characters before a value's own tag that may be a slip
 
 
@@ -49,7 +51,10 @@ class TagJudge:
         view = self._view(call)
         if view is None:
             by_json = any(step.rule == "read.json-body" for step in call.steps)
-            return not by_json and _went_on(self._form, call.arguments, None)
+            if by_json:
+                return False
+            left = bool(call.edits) and _holds_token(self._form, call.arguments)
+            return left or _went_on(self._form, call.arguments, None)
         # A tag says a value's type, but no quotes keep its text from swallowing other tags.
         if self._form.flags and not any(step.rule == "read.json-body" for step in call.steps):
             call = replace(call, untyped=True)
@@ -255,6 +260,13 @@ def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
             if name is None or view is None or view.child(name) is not None:
                 return True
     return False
+
+
+def _holds_token(form: Form, arguments: Value) -> bool:
+    """Return True if a value holds one of the special tokens of a parameter's closer."""
+    tokens = _SPECIAL.findall(form.parameter_closer)
+    texts = arguments.values() if isinstance(arguments, dict) else ()
+    return any(isinstance(text, str) and token in text for text in texts for token in tokens)
 
 
 def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:

@@ -93,6 +93,8 @@ class KeyReader:
             if key or self._text(matches, i).strip():
                 return None
             i += 1
+        if not key:
+            i = self._drop_strays(matches, i)
         while i < len(matches) and matches[i].lastgroup != "function_end":
             end = self._parameter(matches, i, key, key_at)
             if end is None:
@@ -105,6 +107,15 @@ class KeyReader:
         if key or i >= len(matches):
             return None
         return i + 1
+
+    def _drop_strays(self, matches: list[re.Match[str]], i: int) -> int:
+        """Drop closers behind a name, which close nothing. Return the number of the next tag."""
+        while i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
+            if self._text(matches, i).strip():
+                break
+            self._found.append(make_edit(Span(*matches[i].span()), "", RULE))
+            i += 1
+        return i
 
     def _split(self, word: str) -> tuple[str, str] | None:
         """Return the tool's name and the parameter's that a text says, of which one may be ""."""
@@ -128,7 +139,10 @@ class KeyReader:
         """
         first = i
         start = key_at if key else matches[i].start()
-        while i < len(matches) and matches[i].lastgroup in ("key", "key_end"):
+        while i < len(matches) and (
+            matches[i].lastgroup in ("key", "key_end")
+            or (i == first and not key and matches[i].lastgroup == "function")
+        ):
             text = self._text(matches, i).strip()
             if text and key:
                 return None

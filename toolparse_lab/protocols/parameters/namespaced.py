@@ -129,6 +129,27 @@ def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) ->
             raise Refusal("decode.ambiguous", message, at)
 
 
+def _check_closers(value: dict[str, Value], at: int) -> None:
+    """Raise Refusal, at an offset, for a text that ends with the closer of its own element.
+
+    That closer lost its mark.
+    """
+    stack: list[tuple[str, Value]] = list(value.items())
+    while stack:
+        name, member = stack.pop()
+        if isinstance(member, dict):
+            stack.extend(member.items())
+        elif isinstance(member, list):
+            stack.extend((name, item) for item in member)
+        elif isinstance(member, str) and _ends_unopened(member, name):
+            raise Refusal("decode.tags", f"a tag of {name!r} stands without its mark", at)
+
+
+def _ends_unopened(text: str, name: str) -> bool:
+    closer = f"</{name}>"
+    return text.rstrip().endswith(closer) and text.count(f"<{name}>") < text.count(closer)
+
+
 @dataclass(frozen=True, slots=True)
 class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
@@ -201,6 +222,7 @@ class MarkedCalls(Codec):
             at = back.raw_span(start, start)[0]
             raise Refusal("decode.tags", "text stands beside the parameters", at)
         if isinstance(value, dict):
+            _check_closers(value, back.raw_span(start, start)[0])
             _check_repeated(inner, value, view, back.raw_span(start, start)[0])
         edits = tuple(
             Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),

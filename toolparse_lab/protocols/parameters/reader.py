@@ -589,6 +589,8 @@ class FunctionReader:
             self._edits.append(Edit(edit.span.shift(start), edit.text, edit.rule))
 
         places = {path: (a + start, b + start) for path, (a, b) in reader.places.items()}
+        if self._form.trim:
+            self._trim(value, places)
         step = Step("read", "read.element-parameters", "", Span(start, end), None, value)
         return Decoded(
             self._head.name,
@@ -600,6 +602,15 @@ class FunctionReader:
             places=lambda: places,
             unescape=unescape_offsets,
         )
+
+    def _trim(self, value: dict[str, Value], places: dict[str, tuple[int, int]]) -> None:
+        """Take the line breaks off texts that are on lines of their own, as this format's are."""
+        for name, text in value.items():
+            path = f"/{escape_token(name)}"
+            if isinstance(text, str) and path in places:
+                start, end = trimmed(text, 0, len(text))
+                value[name] = text[start:end]
+                places[path] = trimmed(self._body, *places[path])
 
     def _may_hold_elements(self) -> bool:
         """Return True if nothing but markup, none of it a tag that counts, is between both tags."""

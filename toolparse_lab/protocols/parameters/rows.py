@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..base import Protocol
+from ..base import Protocol, Signs
 from .alike import AlikeBlocks
 from .channels import HeadedCall, HeadedTags, MessageTags
 from .escaped_names import EscapedNames
@@ -66,10 +66,18 @@ ANTHROPIC_LEGACY = tag_protocol(
     "anthropic_legacy",
     title="<invoke> and <parameter> in <function_calls>",
 )
-MINIMAX_M2 = tag_protocol(
+_MINIMAX_M2_TAGS = tag_protocol(
     _invoked("<minimax:tool_call>", "</minimax:tool_call>"),
     "minimax_m2",
     title="<invoke> and <parameter> in <minimax:tool_call>",
+)
+# Tags that lost their brackets are no tags any more, but an attempt.
+MINIMAX_M2 = replace(
+    _MINIMAX_M2_TAGS,
+    signs=replace(
+        _MINIMAX_M2_TAGS.signs or Signs(),
+        marks=(r"(?:^|[\s>])invoke name=\"[\w.:-]{1,128}\">\s{0,8}<?parameter name=",),
+    ),
 )
 DOTS = tag_protocol(
     _invoked("<dots_function_call>", "</dots_function_call>", trim=True, inline=True),
@@ -212,7 +220,13 @@ _KIMI_K3_TAGS = tag_protocol(
     aliases=("kimi_k3",),
     title="calls and arguments between <|open|> and <|close|>, values with their types",
 )
-KIMI_K3 = replace(_KIMI_K3_TAGS, codec=EscapedNames(_KIMI_K3_TAGS.codec))
+# Without the tokens, which some proxies drop, nothing says where a value ends.
+_K3_WORDS = r'call tool="[\w.:-]{1,128}"(?: index="\d{1,4}")?(?:argument key="|call)'
+KIMI_K3 = replace(
+    _KIMI_K3_TAGS,
+    codec=EscapedNames(_KIMI_K3_TAGS.codec),
+    signs=replace(_KIMI_K3_TAGS.signs or Signs(), marks=(_K3_WORDS,)),
+)
 GLM45 = tag_protocol(
     _pairs(lines=True),
     "glm45_newline",

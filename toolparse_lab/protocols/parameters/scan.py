@@ -370,6 +370,8 @@ class ParameterScan:
         match: of `tag_pattern`. Returns the offset behind the tag, or the close of the body.
         """
         walk = self._walk
+        if walk.state == INSIDE and walk.stands_for_key(match[function_group(match)]):
+            return match.end()
         if walk.state == INSIDE and not walk.wrapped and not walk.whole:
             start = walk.at + match.start()
             return Close(start, start, "implicit")

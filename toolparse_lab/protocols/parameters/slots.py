@@ -24,10 +24,8 @@ _FIRST_TOKEN = re.compile(r"<\|[^<>|]+\|>(?=.)")  # of a closer of several token
 _GAP = rf"{_BREAK}{{0,64}}+"
 _SPACE_OR_BREAKS = re.compile(rf"{_BREAK}*+")
 _TOOL = r"[\w.:/-]{1,128}+"
-_KEY = (
-    rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+"
-    rf"(?:[ \t]{{1,8}}+[^\s<>={QUOTES}]{{1,64}}+){{0,8}}+"
-)
+_WORD = rf"[^\s<>={QUOTES}]{{1,64}}+"
+_KEY = rf"[^\s<>{QUOTES},;:|)}}\]][^\s<>{QUOTES}]{{0,127}}+(?:[ \t]{{1,8}}+{_WORD}){{0,8}}+"
 _SPACE = r"[ \t\r\n]*+"
 _WORD_TAG = re.compile(r"</?[A-Za-z][\w:|-]*\w>")
 # Behind a name in quotes: attributes that mean nothing here, such as the number of the call. Any
@@ -347,11 +345,15 @@ class SlotForm(Form):
         whole = "|".join(part.whole for part in literals)
         cut = "|".join(part.cut for part in literals if part.cut)
         if self.value_has_tag:
-            ends = [_literal(tag) for tag in self.parameter[1:]]
+            ends = [_literal(tag) for tag in (*self.parameter[1:], self.parameter_end)]
             end = "|".join(part.whole for part in ends)
             end_cut = "|".join(part.cut for part in ends)
             whole += f"|(?:{_TOOL}{_GAP})?+(?:{end})"
             cut += f"|(?:{_TOOL}{_GAP})?+(?:{end_cut})"
+            # The function's own tag in place of the first key's.
+            again, key_end = _literal(self.function[0]), ends[0]
+            whole += f"|{again.whole}{_TOOL}{_GAP}{key_end.whole}"
+            cut += f"|{again.cut}|{again.whole}(?:{_TOOL}{_GAP}(?:{key_end.cut}))?+"
         return Part(f"(?:{whole})", cut)
 
     def _parameter_parts(self) -> tuple[Part, ...]:

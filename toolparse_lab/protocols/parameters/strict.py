@@ -31,6 +31,8 @@ _SPACE = r"[ \t\r\n]*+"
 _MAX_DEPTH = 200  # of a value in JSON
 # A backslash is part of a line break that is written as two characters, which the scanner knows.
 _NAME = r"[^\s<>\"'=\\,;:|)}\]][^\s<>\"'\\]{0,200}+"
+# Brackets behind a function's name begin its arguments.
+_FUNCTION = r"[^\s<>\"'=\\,;:|(){}\[\]][^\s<>\"'\\(){}]{0,200}+"
 
 
 class StrictForm(NamedTuple):
@@ -90,19 +92,20 @@ def strict_form(form: Form) -> StrictForm:
     line = r"(?:\r?+\n)?+" if form.trim else ""
     return StrictForm(
         re.compile(
-            rf"(?:{_SPACE}{function}{_NAME}{function_end}{parameters}{function_closer})++"
+            rf"(?:{_SPACE}{function}{_FUNCTION}{function_end}{parameters}{function_closer})++"
             rf"{_SPACE}({closer})",
             re.ASCII,
         ),
         re.compile(
-            rf"{_SPACE}{function}({_NAME}){function_end}({parameters}){function_closer}", re.ASCII
+            rf"{_SPACE}{function}({_FUNCTION}){function_end}({parameters}){function_closer}",
+            re.ASCII,
         ),
         re.compile(
             rf"{parameter}({_NAME}){parameter_end}{line}(?P<value>{inner}){value_end}",
             re.ASCII,
         ),
         re.compile(
-            rf"{_SPACE}{function}({_NAME}){function_end}({sure_parameters}){function_closer}"
+            rf"{_SPACE}{function}({_FUNCTION}){function_end}({sure_parameters}){function_closer}"
             rf"{_SPACE}({closer})",
             re.ASCII,
         ),

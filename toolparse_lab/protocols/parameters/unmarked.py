@@ -143,7 +143,7 @@ class MaybeUnmarkedCall(Codec):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body. Raises Refusal."""
-        if is_alike(reading.opening):
+        if f"<{self.alikes.own}invoke" not in body and self.alikes.is_spelt_so(body):
             return self.alikes.read(body, reading)
         is_plain = reading.opening.attributes == _PLAIN or self.token not in body
         # A body of JSON has no tags at all: either form reads it.

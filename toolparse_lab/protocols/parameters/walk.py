@@ -175,6 +175,15 @@ class Walk:
         name = match["pt"]
         return name is None or (self.view is not None and name in self.view.properties)
 
+    def stands_for_key(self, name: str) -> bool:
+        """Return True if a function's tag inside a function has the name of a parameter alone.
+
+        Some models write it in place of a key's, where a key has a tag of its own.
+        """
+        if not self.form.value_has_tag or self.view is None:
+            return False
+        return name in self.view.properties and name not in self.tools
+
     def skip(self, tail: str, pos: int) -> int:
         """Return the offset behind white space.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...errors import UnwritableCall
 from ...rjson.damage import Refusal
 from ...toolspec import ToolSpec
-from ...types import Edit, Span
+from ...types import Edit, Span, Step
 from ...values import Value, read_strict
 from ..base import Codec, Decoded, Message, Reading
 from ..json.call import JsonCall
@@ -21,6 +21,7 @@ from .reader import NAME, PythonReader
 # Bounded, as what may become one has to be.
 RULE = "pythonic.quoted-call"
 HEAD = re.compile(r"\[\s{0,40}(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}\s{0,40}\(")
+_CALL = re.compile(r"\s{0,64}(?:\[\s{0,64})?[^\W\d][\w.]{0,200}\(")
 _JSON = re.compile(r"\s*+(?:\[\s*+)?\{")
 _FENCE = re.compile(
     r"\s*+```[a-z_]{0,16}[ \t]*+\r?\n(?P<inside>.*?)(?:\r?\n)?[ \t]*+```\s*+\Z", re.DOTALL
@@ -50,6 +51,26 @@ def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[D
             if char == "[" and not reader.skip():
                 raise reader.fail("a separator, and nothing behind it")
     return tuple(calls)
+
+
+def read_instead(body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of another format's body that a model wrote as Python, () for none of that.
+
+    All have to be of tools on offer: nothing else tells such a body from damage.
+    """
+    is_whole = reading.repair and reading.closed and not reading.opening.name
+    if not is_whole or not _CALL.match(body):
+        return ()
+    try:
+        calls = read_calls(body, reading)
+    except Refusal:
+        return ()
+    if not all(call.readable and call.name in reading.tools for call in calls):
+        return ()
+    steps = [Step("read", "read.python-body", "", None, None, call.arguments) for call in calls]
+    return tuple(
+        replace(call, steps=(step, *call.steps)) for call, step in zip(calls, steps, strict=True)
+    )
 
 
 def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:

@@ -1,0 +1,56 @@
+"""One character too many, at every boundary of a call in parameter tags: no value takes in a tag."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import toolparse_lab as tp
+
+ARGUMENTS = {"q": "sea", "limit": 5, "note": "x y"}
+TEXT = {"type": "string"}
+TOOL = {
+    "name": "find",
+    "parameters": {
+        "type": "object",
+        "properties": {"q": TEXT, "limit": {"type": "integer"}, "note": TEXT},
+        "required": ["q"],
+    },
+}
+FORMATS = [
+    name
+    for name, protocol in tp.protocols().items()
+    if ".parameters." in type(protocol.codec).__module__
+]
+
+
+def damaged(name: str, sign: str) -> list[str]:
+    text = tp.protocols()[name].write_call("find", json.dumps(ARGUMENTS), tp.ToolSpec.of(TOOL))
+    places = {m.start() for m in re.finditer("<", text)} | {m.end() for m in re.finditer(">", text)}
+    return [text[:at] + sign + text[at:] for at in sorted(places)]
+
+
+@pytest.mark.parametrize("tools", [[TOOL], None], ids=["tools", "no tools"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_value_takes_in_a_tag(name: str, tools: list[object] | None) -> None:
+    for sign in (",", "x", "<", ">", "\n"):
+        for raw in damaged(name, sign):
+            for protocol in (name, "auto"):
+                for call in tp.parse(raw, protocol, tools).calls:
+                    if not (call.ok and call.valid):
+                        continue
+                    for key, value in call.arguments.items():
+                        own = str(ARGUMENTS.get(key, "any"))
+                        longest = len(own) + len(sign) + 2  # with a line break of its own
+                        assert len(str(value)) <= longest, (protocol, raw, call.arguments)
+
+
+def test_tags_that_are_text_of_a_value_are_told() -> None:
+    raw = (
+        "<tool_call>\n<function=find>\n<parameter=q>\nwrite <parameter=z> and </parameter> there\n"
+        "</parameter>\n</function>\n</tool_call>"
+    )
+    (call,) = tp.parse(raw, "qwen3_coder_xml", [TOOL]).calls
+    assert (call.verdict, call.steps[0].rule) == ("repaired (lossless)", "read.tags-in-value")
