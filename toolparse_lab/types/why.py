@@ -23,7 +23,7 @@ _STATUS = {
     "unknown_tool": "was read, but names no known tool",
     "truncated": "is cut off and must not be executed",
     "undecodable": "could not be read",
-    "draft": "is not finished yet",
+    "draft": "is only shown and must not be executed",
     "echoed": "is an echo and must not be executed",
 }
 
