@@ -39,7 +39,6 @@ _SIGNS_ALIKE = (
     "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d"
 )
 _ALIKE = str.maketrans(_SIGNS_ALIKE, "<<<<<>>>>>|||=")
-_ANY_ALIKE = re.compile(f"[{_SIGNS_ALIKE}]")
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 
 
@@ -51,7 +50,7 @@ def find_look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iter
     if not log.texts or not setting.recovers:
         return
     names = tuple(setting.tools)
-    if not raw.isascii() and _ANY_ALIKE.search(raw):
+    if not raw.isascii() and any(sign in raw for sign in _SIGNS_ALIKE):
         raw = raw.translate(_ALIKE)
     texts = [span for span in _whole_texts(log.texts) if _may_call(span.of(raw), names)]
     if not texts:
