@@ -85,21 +85,26 @@ def executable(result: tp.ParseResult) -> list[dict[str, Any]]:
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("way", WAYS)
-def test_ingested(way: str, target: str, tmp_path: Any) -> None:
+@pytest.fixture(scope="module", params=TARGETS)
+def ingested(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Any:
     rows = [
-        {"id": f"{arm} {kind}", "input": kind, "response": json.dumps(answer), "tools": [TOOL],
-         "target": TARGETS[target], "prompt_protocol": arm}
-        for arm in ARMS
+        {"id": f"{way}|{kind}", "input": f"{way}|{kind}", "response": json.dumps(answer),
+         "tools": [TOOL], "target": TARGETS[request.param], "prompt_protocol": arm, "arm": arm}
+        for way in WAYS
         for kind, answer in (("whole", response(way)), ("chunks", chunks(way)))
+        for arm in ARMS
     ]  # fmt: skip
-    run = tp.Lab(store=tmp_path / "store").ingest(rows)
-    outcomes = {trial.case_id: trial.outcome for trial in run.trials()}
-    assert outcomes == dict.fromkeys(outcomes, WAYS[way][2])
-    assert len(outcomes) == 2 * len(ARMS)
-    unread = int(run.report().frame["unread"].sum())
-    assert unread == (len(outcomes) if WAYS[way][2] == UNPARSEABLE else 0)
+    return tp.Lab(store=tmp_path_factory.mktemp("lost") / "store").ingest(rows)
+
+
+def test_ingested(ingested: Any) -> None:
+    trials = list(ingested.trials())
+    assert len(trials) == 2 * len(WAYS) * len(ARMS)
+    outcomes = {way: outcome for way, (*_, outcome) in WAYS.items()}
+    wrong = [t.case_id for t in trials if t.outcome != outcomes[t.case_id.partition("|")[0]]]
+    assert wrong == []
+    unread = sum(2 * len(ARMS) for outcome in outcomes.values() if outcome == UNPARSEABLE)
+    assert ingested.report().frame["unread"].sum() == unread
 
 
 @pytest.mark.parametrize("target", TARGETS)
