@@ -136,7 +136,8 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     end = match.end() - pos
     # The recipient may stand in the role or in the channel; both are in the header.
     recipient = _TO.search(text, pos, match.end())
-    if (match["role"] or "").lstrip().startswith(_FOREIGN):
+    # The rest of a header whose beginning is in the prompt has no role.
+    if (match.groupdict().get("role") or "").lstrip().startswith(_FOREIGN):
         return Opening(end, "markup", text=_MESSAGE_ENDS)
     if recipient and (recipient["name"] not in _PEOPLE or recipient["name"] in tools):
         span = Span(recipient.start("name") - pos, recipient.end("name") - pos)
