@@ -11,7 +11,7 @@ import toolparse_lab as tp
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.prompt.wording import PLACEHOLDERS, Wordings, fill
 
-PROTOCOLS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "generic")
+PROTOCOLS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "generic", "typed_xml")
 OURS = ("brief", "plain", "strict")
 # Prompts of others, word for word, for experiments.
 THEIRS = {"hermes": ("chat_template", "upstream")}
@@ -62,6 +62,7 @@ def test_template_is_complete(protocol_id: str, wording: str) -> None:
         ("hermes", "<tool_call>"),
         ("gemma", "```tool_call\n"),
         ("generic", "{{form}}"),
+        ("typed_xml", "{{form}}"),
         ("yaml_xml", "PARAMETER: "),
         ("qwen3_coder_xml", "<parameter=PARAMETER>\n"),
     ],

@@ -103,6 +103,14 @@ def test_blocks_side_by_side_are_all_meant(protocol: str) -> None:
         assert runs_of(result) == Counter([F, F, G])
 
 
+@pytest.mark.parametrize("protocol", FORMATS)
+def test_a_list_behind_a_blank_line_is_the_same_list(protocol: str) -> None:
+    writer = tp.protocols()[protocol]
+    both = writer.join_calls([writer.write_call(*call) for call in (F, G)])
+    for name in (protocol, "auto"):
+        check(f"{both}\n\n{both}", name, [[F, G], [F, G]], [F, G])
+
+
 def test_the_laws_hold_for_calls_that_are_said_again() -> None:
     for protocol in ("hermes", "morph_xml"):
         check_all(in_format(protocol, PLANS["steps and the list"][0]), protocol, TOOLS)

@@ -77,9 +77,9 @@ class ToolSpec:
         raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tool as `{name, description, parameters}`, and `inputExamples` if it has some.
+        """Return the tool as `{name, description, parameters}`.
 
-        The schema is a new object.
+        The schema is a new object. A tool with examples has `inputExamples` as well.
         """
         tool: dict[str, Any] = self.to_openai()["function"]
         if self.examples:

@@ -134,6 +134,7 @@ class Log:
             self.text_start = at
             if at - start >= SHORTEST:
                 self.texts.append(segment)
+            if at - start > 1:
                 self.said.append(segment)
 
     def markup(self, start: int, end: int) -> None:
@@ -197,7 +198,7 @@ class Log:
                 for call in calls
             )
         if self.repeats is not None and self.calls and (self.said or self.repeats.active):
-            calls = self.repeats.judge(self._meant(), self.said, calls)
+            calls = self.repeats.judge(self._meant(), len(self.calls), self.said, calls)
         self.said.clear()
         return calls
 

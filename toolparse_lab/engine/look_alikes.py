@@ -17,7 +17,7 @@ from .attempt import Attempt, find_attempt, parameter_names
 from .call_sites import CallSite, call_sites
 from .examples import example_end, merged
 from .log import Log
-from .lost_calls import Read
+from .lost_calls import Reader
 from .setting import Setting
 
 _CODE = "call.looks-like"
@@ -42,7 +42,7 @@ _ALIKE = str.maketrans(_SIGNS_ALIKE, "<<<<<>>>>>|||=")
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 
 
-def find_look_alikes(log: Log, raw: str, setting: Setting, read: Read) -> Iterator[Problem]:
+def find_look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[Problem]:
     """Yield a problem for each text that looks like a call, and for each remark about a tool.
 
     read: reads a text by the protocol of an id, for the hint at one that reads it.
@@ -123,7 +123,7 @@ def _problems(
     raw: str,
     called: set[str],
     examples: list[tuple[int, int]],
-    read: Read,
+    read: Reader,
 ) -> Iterator[Problem]:
     begin, end = place.start, place.end
     text = place.of(raw)
@@ -156,7 +156,7 @@ def _name_of(attempt: Attempt, text: str, sites: list[CallSite], names: tuple[st
     return min(places, default=(0, ""))[1]
 
 
-def _reader(text: str, setting: Setting, read: Read) -> str:
+def _reader(text: str, setting: Setting, read: Reader) -> str:
     """Return a hint at the format that reads a text, or that none does."""
     if setting.protocol.id != "auto" and len(text) <= _LONGEST_TRIED:
         result = read(text, "auto")

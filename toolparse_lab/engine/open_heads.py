@@ -36,7 +36,7 @@ _HEAD = re.compile(
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
     rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
     rf"|(?P<fence>~~~)"
-    rf"|<(?P<element>{_NAME})(?=[\s>/])"
+    rf"|<(?P<element>{_NAME})(?=[\s>/<])"
     rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
     rf"|(?P<object>\{{)(?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}:)"
 )
@@ -57,6 +57,7 @@ _EMPTY = re.compile(r"(?:[^<>\"'/]|/(?!>)|\"[^\"]*\"|'[^']*')*+/>")
 _ARGUMENTS = re.compile(
     r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.DOTALL
 )
+_BARE_TAG = re.compile(r"(?<![\w</.-])(?P<name>[\w.-]{1,64}+)>\s{0,8}\Z")
 _NOTHING = re.compile(r"[\s>]*+\Z")
 _QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
 _FUNCTION_CLOSERS = (
@@ -86,9 +87,12 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
     True
     """
     # Plain words, which nearly every text is, are passed without the pattern.
-    may_call = "<" in text or ("(" in text and "=" in text)
+    may_call = "<" in text or ">" in text or ("(" in text and "=" in text)
     if not may_call and "![" not in text and "~~~" not in text and "\\begin{" not in text:
         return None
+    lost = _lost_bracket(text, tools)
+    if lost is not None:
+        return OpenHead(len(text), (f"</{lost}>",))
     match = _HEAD.search(text)
     examples = Examples(text)
     while match is not None:
@@ -105,6 +109,12 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
             pos = closer.end()
         match = _HEAD.search(text, pos)
     return None
+
+
+def _lost_bracket(text: str, tools: Container[str]) -> str | None:
+    """Return the tool whose tag, without its first bracket, a text ends with."""
+    tag = _BARE_TAG.search(text, max(0, len(text) - _LONGEST_NAME))
+    return tag["name"] if tag is not None and tag["name"] in tools else None
 
 
 @lru_cache(maxsize=512)

@@ -301,8 +301,9 @@ class ToolCallMiddleware:
         return AnswerStream(reading, turn, debug_summary, call_ids, tool_input=shows)
 
     def for_turn(self, turn: Turn) -> ToolCallMiddleware:
-        """Return the middleware that reads the answer to a request: this one, or this one with the
-        options that the request says for itself.
+        """Return the middleware that reads the answer to a request.
+
+        It is this one, with the options that the request says for itself.
         """
         return self if turn._middleware is None else turn._middleware
 

@@ -81,6 +81,10 @@ class TextEnds:
                     return  # which escape was meant is not for a search to say
                 pos = escape.end()
             elif ch < " ":
+                # A quote that is missing is missing in front of the line break, not behind it.
+                if behind.match(text, at):
+                    edit = Edit(Span(at, at), '"', "rjson.missing-quote")
+                    yield at, cost + _PUT_IN, (*inside, edit), ""
                 inside += (Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"),)
                 cost += 0 if has_control else _RAW_CONTROL
                 has_control = True
@@ -91,6 +95,7 @@ class TextEnds:
             elif behind.match(text, at):
                 edit = Edit(Span(at, at), '"', "rjson.missing-quote")
                 price = _PUT_IN + (at > start and text[at - 1] in _OTHER_QUOTES)
+                price += has_control and text[at - 1].isspace()
                 yield at, cost + price, (*inside, edit), ""
             if cost > self._max_cost:
                 return

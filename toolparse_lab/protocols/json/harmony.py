@@ -50,6 +50,7 @@ _TAIL_SO_FAR = re.compile(r"[\sa-z]{0,40}")
 _STRIPPED_TO = re.compile(r"(?:assistant)?(?:commentary|analysis)?\x20?to=functions\.")
 _MAX_TAIL = 40
 # Recipients that are no tools: a message to them is text, or thought.
+_FOREIGN = ("user", "system", "developer", "tool", "functions.")  # whose messages are not calls
 _PEOPLE = frozenset(("user", "all", "assistant", "self"))
 _READERS = frozenset(("user", "all"))
 _MESSAGE_ENDS = (_START, _CHANNEL, _END, _CALL, _RETURN)
@@ -135,6 +136,8 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     end = match.end() - pos
     # The recipient may stand in the role or in the channel; both are in the header.
     recipient = _TO.search(text, pos, match.end())
+    if (match["role"] or "").lstrip().startswith(_FOREIGN):
+        return Opening(end, "markup", text=_MESSAGE_ENDS)
     if recipient and (recipient["name"] not in _PEOPLE or recipient["name"] in tools):
         span = Span(recipient.start("name") - pos, recipient.end("name") - pos)
         return make_opening(end, name=recipient["name"], name_span=span)

@@ -255,6 +255,11 @@ def _read_arguments(
     if definition is not None:
         _refuse(decoded, definition, source.span_of(0, base))
         return
+    stray = next((name for name, value in inner.items() if _may_be_arguments(name, value)), None)
+    if key is None and stray is not None:
+        refusal = Refusal("decode.ambiguous", f"no arguments, but {stray!r} may hold them", 0)
+        _refuse(decoded, refusal, source.span_of(0, path))
+        return
     # A tool without parameters is often called with nothing at all.
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         decoded.steps = (Step("read", "read.empty-arguments", "", None, arguments, {}),)
@@ -269,6 +274,12 @@ def _read_arguments(
     else:
         refusal = Refusal("call.not-an-object", "the arguments are no JSON object", 0)
         _refuse(decoded, refusal, source.span_of(0, base))
+
+
+def _may_be_arguments(name: str, value: Value) -> bool:
+    # The key of the arguments may be damaged; what a server adds is no object, and known by name.
+    is_object = isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{")
+    return is_object and name not in ("name", "provider_specific_fields", "extra_content")
 
 
 def _read_text(

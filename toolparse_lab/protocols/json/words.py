@@ -43,6 +43,7 @@ def read_words(
     behind = next((edit for edit in prose if not body[edit.span.end :].strip()), None)
     words = [edit for edit in prose if edit is not behind and _says_something(edit.span.of(body))]
     if not words:
+        _refuse_comment(body, edits, reading, whole_name)
         return values, edits
     match = None
     if len(words) == 1 and keys[0] and _is_first(words[0], body):
@@ -55,6 +56,17 @@ def read_words(
             return [{keys[0]: match["name"], keys[1]: values[0]}], named
     message = "the words in front of this JSON are no tool's name, so it may not be a call"
     raise Refusal("decode.words", message, words[0].span.start)
+
+
+def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_name: str) -> None:
+    """Raise Refusal where a comment in front of a call names another tool than the call does."""
+    for edit in edits:
+        if edit.rule != "rjson.comment" or not _is_first(edit, body):
+            continue
+        words = re.findall(r"[\w./@+-]+", edit.span.of(body))
+        if any(word in reading.tools and word != whole_name for word in words):
+            message = "a comment in front of this JSON names another tool"
+            raise Refusal("decode.words", message, edit.span.start)
 
 
 def _is_label(match: re.Match[str], reading: Reading, whole_name: str) -> bool:

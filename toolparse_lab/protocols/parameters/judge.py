@@ -255,12 +255,31 @@ def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
         begin = text.find(head, 0, _BEFORE_VALUE)
         if form.value_has_tag and begin >= 0 and "<" not in text[:begin]:
             return True
+        if view is not None and _runs_into(form, text, view):
+            return True
         match = form.next_parameter.search(text)
         if match is not None:
             name = match.groupdict().get("next")
             if name is None or view is None or view.child(name) is not None:
                 return True
     return False
+
+
+def _runs_into(form: Form, text: str, view: View) -> bool:
+    """Return True if a value holds a parameter's closer and the name of one in its tag.
+
+    The brackets of both may be damaged: `</parameter<>parameter=days>`.
+    """
+    pairs = _pairs(form)
+    closer = pairs[-1][1].rstrip(">]")
+    if not closer or closer not in text:
+        return False
+    openers = {pair[0].lstrip("<[").rstrip(" \"'=>]") for pair in pairs[-2:]} - {""}
+    return any(
+        re.search(rf"{re.escape(opener)}[\s\"'=>]{{0,4}}{re.escape(name)}(?![\w-])", text)
+        for opener in openers
+        for name in view.properties
+    )
 
 
 def _holds_token(form: Form, arguments: Value) -> bool:

@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 
 from ...errors import UnwritableCall
 from ...prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from ...prompt.wording import Wordings
 from ...rjson.damage import Refusal
 from ...rjson.positions import apply_edits
 from ...rjson.strict import read_if_strict
@@ -104,7 +105,6 @@ _HALF_TAG = re.compile(
     r"\A\s{0,64}(?:>|/>)|<(?:/\s{0,8})?[a-z]{0,12}\s{0,8}\Z"
     r"|</?\s{0,8}(?:functions?|params?|parameters?|arguments?|args?)(?![\w:.-])"
 )
-_FENCED = re.compile(r"\s*+```(?:xml)?[ \t]*+\r?\n(?P<inside>.*?)\s*```\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +286,7 @@ class _Function:
             edits=tuple(sorted(self._edits, key=lambda edit: edit.span.start)),
             untyped=bool(self._arguments) and not self._typed,
             places=lambda: places,
-            unescape=_offsets,
+            unescape=unescape_offsets,
         )
 
     def unread(self, refusal: Refusal) -> Decoded:
@@ -438,10 +438,6 @@ class _Function:
             self._arguments[name] = text
 
 
-def _offsets(raw: str) -> list[int] | None:
-    return unescape_offsets(raw)
-
-
 def _typed(text: str, kind: str, reading: Reading) -> Value:
     """Return the value of a text whose tag says its type, the text where it is none of that."""
     word = text.strip()
@@ -508,8 +504,10 @@ def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
 
     blocks: the tags of blocks. Raises Refusal where they are no pair around all.
     """
-    fence = _FENCED.fullmatch(body)
-    begin, stop = fence.span("inside") if fence else (0, len(body))
+    fence, end = _FENCE.match(body), body.rfind("```")
+    begin, stop = 0, len(body)
+    if fence is not None and end >= fence.end() and not body[end + 3 :].strip():
+        begin, stop = fence.end(), end
     if not blocks:
         return begin, stop
     first, last = blocks[0], blocks[-1]
@@ -676,23 +674,20 @@ def _row(id: str, title: str, form: Form, around: str = "", *aliases: str) -> Pr
         codec=TypedCall(form, around),
         tags=frozenset(("delimited",)),
         type_rules=_type_rules(form),
+        wordings=Wordings("typed_xml"),
         signs=Signs(openers=(r"<functions?(?: name=[^<>\n]{1,200})?>", "<function_call>")),
     )
 
 
-_TITLES: dict[str, tuple[Form, str]] = {
-    "bfcl_verbose_xml": ("attribute", "<param name value type/> in <params> of a <function>"),
-    "bfcl_concise_xml": ("text", "<param name type> with text, in a <function>"),
-    "function_call_xml": ("elements", "<function_call> with <name>, <arguments> and <arg>"),
-}
-PROTOCOLS: tuple[Protocol, ...] = tuple(
-    _row(
-        id + tag,
-        title + words,
-        form,
-        around,
-        *([id.removeprefix("bfcl_")] if id[:4] == "bfcl" and not tag else []),
-    )
-    for id, (form, title) in _TITLES.items()
-    for tag, around, words in (("", "", ""), ("_tag", "<TOOLCALL>", ", in <TOOLCALL>"))
+_TAG_WORD = "<TOOLCALL>"
+_VERBOSE = "<param name value type/> in <params> of a <function>"
+_CONCISE = "<param name type> with text, in a <function>"
+_ELEMENTS = "<function_call> with <name>, <arguments> and <arg>"
+PROTOCOLS: tuple[Protocol, ...] = (
+    _row("bfcl_verbose_xml", _VERBOSE, "attribute", "", "verbose_xml"),
+    _row("bfcl_verbose_xml_tag", f"{_VERBOSE}, in <TOOLCALL>", "attribute", _TAG_WORD),
+    _row("bfcl_concise_xml", _CONCISE, "text", "", "concise_xml"),
+    _row("bfcl_concise_xml_tag", f"{_CONCISE}, in <TOOLCALL>", "text", _TAG_WORD),
+    _row("function_call_xml", _ELEMENTS, "elements"),
+    _row("function_call_xml_tag", f"{_ELEMENTS}, in <TOOLCALL>", "elements", _TAG_WORD),
 )
