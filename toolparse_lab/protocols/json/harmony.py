@@ -32,7 +32,7 @@ _LONE_HEADS = (
     *(f"{c}<|message|>" for c in ("analysis", "commentary", "final")),
 )
 _LONE = re.compile(
-    r"(?:[a-z]{1,10}\x20)?(?P<channel>[^<\n]{1,256})(?:<\|channel\|>[^<]{0,256})?"
+    r"(?P<role>(?!))?(?:[a-z]{1,10}\x20)?(?P<channel>[^<\n]{1,256})(?:<\|channel\|>[^<]{0,256})?"
     r"(?:<\|constrain\|>[^<]{0,64})?<\|message\|>"
 )
 # A call's header without its special tokens, which a server took out: the words on both sides of

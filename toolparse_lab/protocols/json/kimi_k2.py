@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from ...rjson.refusal import Refusal
 from ...schema.view import view_of
 from ...types import Span, Step
 from ..base import (
@@ -59,6 +61,7 @@ _PLAIN_ID = re.compile(
     r"|[0-9a-f-]{8,40})?\Z",
     re.IGNORECASE,
 )
+_NAME_FIRST = re.compile(r"\s{0,64}+\{\s{0,64}+[\"']name[\"']")
 _QUOTES = "\"'`"
 
 
@@ -182,10 +185,11 @@ class KimiJson(NamedJson):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the one call of a body. Raises Refusal."""
-        if '"name"' in body and self._may_name(reading):
-            named = self._named(body, reading)
-            if named:
-                return named
+        if _NAME_FIRST.match(body) and self._may_name(reading):
+            with suppress(Refusal):
+                named = self._named(body, reading)
+                if named:
+                    return named
         return super(KimiJson, self).read(body, reading)
 
     def _may_name(self, reading: Reading) -> bool:
