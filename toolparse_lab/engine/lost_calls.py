@@ -21,7 +21,7 @@ from .log import Log
 from .setting import Setting
 from .unclosed import as_draft
 
-Read: TypeAlias = Callable[[str, str], ParseResult]
+Reader: TypeAlias = Callable[[str, str], ParseResult]
 """Reads a text by the protocol of an id."""
 
 # Finish reasons, in the words of providers, of an answer that ends with a call.
@@ -34,7 +34,7 @@ _OF_SERVER = frozenset({"openai_json", "openai_strict"})
 
 
 def lost_by_response(
-    result: ParseResult, finish_reason: str | None, reasoning: str, read: Read
+    result: ParseResult, finish_reason: str | None, reasoning: str, reader: Reader
 ) -> list[Problem]:
     """Return what the words of a provider beside an answer without calls say of a lost one."""
     reason = (finish_reason or "").lower()
@@ -43,12 +43,12 @@ def lost_by_response(
         message = f"the response ends with {reason} and holds no call"
         problems.append(Problem("read", NO_CALL, "error", message))
     silent = bool(reasoning.strip()) and reason not in _CUT_ENDS and not result.text.strip()
-    if silent and _written_calls(reasoning, result.tools, result.protocol, read):
+    if silent and _written_calls(reasoning, result.tools, result.protocol, reader):
         problems.append(_only_reasoned(None))
     return problems
 
 
-def find_lost_calls(log: Log, raw: str, setting: Setting, read: Read) -> None:
+def find_lost_calls(log: Log, raw: str, setting: Setting, reader: Reader) -> None:
     """Look through a finished text for a call that is lost in it.
 
     Its marks are escaped, it stands in reasoning with nothing after it or in the content of a
@@ -57,22 +57,34 @@ def find_lost_calls(log: Log, raw: str, setting: Setting, read: Read) -> None:
     tools, protocol = setting.specs, setting.protocol.id
     if log.calls:
         if protocol == "auto" or protocol in _OF_SERVER:
-            _doubt_empty_calls(log, raw, tools, read)
+            _doubt_empty_calls(log, raw, tools, reader)
         return
     if "&lt;" in raw or "&quot;" in raw:
-        _find_escaped(log, raw, tools, protocol, read)
+        _find_escaped(log, raw, tools, protocol, reader)
     if protocol in _OF_SERVER:
-        text = _text_of(log.segments, raw)
-        written = _written_calls(text, tools, "auto", read) if text.strip() else ()
-        if any(call.readable for call in written):
-            message = "the message has no calls, and its content holds one"
-            log.problems.append(Problem("read", IN_CONTENT, "error", message))
+        _find_in_content(log, raw, tools, reader)
+    _find_in_reasoning(log, raw, tools, protocol, reader)
+
+
+def _find_in_content(log: Log, raw: str, tools: tuple[ToolSpec, ...], reader: Reader) -> None:
+    """Say that the content of a server's message holds a call, where its list holds none."""
+    text = _text_of(log.segments, raw)
+    calls = _written_calls(text, tools, "auto", reader) if text.strip() else ()
+    if any(call.readable for call in calls):
+        message = "the message has no calls, and its content holds one"
+        log.problems.append(Problem("read", IN_CONTENT, "error", message))
+
+
+def _find_in_reasoning(
+    log: Log, raw: str, tools: tuple[ToolSpec, ...], protocol: str, reader: Reader
+) -> None:
+    """Say where a call stands in closed reasoning that nothing follows."""
     thoughts = [s for s in log.segments if s.kind == "reasoning" and s.closed]
-    if not thoughts or any(s.kind == "text" and s.said(raw).strip() for s in log.segments):
+    if not thoughts or _text_of(log.segments, raw).strip():
         return
     for thought in thoughts:
         inside = thought.body or thought.span
-        calls = _written_calls(thought.said(raw), tools, protocol, read)
+        calls = _written_calls(thought.said(raw), tools, protocol, reader)
         if calls:
             span = calls[0].segment.span.shift(inside.start)
             log.problems.append(_only_reasoned(inside if thought.escaped else span))
@@ -80,12 +92,12 @@ def find_lost_calls(log: Log, raw: str, setting: Setting, read: Read) -> None:
 
 
 def _find_escaped(
-    log: Log, raw: str, tools: tuple[ToolSpec, ...], protocol: str, read: Read
+    log: Log, raw: str, tools: tuple[ToolSpec, ...], protocol: str, reader: Reader
 ) -> None:
     """Say where a call stands whose marks are escaped, as in HTML."""
     for segment in log.texts:
         text = segment.said(raw)
-        calls = _written_calls(unescape(text), tools, protocol, read) if "&" in text else ()
+        calls = _written_calls(unescape(text), tools, protocol, reader) if "&" in text else ()
         if any(call.readable for call in calls):
             message = "the text holds a call whose marks are escaped"
             log.problems.append(Problem("scan", ESCAPED, "error", message, "", segment.span))
@@ -96,14 +108,14 @@ def _only_reasoned(span: Span | None) -> Problem:
     return Problem("read", ONLY_REASONED, "error", message, "", span)
 
 
-def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Read) -> None:
+def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], reader: Reader) -> None:
     """Make drafts of a server's calls without arguments, where the text beside has them."""
     empty = [i for i, c in enumerate(log.calls) if _is_empty(c)]
     text = _text_of(log.segments, raw) if empty else ""
     if not text.strip():
         return
-    written = _written_calls(text, tools, "auto", read)
-    names = {c.name for c in written if c.arguments_json != "{}"}
+    others = _written_calls(text, tools, "auto", reader)
+    names = {c.name for c in others if c.arguments_json != "{}"}
     withdrawn: list[ToolCall] = []
     for i in empty:
         call = log.calls[i]
@@ -124,14 +136,14 @@ def _text_of(segments: list[Segment], raw: str) -> str:
 
 
 def _written_calls(
-    text: str, tools: tuple[ToolSpec, ...], protocol: str, read: Read
+    text: str, tools: tuple[ToolSpec, ...], protocol: str, reader: Reader
 ) -> tuple[ToolCall, ...]:
     """Return the calls that a text holds in its own format or any other, prose about one aside."""
     names = {tool.name for tool in tools}
     for name in dict.fromkeys(("auto", protocol)):
         if name in _OF_SERVER or (name != "auto" and name not in protocols()):
             continue
-        calls = [c for c in read(text, name).calls if c.readable or c.name in names]
+        calls = [c for c in reader(text, name).calls if c.readable or c.name in names]
         if calls:
             return tuple(calls)
     return ()

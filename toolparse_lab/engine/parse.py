@@ -109,10 +109,10 @@ def with_lost_calls(
     if result.calls or called or not (finish_reason or reasoning):
         return result
 
-    def read(text: str, protocol: str) -> ParseResult:
+    def reader(text: str, protocol: str) -> ParseResult:
         return parse_text(text, protocol, result.tools)
 
-    problems = lost_by_response(result, finish_reason, reasoning, read)
+    problems = lost_by_response(result, finish_reason, reasoning, reader)
     return replace(result, problems=(*result.problems, *problems)) if problems else result
 
 
@@ -277,9 +277,9 @@ def _parse_answer(
         return parse_text(answer.raw, reader, tools, options, request=request)
     result = None
     if _holds_more(answer, server, protocol):
-        written = parse_text(answer.content, protocol, tools, options, request=request)
-        if any(call.readable for call in written.calls):
-            result, server = written, replace(server, independent=True)
+        of_text = parse_text(answer.content, protocol, tools, options, request=request)
+        if any(call.readable for call in of_text.calls):
+            result, server = of_text, replace(server, independent=True)
     if result is None:
         result = parse_text(answer.raw, reader, tools, options, request=request)
     if server.calls and not server.independent and not result.calls:

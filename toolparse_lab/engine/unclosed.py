@@ -160,11 +160,11 @@ def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
     while match is not None and not _is_closer(match, closers):
         # Each word of a name is tried, the longest first.
         match = _DAMAGED_CLOSER.search(text, match.start() + 1)
-    found = [match.start()] if match is not None else []
+    places = [match.start()] if match is not None else []
     if text.lstrip()[:1] in ("{", "[", "<"):
         other = _WRONG_CLOSER.search(text, at)
-        found += [other.start()] if other is not None else []
-    return min(found, default=None)
+        places += [other.start()] if other is not None else []
+    return min(places, default=None)
 
 
 def _is_closer(match: re.Match[str], closers: tuple[str, ...]) -> bool:

@@ -262,17 +262,17 @@ class ChunkReader:
         One that the text may hold as well waits.
         """
         ready: list[Any] = []
-        for call, taken in zip(calls, state.pieces.take_list(calls), strict=True):
-            if not (taken.begins or taken.id or taken.name or taken.arguments):
+        for call, news in zip(calls, state.pieces.take_list(calls), strict=True):
+            if not (news.begins or news.id or news.name or news.arguments):
                 continue
-            name = taken.name or None
-            if taken.begins and name and (offered := offered_name(name, self._names)):
+            name = news.name or None
+            if news.begins and name and (offered := offered_name(name, self._names)):
                 name = offered.name
-            function = call.function.model_copy(update={"name": name, "arguments": taken.arguments})
-            piece = call.model_copy(update={"id": taken.id, "function": function})
-            own = state.own.setdefault(taken.number, _OwnCall())
+            function = call.function.model_copy(update={"name": name, "arguments": news.arguments})
+            piece = call.model_copy(update={"id": news.id, "function": function})
+            own = state.own.setdefault(news.number, _OwnCall())
             own.name += name or ""
-            own.arguments += taken.arguments
+            own.arguments += news.arguments
             own.waiting.append(piece)
             if not state.may_be_written(own):
                 ready += self._released(state, own)

@@ -85,11 +85,11 @@ def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) 
 
     native: in OpenAI's shape. calls: those of the text, good or not.
     """
-    waiting, written = list(calls), set()
+    waiting, numbers = list(calls), set()
     for is_blank in (False, True):
         for number, call in enumerate(native):
             inner = call.get("function")
-            if number in written or not isinstance(inner, Mapping) or was_run(call):
+            if number in numbers or not isinstance(inner, Mapping) or was_run(call):
                 continue
             name, text = str(inner.get("name")), inner.get("arguments")
             text = text if isinstance(text, str) else write_canonical(text or {})
@@ -99,9 +99,9 @@ def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) 
                 equal = is_blank or (own.ok and same_arguments(text, own))
                 if own.name == name and equal:
                     waiting.remove(own)
-                    written.add(number)
+                    numbers.add(number)
                     break
-    return frozenset(written)
+    return frozenset(numbers)
 
 
 def was_run(call: Mapping[str, Any]) -> bool:

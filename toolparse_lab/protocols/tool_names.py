@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .python.reader import MODULES
 
 # A special token with the word that belongs to it, a tag, or a marker in brackets.
 _MARK = (
-    r"<[|｜](?:channel|constrain)[|｜]>\s{0,8}+(?:[a-z]{1,20}+(?![^\W_]))?"
+    r"<[|｜](?:channel|constrain)[|｜]>\s{0,8}+(?:(?:commentary|analysis|final|json|code)\b)?"
     r"|<[|｜][^<>|｜\s]{1,40}+[|｜]?>|</?[A-Za-z][\w.-]{0,40}+>|\[/?[A-Z][A-Z_]{1,20}+\]|\s++"
 )
 _BEFORE = re.compile(
@@ -26,6 +27,7 @@ _BEFORE = re.compile(
 _AFTER = re.compile(rf"(?:{_MARK}|[\"']?>|:\d{{1,4}}(?!\d)|(?<=\s)json\b|```(?:json)?)")
 _LONGEST = 200  # characters of a name that is looked at
 _LEAST_ALIKE = 0.75
+_MARGIN = 0.1  # one that is less alike by this is not near beside the nearest
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -50,13 +52,13 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
         # Markdown escapes the underscores of a name.
         plain = name.replace("\\_", "_")
         return OfferedName(plain, 0, "read.escaped-name") if plain in tools else None
-    written = [n for n in tools if name in (n.replace(".", "_"), f"{n}.{n}")]
-    if len(written) == 1:
-        (own,) = written
+    respelt = [n for n in tools if name in (n.replace(".", "_"), f"{n}.{n}")]
+    if len(respelt) == 1:
+        (own,) = respelt
         doubled = len(name) > len(own)
         rule = "read.doubled-name" if doubled else "read.dotted-name"
         return OfferedName(own, len(name) - len(own), rule)
-    if written:
+    if respelt:
         return None
     module = next((module for module in MODULES if name.startswith(module)), "")
     if module and name[len(module) :] in tools:
@@ -101,6 +103,7 @@ def near_tool(name: str, tools: Collection[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
+@lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     """Return a name without its case and separators."""
     return _SEPARATORS.sub("", name).lower()
@@ -110,4 +113,10 @@ def _alike(name: str, tools: Collection[str]) -> list[str]:
     """Return the tools whose names differ from a name in little."""
     import difflib  # only a name that is no tool's needs it
 
-    return difflib.get_close_matches(name, [*tools], 2, _LEAST_ALIKE)
+    # To compare takes long, and most names have nothing in common.
+    most = max(2, len(name) // 4)
+    ends = [own for own in tools if own[:2] == name[:2] or own[-3:] == name[-3:]]
+    close = [own for own in ends if abs(len(own) - len(name)) <= most]
+    ratios = {own: difflib.SequenceMatcher(None, own, name).ratio() for own in close}
+    nearest = max(ratios.values(), default=0.0)
+    return [own for own, r in ratios.items() if r >= _LEAST_ALIKE and r > nearest - _MARGIN]

@@ -34,7 +34,7 @@ _ARGUMENTS = ("arguments", "input")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one piece added to the call of that number, counted from 0.
+    """The news of one piece: an addition to the call of that number, counted from 0.
 
     id, name, arguments: what is new of them. An id or a name that comes again adds nothing. begins:
     it is the first piece of the call.
@@ -63,7 +63,7 @@ class CallPieces:
 
         whole: each item is a call of its own, whatever its index is.
         """
-        taken: list[Taken] = []
+        news: list[Taken] = []
         for number, call in enumerate(calls):
             index = member(call, "index")
             if whole:
@@ -72,8 +72,8 @@ class CallPieces:
                 # Several pieces in one delta are never of one call.
                 index = number if len(calls) > 1 else None
             name, arguments = name_and_arguments(call)
-            taken.append(self.take(index, member(call, "id"), name, arguments))
-        return taken
+            news.append(self.take(index, member(call, "id"), name, arguments))
+        return news
 
     def take(self, index: Any, id: Any = None, name: Any = None, arguments: Any = None) -> Taken:
         """Take in one piece.
@@ -135,20 +135,24 @@ class _Slot:
 
     def begins_another(self, call: _Call, id: str | None, name: str, arguments: Any) -> bool:
         """Return True if a piece that could go on with `call` begins another one."""
-        blank = arguments is None or (isinstance(arguments, str) and not arguments.strip())
-        opens = not blank and (not isinstance(arguments, str) or arguments.lstrip()[0] == "{")
         if id in self.ids:
             return False
+        blank = arguments is None or (isinstance(arguments, str) and not arguments.strip())
+        opens = not blank and (not isinstance(arguments, str) or arguments.lstrip()[0] == "{")
         if id and call.id:
-            if not name:  # a new id for each piece, as some servers make them
-                return opens and call.complete
-            goes_on = call.name in ("", name) and not blank and not (opens and call.name)
-            return not goes_on or not call.begun or call.complete
-        if name and call.complete:
+            return self._is_other_id(call, name, blank, opens)
+        if not name:
+            return opens and self.waiting is not None
+        if call.complete:
             return not blank or name != (self.waiting[0] if self.waiting else call.name)
-        if name:
-            return opens and call.begun and name != call.name != ""
-        return opens and self.waiting is not None
+        return opens and call.begun and name != call.name != ""
+
+    def _is_other_id(self, call: _Call, name: str, blank: bool, opens: bool) -> bool:
+        """Return True if an id that is new here is that of another call than `call`."""
+        if not name or not call.begun or call.complete:  # some servers make one for each piece
+            return bool(name) or (opens and call.complete)
+        goes_on = call.name in ("", name) and not blank and not (opens and call.name)
+        return not goes_on
 
     def waiting_name(self, name: str) -> str:
         """Return the name of the call that begins with the piece that waits. name: what is added.
@@ -303,10 +307,10 @@ class _Call:
         if self.value is not None:
             return self.value
         text = joined(self.texts)
-        said = [text for text in self.texts if text]
+        texts = [text for text in self.texts if text]
         # A server that sends in each piece all that it has so far.
-        grows = len(said) > 1 and all(b.startswith(a) for a, b in pairwise(said))
-        return said[-1] if grows and _is_object(said[-1]) and not _is_object(text) else text
+        grows = len(texts) > 1 and all(b.startswith(a) for a, b in pairwise(texts))
+        return texts[-1] if grows and _is_object(texts[-1]) and not _is_object(text) else text
 
 
 def member(obj: Any, name: str) -> Any:

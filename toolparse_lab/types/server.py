@@ -154,8 +154,8 @@ def same_json(one: str, other: str) -> bool:
 
 def same_arguments(text: str, call: ToolCall) -> bool:
     """Return True if the text of a server's arguments says those of a call that was read."""
-    said = _canonical(text)
-    return said in (_canonical(call.arguments_json), _canonical(call.source_json))
+    canonical = _canonical(text)
+    return canonical in (_canonical(call.arguments_json), _canonical(call.source_json))
 
 
 def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:

@@ -19,7 +19,8 @@ _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
 # All parts but the last may be missing: what serves a model strips some of its special tokens. The
 # channel may be said several times, also behind the recipient: the last word counts.
 _HEADER = re.compile(
-    r"(?:<\|start\|>(?P<role>[^<]*))?(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
+    r"(?:<\|start\|>(?P<role>[^<]*))?"
+    r"(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
     r"(?:<\|constrain\|>[^<]*)?<\|message\|>"
 )
 _TO = re.compile(r"(?:\b|(?<=commentary)|(?<=analysis))to=\s?(?:functions\.)?(?P<name>[^\s<]+)")

@@ -55,7 +55,8 @@ _STRIPPED_SO_FAR = re.compile(
 _NO_TOKEN = re.compile(r"\s{0,64}+(?P<id>[^\s<>{}\"]{1,256}+)\s{0,64}+(?=\{)")
 _BODY_ALONE = re.compile(r"\s{0,64}+(?=\{)")
 _PLAIN_ID = re.compile(
-    r"(?:\d{1,6}|(?:call|tool|fc)[_-]?[\w-]{0,64}|(?:toolu|chatcmpl)[_-][\w-]{1,64}|[0-9a-f-]{8,40})?\Z",
+    r"(?:\d{1,6}|(?:call|tool|fc)[_-]?[\w-]{0,64}|(?:toolu|chatcmpl)[_-][\w-]{1,64}"
+    r"|[0-9a-f-]{8,40})?\Z",
     re.IGNORECASE,
 )
 _QUOTES = "\"'`"
@@ -94,11 +95,13 @@ class KimiSection(Envelope):
             return _stripped_opening(text, pos, final, tools)
 
         start = pos + len(_BEGIN)
-        short = _without_token(text, start, pos, tools)
-        if short is not None:
-            return short
         mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
         end = mark.start() if mark else -1
+        # No id holds a brace: arguments begin there, whatever comes behind them.
+        if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
+            short = _without_token(text, start, pos, tools)
+            if short is not None:
+                return short
         # No id holds a token: one that stands there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -200,9 +203,10 @@ class KimiJson(NamedJson):
         calls = JsonCall(_BEGIN, _END).read(body, replace(reading, opening=Opening(opening.end)))
         named: list[Decoded] = []
         for call in calls:
-            known = call.name in reading.tools and opening.name in (call.name, opening.wire_id, "")
+            is_tool = call.name in reading.tools
+            fits = is_tool and opening.name in (call.name, opening.wire_id, "")
             # An object with nothing but a name may be the arguments of any tool.
-            if not call.readable or not call.arguments or not known:
+            if not call.readable or not call.arguments or not fits:
                 return ()
             step = Step("read", "read.name-in-body", "", None, opening.wire_id, call.name)
             named.append(replace(call, wire_id=opening.wire_id, steps=(step, *call.steps)))

@@ -144,9 +144,7 @@ class JsonHeaders(Envelope):
             call = header.match(text, pos, final)
             if isinstance(call, NeedMore):
                 return call
-            if call is not None and call.name in NO_TOOL_WORDS and call.name not in tools:
-                continue
-            if call is not None:
+            if call is not None and not _calls_nothing(call, tools):
                 sure = self.sure and i < len(self.templates)
                 sure = sure and not (self.first and header.ends_in_name)
                 fits: bool | NeedMore = True
@@ -278,6 +276,11 @@ def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
     if begin >= len(text):
         return True if final else NEED_MORE
     return not text[begin].isalnum()
+
+
+def _calls_nothing(call: Opening, tools: Tools) -> bool:
+    """Return True for a word that says that no tool is called, and is the name of none."""
+    return call.name in NO_TOOL_WORDS and call.name not in tools
 
 
 def _behind_space(text: str, at: int) -> int:

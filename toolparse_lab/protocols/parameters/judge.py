@@ -53,8 +53,9 @@ class TagJudge:
             by_json = any(step.rule == "read.json-body" for step in call.steps)
             if by_json:
                 return False
-            left = bool(call.edits) and _holds_token(self._form, call.arguments)
-            return left or _went_on(self._form, call.arguments, None)
+            # A repair that leaves part of a closer in a value has put the wrong thing right.
+            has_token = bool(call.edits) and _holds_token(self._form, call.arguments)
+            return has_token or _went_on(self._form, call.arguments, None)
         # A tag says a value's type, but no quotes keep its text from swallowing other tags.
         if self._form.flags and not any(step.rule == "read.json-body" for step in call.steps):
             call = replace(call, untyped=True)
@@ -301,7 +302,7 @@ def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:
         return call
     steps: list[Step] = []
     for name, value in arguments.items():
-        if not isinstance(value, str) or not form.own_tags.search(value):
+        if not isinstance(value, str) or "<" not in value or not form.own_tags.search(value):
             continue
         path = f"/{escape_token(name)}"
         start, end = call.places().get(path, (0, 0))

@@ -53,11 +53,11 @@ class KeyReader:
         self._body = body
         self._tools = tools
         self._name = ""
-        self._found: list[Edit] = []
-        self.edits: list[Edit] | None = self._found if self._read() else None
+        self._repairs: list[Edit] = []
+        self.edits: list[Edit] | None = self._repairs if self._read() else None
 
     def _read(self) -> bool:
-        """Return True if the whole body was understood. `_found` has the edits."""
+        """Return True if the whole body was understood. `_repairs` has the edits."""
         body = self._body
         matches = list(_tags(self._form).finditer(body))
         # The block's own tags, if there are any, are not part of the body.
@@ -113,7 +113,7 @@ class KeyReader:
         while i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
             if self._text(matches, i).strip():
                 break
-            self._found.append(make_edit(Span(*matches[i].span()), "", RULE))
+            self._repairs.append(make_edit(Span(*matches[i].span()), "", RULE))
             i += 1
         return i
 
@@ -121,12 +121,13 @@ class KeyReader:
         """Return the tool's name and the parameter's that a text says, of which one may be ""."""
         if word in self._tools:
             return word, ""
-        found = [
+        # Where one tool's name begins with another's, a word may be split in two ways.
+        splits = [
             (name, word[len(name) :].strip())
             for name, tool in self._tools.items()
             if word.startswith(name) and self._knows(tool, word[len(name) :].strip())
         ]
-        return found[0] if len(found) == 1 else None
+        return splits[0] if len(splits) == 1 else None
 
     def _knows(self, tool: ToolSpec, key: str) -> bool:
         """Return True if a tool has a parameter of that name."""
@@ -148,6 +149,7 @@ class KeyReader:
                 return None
             key = key or text
             i += 1
+        # A value that holds a tag of the format has no certain end.
         if i + 1 >= len(matches) or i - first > _MOST_TAGS or matches[i].lastgroup != "value":
             return None
         if matches[i + 1].lastgroup != "value_end":
@@ -158,5 +160,5 @@ class KeyReader:
         own = [m.lastgroup for m in matches[first : i + 1]] == ["key", "key_end", "value"]
         if not own or start != matches[first].start():
             text = f"{tags[0]}{key}{tags[1]}{tags[2]}"
-            self._found.append(make_edit(Span(start, matches[i].end()), text, RULE))
+            self._repairs.append(make_edit(Span(start, matches[i].end()), text, RULE))
         return i + 2

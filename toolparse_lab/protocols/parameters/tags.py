@@ -161,17 +161,18 @@ class ParameterTags(Envelope):
             return NEED_MORE
 
         tag = self._tags.match(text, pos)
-        if tag is None and self.form.bare_names:
+        if tag is None or (tag["cut"] is not None and final):
             return self._other(text, pos, final, tools)
-        if tag is None:
-            return self._markup(text, pos) if self.form.markup else None
         if tag["cut"] is not None:
-            if not final:
-                return NEED_MORE
-            return self._other(text, pos, final, tools) if self.form.bare_names else None
+            return NEED_MORE
+        return self._alone(text, tag, final, tools)
+
+    def _alone(
+        self, text: str, tag: re.Match[str], final: bool, tools: Tools
+    ) -> Opening | NeedMore | None:
+        """Return the opening of a function without a block, whose tag this is."""
         if not self._opens_alone(tag, tools):
             return None
-
         if closes_itself(tag):
             return _ALONE
         # What follows has to be the inside of a call: prose about a function ends or goes on there.
@@ -189,8 +190,11 @@ class ParameterTags(Envelope):
         JSON, or a tool on offer with something else behind its name: such a body is read, or it is
         refused, but not taken for text.
         """
+        # A special token says what it is; a mere tag has to be followed by a call.
         if self.form.markup:
             return self._markup(text, pos)
+        if not self.form.bare_names:
+            return None
         head = _head_patterns(self.form).block.match(text, pos)
         if head is None:
             return None
