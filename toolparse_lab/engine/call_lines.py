@@ -185,8 +185,8 @@ class CallLines:
         if not final:
             return NEED_MORE
         end = len(text.rstrip())
-        held = self._judge(text, 0, end, end, at, True, read_quoted)
-        return held if held.body is not None else None
+        outcome = self._judge(text, 0, end, end, at, True, read_quoted)
+        return outcome if outcome.body is not None else None
 
     # the candidate
 

@@ -58,17 +58,17 @@ class Repeats:
         self,
         earlier: Iterable[ToolCall],
         count: int,
-        said: Sequence[Segment],
+        texts: Sequence[Segment],
         calls: tuple[ToolCall, ...],
     ) -> tuple[ToolCall, ...]:
         """Return the next calls of the text, those that are repeated as drafts.
 
-        earlier: all calls that may be executed so far. count: of all calls so far. said: what is
+        earlier: all calls that may be executed so far. count: of all calls so far. texts: what is
         said behind the last one.
         """
-        is_blank = any(_BLANK_LINE.search(self._text_of(s.span)) for s in said)
+        is_blank = any(_BLANK_LINE.search(self._text_of(s.span)) for s in texts)
         size = self._size if self.active else count
-        if any(map(self._parts, said)) or (is_blank and size > 1 and not self._has_blank):
+        if any(map(self._parts, texts)) or (is_blank and size > 1 and not self._has_blank):
             if not self.active:
                 self.active = True
                 self._total = Counter(_key(call) for call in earlier if call.ok and call.valid)
