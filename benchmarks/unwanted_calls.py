@@ -66,7 +66,7 @@ def _spread(
 ) -> list[tuple[str, Answer, list[Call]]]:
     """Texts of as many formats as possible, the shortest first."""
     seen = Counter[str]()
-    ranked = []
+    ranked: list[tuple[int, int, tuple[str, Answer, list[Call]]]] = []
     for one in sorted(found, key=lambda one: len(one[1].text)):
         seen[one[1].format] += 1
         ranked.append((seen[one[1].format], len(ranked), one))

@@ -42,7 +42,6 @@ STAGES = {
     "call": "The call as a whole",
     "response": "The response that the answer came in",
     "choice": "The answer to a forced tool choice",
-    "response": "The response around an answer",
     "decode": "The body of a call",
     "read": "The reading of an answer",
     "coerce": "Arguments that are brought to their schema",

@@ -261,7 +261,7 @@ def _pieces_of(number: int, call: Call, ways: dict[str, Any], draw: Any) -> list
 
     count = len(parts)
     own = f"call_{number}"
-    ids = {
+    ids: list[Any] = {
         "first": [own] + [None] * (count - 1),
         "every": [own] * count,
         "late": [None] * (count - 1) + [own],

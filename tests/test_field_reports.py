@@ -36,7 +36,7 @@ def holds(result: tp.ParseResult, expect: Any) -> bool:
     if expect == []:
         refused = [call for call in result.calls if call.status != "draft"]
         return not calls and not refused
-    return calls == expect
+    return bool(calls == expect)
 
 
 def streamed(text: str, protocol: str, tools: Any, size: int) -> tp.ParseResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def damaged(name: str, sign: str) -> list[str]:
 
 @pytest.mark.parametrize("tools", [[TOOL], None], ids=["tools", "no tools"])
 @pytest.mark.parametrize("name", FORMATS)
-def test_no_value_takes_in_a_tag(name: str, tools: list[object] | None) -> None:
+def test_no_value_takes_in_a_tag(name: str, tools: list[Any] | None) -> None:
     for sign in (",", "x", "<", ">", "\n"):
         for raw in damaged(name, sign):
             for protocol in (name, "auto"):

@@ -15,7 +15,10 @@ SCHEMA = {
     "required": ["city"],
 }
 OSLO = '{"city":"Oslo","days":2}'
-EXAMPLES = [{"input": {"city": "Oslo", "days": 2}}, {"input": {"city": "Rome"}}]
+EXAMPLES: list[dict[str, Any]] = [
+    {"input": {"city": "Oslo", "days": 2}},
+    {"input": {"city": "Rome"}},
+]
 WEATHER = {"name": "get_weather", "inputSchema": SCHEMA, "inputExamples": EXAMPLES}
 
 

@@ -74,6 +74,8 @@ def test_a_prompt_shows_the_form(id: str) -> None:
         "ping() I ",
     ],
 )
-@pytest.mark.parametrize("before", ["", '"[log_note(text=', '<functions><function name="log_note">'])
+@pytest.mark.parametrize(
+    "before", ["", '"[log_note(text=', '<functions><function name="log_note">']
+)
 def test_hostile_text_takes_linear_time(before: str, piece: str) -> None:
     assert grows_linearly(lambda n: tp.parse(before + piece * n, "auto", TOOLS), 100)

@@ -605,7 +605,7 @@ def no_call(id: str, protocol: Protocol, dice: random.Random) -> Iterator[Answer
     for name, first, second in (("tagger", "delete", "note"), ("pair", "left", "right")):
         text = write(protocol, name, {first: "quince", second: "jelly"})
         if text is not None:
-            one = [(name, {first: value}) for value in ("quince", "jelly")]
+            one: list[Call] = [(name, {first: value}) for value in ("quince", "jelly")]
             if id == "morph_xml" and name == "pair":
                 one.append((name, {first: ["quince", "jelly"]}))  # how XML writes a list
             twice = re.sub(rf"\b{second}\b", first, text)
@@ -648,7 +648,7 @@ def _draw(made: list[Answer], n: int, dice: random.Random) -> list[Answer]:
     ways: dict[str, list[Answer]] = {}
     for answer in made:
         ways.setdefault(answer.way, []).append(answer)
-    drawn = []
+    drawn: list[Answer] = []
     while len(drawn) < n:
         way = dice.choice(list(ways))
         found = ways[way]

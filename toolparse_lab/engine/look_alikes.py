@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from ..types import Problem, Segment, Span
+from ..types.spans import Severity
 from .attempt import Attempt, find_attempt, parameter_names
 from .call_sites import CallSite, call_sites
 from .examples import example_end, merged
@@ -135,7 +136,7 @@ def _problems(
     sites = call_sites(text, names)
     if attempt is not None:
         name = _name_of(attempt, text, sites, names)
-        severity = "warning" if name in called else "error"
+        severity: Severity = "warning" if name in called else "error"
         span = Span(begin + attempt.start, begin + attempt.start + len(attempt.text))
         claim = f"this looks like a call of {name}" if name else "this looks like a call"
         reader = _reader(text, setting, read)
