@@ -40,7 +40,7 @@ TOOLS = [
     {"name": name, "parameters": {"type": "object", "properties": properties}}
     for name, properties in _PARAMETERS.items()
 ]
-SPECS = {tool["name"]: tp.ToolSpec.of(tool) for tool in TOOLS}
+SPECS: dict[str, tp.ToolSpec] = {tool["name"]: tp.ToolSpec.of(tool) for tool in TOOLS}
 
 
 @dataclass(frozen=True)

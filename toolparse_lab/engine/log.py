@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..types import (
     CallDelta,
@@ -47,6 +47,7 @@ class Log:
     """
 
     __slots__ = (
+        "_text_of",
         "calls",
         "echoes",
         "events",
@@ -62,9 +63,10 @@ class Log:
         "turn_end",
     )
 
-    def __init__(self, silent: bool) -> None:
-        """Begin empty. Return `silent` if no one asks for the events."""
+    def __init__(self, silent: bool, text_of: Callable[[Span], str]) -> None:
+        """Begin empty. silent: no one asks for the events. text_of: the characters of a span."""
         self.silent = silent
+        self._text_of = text_of
         self.echoes: Echoes | None = None
         self.repeats: Repeats | None = None
         self.said: list[Segment] = []  # text and reasoning since the last call
@@ -163,7 +165,7 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
+        if self.said or self.repeats or self.echoes or self.turn_end is not None:
             calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
@@ -175,14 +177,11 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.said or self.echoes is not None or self.turn_end is not None or self._repeating():
+        if self.said or self.repeats or self.echoes or self.turn_end is not None:
             calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))
-
-    def _repeating(self) -> bool:
-        return self.repeats is not None and self.repeats.active
 
     def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         """Return calls with what speaks against running them.
@@ -197,7 +196,9 @@ class Log:
                 as_draft(call, "call.after-turn", _AFTER_TURN) if _start(call) >= end else call
                 for call in calls
             )
-        if self.repeats is not None and self.calls and (self.said or self.repeats.active):
+        if self.calls and (self.said or self.repeats is not None):
+            if self.repeats is None:
+                self.repeats = Repeats(self._text_of)
             calls = self.repeats.judge(self._meant(), len(self.calls), self.said, calls)
         self.said.clear()
         return calls

@@ -48,8 +48,6 @@ def find_look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iter
 
     read: reads a text by the protocol of an id, for the hint at one that reads it.
     """
-    if not log.texts or not setting.recovers:
-        return
     names = tuple(setting.tools)
     if not raw.isascii() and any(sign in raw for sign in _SIGNS_ALIKE):
         raw = raw.translate(_ALIKE)

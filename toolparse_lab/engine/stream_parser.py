@@ -45,7 +45,6 @@ from .feed import Feed, not_a_chunk
 from .log import Log
 from .look_alikes import find_look_alikes
 from .lost_calls import find_lost_calls
-from .repeats import Repeats
 from .setting import Setting, setting_of
 from .text import TextScanner
 
@@ -89,10 +88,9 @@ class StreamParser:
         self.tools = setting.tools
         self.options = setting.options
         self._feed = feed = Feed()
-        self._log = log = Log(silent)
+        self._log = log = Log(silent, feed.text_of)
         if request is not None:
             log.echoes = echoes_of(request, setting.options, feed.text_of)
-        log.repeats = Repeats(feed.text_of)
         self._text = text = TextScanner(setting, feed, log)
         self._bodies = BodyReader(setting, feed, log, text, _read_alone)
         self._closed = False
@@ -145,7 +143,8 @@ class StreamParser:
         finish(self._setting, log, raw)
         if not self._inner:
             find_lost_calls(log, raw, self._setting, self._read_inner)
-            log.problems += find_look_alikes(log, raw, self._setting, self._read_inner)
+            if log.texts and self._setting.recovers:
+                log.problems += find_look_alikes(log, raw, self._setting, self._read_inner)
         self._result = ParseResult(
             raw=raw,
             protocol=self.protocol.id,

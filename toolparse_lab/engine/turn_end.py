@@ -75,10 +75,13 @@ _LINES = (
 )  # fmt: skip
 _LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
 _TOKEN = re.compile(
-    rf"(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)})"
+    rf"(?=[<&\[\]✿a-z])(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
     rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
     rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
 )
+# What a text with any of them holds: most texts hold nothing of it.
+_SIGN = re.compile(r"[<&\[\]✿]")
+_WORDS = tuple(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL) if line[:1] not in "<[")
 _SPECIAL = re.compile(_any_of(_ENDS | _HEADERS))
 _MORE_ENDS = re.compile(rf"(?:\s*+(?:{_any_of(_ENDS)}))*+\s*+")
 _END_AND_HEADER = re.compile(rf"(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})")
@@ -110,6 +113,8 @@ def find_turn_end(text: str, rest: str, *, first: bool, called: bool) -> int | N
 
     rest: what follows the text. first: the answer begins with it. called: a call is before it.
     """
+    if not _SIGN.search(text) and not any(word in text for word in _WORDS):
+        return _dialogue(text)
     examples = Examples(text)
     for token in _TOKEN.finditer(text):
         start, end = token.span()
@@ -145,6 +150,8 @@ def thought_end(text: str) -> int:
 
 def _dialogue(text: str) -> int | None:
     """Return the offset of a user's line in a text, if one of the assistant is after it."""
+    if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
+        return None
     user = _USER_LINE.search(text)
     if user is None or not _OWN_LINE.search(text, user.end()) or Examples(text).holds(user.start()):
         return None
