@@ -25,6 +25,8 @@ _CODE = "call.looks-like"
 _MOST_REMARKS = 20
 _MOST_LOOKS = 50
 _MOST_EXAMPLES = 20  # a text with more shows things, and is not looked at to its end
+# What a text without any of them cannot be.
+_ANY_SIGN = re.compile(r"[({\[<\"“=>&:\u2014|\uff1a-\uffee\u2329\u27e8\u3008\u2039-]")
 _SIGN_AFTER = re.compile(
     r"[^\w,;.?!\n]{0,12}?[({=\[<\"“>&]|:[ \t]*\S|\.\w|[ \t]+(?:--\w|->)"
     r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
@@ -48,6 +50,11 @@ def find_look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iter
 
     read: reads a text by the protocol of an id, for the hint at one that reads it.
     """
+    for text in log.texts:
+        if _ANY_SIGN.search(raw, text.span.start, text.span.end):
+            break
+    else:
+        return
     names = tuple(setting.tools)
     if not raw.isascii() and any(sign in raw for sign in _SIGNS_ALIKE):
         raw = raw.translate(_ALIKE)

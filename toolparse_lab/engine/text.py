@@ -194,22 +194,16 @@ class TextScanner:
             self._message_ends = ()
         log, tools = self._log, self._setting.tools
         start = log.text_start
-        if at > start and log.turn_end is None:
-            self._end_turn(start, at)
-        # One character, as the line break between two calls, begins nothing.
-        if at > start + 1 and tools:
-            head = open_head(self._feed.text_of(Span(start, at)), tools)
+        # One character, as the line break between two calls, begins and ends nothing.
+        if at > start + 1:
+            text = self._feed.text_of(Span(start, at))
+            if log.turn_end is None:
+                end = find_turn_end(text, self._feed.tail, start == 0, bool(log.calls))
+                log.turn_end = start + end if end is not None else None
+            head = open_head(text, tools) if tools else None
             if head is not None:
                 self.remember().begin(start + head.end, head.closers)
         log.end_text(at)
-
-    def _end_turn(self, start: int, at: int) -> None:
-        """Note the end of the model's turn in the text raw[start:at], if it is there."""
-        text = self._feed.text_of(Span(start, at))
-        called = bool(self._log.calls)
-        end = find_turn_end(text, self._feed.tail, first=start == 0, called=called)
-        if end is not None:
-            self._log.turn_end = start + end
 
     # the loop over tokens
 
@@ -451,10 +445,11 @@ class TextScanner:
 
         Such a tag is a word of the sentence, unless a call comes of it.
         """
-        if tail[at : at + opening.end].strip() != f"<{opening.name}>":
-            return False
         if self._feed.base + at + 1 == self._plain_to:
-            return True  # it was given back, and the text before it is a segment by now
+            # It was given back, and the text before it is a segment by now.
+            return tail[at : at + opening.end].strip() == f"<{opening.name}>"
+        if (at and tail[at - 1] != " ") or tail[at : at + opening.end] != f"<{opening.name}>":
+            return False
         before = self._before(at)[-2:]
         return before[-1:] == " " and before[:1].isalnum()
 

@@ -108,7 +108,7 @@ def find_token(text: str) -> int:
     return token.start() if token else -1
 
 
-def find_turn_end(text: str, rest: str, *, first: bool, called: bool) -> int | None:
+def find_turn_end(text: str, rest: str, first: bool, called: bool) -> int | None:
     """Return the offset in a text at which the turn of the assistant ends, None if it does not.
 
     rest: what follows the text. first: the answer begins with it. called: a call is before it.
