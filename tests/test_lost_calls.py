@@ -219,3 +219,23 @@ def test_an_empty_call_beside_prose_is_a_call() -> None:
 def test_hostile_escapes_are_read_once() -> None:
     text = "".join("&" + "amp;" * depth + "lt;tool_call" for depth in range(400))
     assert tp.parse(text, "auto", [TOOL]).calls == ()
+
+
+@pytest.mark.parametrize(
+    ("way", "code"),
+    [
+        ("an empty list", "response.no-call"),
+        ("escaped", "call.escaped"),
+        ("reasoning", "call.only-in-reasoning"),
+        ("think", "call.only-in-reasoning"),
+    ],
+)
+def test_the_problem_says_how_the_call_was_lost(way: str, code: str) -> None:
+    result = tp.parse(response(way), "hermes", [TOOL])
+    assert [problem.code for problem in result.all_problems()] == [code]
+
+
+def test_a_message_without_calls_whose_content_holds_one() -> None:
+    message = {"choices": [{"message": {"content": HERMES, "tool_calls": []}}]}
+    result = tp.parse(message, "openai_json", [TOOL])
+    assert "call.in-content" in {problem.code for problem in result.all_problems()}
