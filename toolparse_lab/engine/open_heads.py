@@ -45,6 +45,8 @@ _BOXES = frozenset(
     ("pre", "code", "samp", "blockquote", "quote", "q", "example", "document", "details")
 )
 _RESULTS = frozenset(("tool_response", "tool_result"))
+# Elements that hold the value of a parameter, in whatever format.
+_VALUES = frozenset(("arg_value", "param_value", "parameter", "param", "arg", "argument"))
 _ENDS = {"!--": "-->", "![CDATA[": "]]>"}
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _LONGEST_NAME = 256
@@ -57,7 +59,7 @@ _EMPTY = re.compile(r"(?:[^<>\"'/]|/(?!>)|\"[^\"]*\"|'[^']*')*+/>")
 _ARGUMENTS = re.compile(
     r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.DOTALL
 )
-_BARE_TAG = re.compile(r"(?<![\w</.-])(?P<name>[\w.-]{1,64}+)>\s{0,8}\Z")
+_BARE_TAG = re.compile(r"^[ \t]{0,8}(?P<name>[\w.-]{1,64}+)>(?=\s{0,8}(?:<|\Z))", re.MULTILINE)
 _NOTHING = re.compile(r"[\s>]*+\Z")
 _QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
 _FUNCTION_CLOSERS = (
@@ -112,9 +114,11 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
 
 
 def _lost_bracket(text: str, tools: Container[str]) -> str | None:
-    """Return the tool whose tag, without its first bracket, a text ends with."""
-    tag = _BARE_TAG.search(text, max(0, len(text) - _LONGEST_NAME))
-    return tag["name"] if tag is not None and tag["name"] in tools else None
+    """Return the tool whose tag, without its first bracket, begins a line and is not closed."""
+    for tag in _BARE_TAG.finditer(text) if ">" in text else ():
+        if tag["name"] in tools and f"</{tag['name']}>" not in text:
+            return tag["name"]
+    return None
 
 
 @lru_cache(maxsize=512)
@@ -141,7 +145,8 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
         spoken = text[: min(head.start(), _LONGEST_NAME)].strip()
         return ("\n~~~",) if spoken and line.endswith("\n") else ()
     name = head["element"]
-    if not name or name.lower() not in _BOXES | _RESULTS or name in tools:
+    word = name.lower().rpartition(":")[2] if name else ""
+    if not name or word not in _BOXES | _RESULTS | _VALUES or name in tools:
         return ()
     shows = _NOTHING.match(text, head.end()) or _begins_call(text, *head.span())
     return (f"</{name}>",) if shows else ()

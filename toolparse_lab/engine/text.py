@@ -70,6 +70,7 @@ _SEPARATOR = re.compile(r"[;,]\s{0,40}+")
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 # The tokens behind one that ends a turn, and the white space behind them.
 _MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
+_MARKER_END = re.compile(r"\[[A-Z_]{2,20}\]\s*\Z")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
 _TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
@@ -497,7 +498,11 @@ class TextScanner:
             return False
         before = self._before(at)
         line = before.rpartition("\n")[2]
-        if line.strip(" \t;,") and (_MAY_BEGIN.search(line) is None or _is_in_bracket(line)):
+        if line.strip(" \t;,") and (
+            _MAY_BEGIN.search(line) is None
+            or _is_in_bracket(line)
+            or self._last_word(at) in self._setting.tools
+        ):
             return True
         return _INSIDE_JSON.search(before) is not None
 
@@ -853,11 +858,16 @@ class TextScanner:
 
         The JSON after it is what that tool was given, and no call of the tool that it names.
         """
-        words = self._before(at).rstrip().rpartition("\n")[2].rstrip(" \t`*\"':(=>-").split()
-        name = re.split(r"[<>|\]\[`*\"'.#(]", words[-1])[-1] if words else ""
+        name = self._last_word(at)
         if name not in self._setting.tools:
             return False
         return any(call.name != name for call in outcome.decoded)
+
+    def _last_word(self, at: int) -> str:
+        """Return the last word before tail[at], or on the line before, without the signs after it."""
+        line = _MARKER_END.sub("", self._before(at).rstrip().rpartition("\n")[2])
+        words = line.rstrip(" \t`*\"':(=>-").split()
+        return re.split(r"[<>|\]\[`*\"'.#(]", words[-1])[-1] if words else ""
 
     def _is_introduced(self, at: int) -> bool:
         """Return True if the text before a line or a fence at tail[at] makes it an example.

@@ -150,6 +150,10 @@ def thought_end(text: str) -> int:
 
 def _dialogue(text: str) -> int | None:
     """Return the offset of a user's line in a text, if one of the assistant is after it."""
+    # The line of a user alone, and then a call that is no user's.
+    last = text.rstrip(" *:\n\t").rpartition("\n")[2].strip(" *#\t").lower()
+    if last in ("user", "human") and text[-1:] == "\n":
+        return len(text.rstrip()) - len(last)
     if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
         return None
     user = _USER_LINE.search(text)

@@ -202,6 +202,10 @@ class _Search:
             quoted = chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote"
             if chain and quoted and chain[1].span.end == pos:
                 continue
+            # A string that lost its first quote, with one further on, began there.
+            begins = bool(chain) and chain[1].rule == "rjson.missing-quote"
+            if begins and chain[1].span.end == pos and _holds_quote(edits):
+                continue
             longer = chain
             for edit in edits:
                 longer = (longer, edit)
@@ -426,3 +430,7 @@ def _edits_of(chain: Chain) -> list[Edit]:
         edits.append(edit)
     edits.reverse()
     return edits
+
+
+def _holds_quote(edits: tuple[Edit, ...]) -> bool:
+    return any(edit.rule == "rjson.unescaped-quote" for edit in edits)

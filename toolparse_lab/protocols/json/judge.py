@@ -63,7 +63,8 @@ class _Proposal:
     `fits` is None if no schema can tell.
 
     key: its value under the schema. Readings with equal keys are one. stray: the only thing against
-    it is a member that is not a parameter, which validation may let pass.
+    it is a member that is not a parameter, which validation may let pass. swallows: a string holds
+    a parameter that is missing.
     """
 
     calls: tuple[Decoded, ...]
@@ -73,6 +74,7 @@ class _Proposal:
     why: str
     key: str
     stray: bool
+    swallows: bool
 
 
 def settle(
@@ -299,6 +301,9 @@ def _choose(
     if candidates:
         least = [p for p in candidates if p.cost == candidates[0].cost]
         if len(least) == 1:
+            if least[0].swallows and _guesses(least[0].edits):
+                refusal.readings = tuple(_shown(candidates))
+                raise refusal
             return least[0].calls
         message = f"{len(least)} readings are equally near to the text"
         position = min((edit.span.start for p in least for edit in p.edits), default=0)
@@ -340,7 +345,7 @@ def _proposal(
 ) -> _Proposal:
     """Return a reading judged by the schemas of the tools it calls."""
     fits: bool | None = bool(calls)
-    stray = False
+    stray = swallows_any = False
     whys: list[str] = []
     meanings: list[Value] = []
     for call in calls:
@@ -350,8 +355,10 @@ def _proposal(
         meanings.append([call.name, judged.value])
         cost += judged.doubt
         stray = stray or judged.stray
+        swallows_any = swallows_any or judged.swallows
     key = write_canonical(meanings)
-    return _Proposal(calls, tuple(edits), cost, fits, "; ".join(whys), key, stray)
+    why = "; ".join(whys)
+    return _Proposal(calls, tuple(edits), cost, fits, why, key, stray, swallows_any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +370,7 @@ class _Judged:
     value: Value
     doubt: int = 0
     stray: bool = False
+    swallows: bool = False
 
 
 def _judged(call: Decoded, reading: Reading) -> _Judged:
@@ -379,14 +387,16 @@ def _judged(call: Decoded, reading: Reading) -> _Judged:
 
     coerced = coerce(arguments, tool.schema_json, "safe")
     value = coerced.value
-    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * swallows(arguments, tool)
+    is_swallowed = swallows(arguments, tool)
+    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * is_swallowed
     problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
     if problems:
         return _Judged(False, problems[0].message, value, doubt)
     unknown = _unknown_key(value, tool.schema)
     if unknown:
         return _Judged(False, f"{unknown!r} is no parameter", value, doubt, stray=True)
-    return _Judged(True, f"fits the parameters of {call.name}", value, doubt)
+    why = f"fits the parameters of {call.name}"
+    return _Judged(True, why, value, doubt, swallows=is_swallowed)
 
 
 def loose_signs(value: Value) -> int:

@@ -424,8 +424,10 @@ class ElementCall(Codec):
         if len(view.properties) != 1 or len(names) != 1:
             raise Refusal("decode.xml", "the element holds text, but no parameters", 0)
 
-        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
         (name,) = names
+        if re.search(rf"^\s*{re.escape(name)}\s*[:=]", body, re.MULTILINE):
+            raise Refusal("decode.ambiguous", f"{name} is named in the text that is its value", 0)
+        reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
         value = {name: reader.raw_text(0, len(body), f"/{name}")}
         reader.places[""] = (0, len(body))
         step = Step("read", "read.text-body", "", Span(0, len(body)), None, value)
