@@ -47,6 +47,7 @@ _BOXES = frozenset(
 _RESULTS = frozenset(("tool_response", "tool_result"))
 # Elements that hold the value of a parameter, in whatever format.
 _VALUES = frozenset(("arg_value", "param_value", "parameter", "param", "arg", "argument"))
+_SHOWING = _BOXES | _RESULTS | _VALUES
 _ENDS = {"!--": "-->", "![CDATA[": "]]>"}
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
 _LONGEST_NAME = 256
@@ -145,8 +146,8 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
         spoken = text[: min(head.start(), _LONGEST_NAME)].strip()
         return ("\n~~~",) if spoken and line.endswith("\n") else ()
     name = head["element"]
-    word = name.lower().rpartition(":")[2] if name else ""
-    if not name or word not in _BOXES | _RESULTS | _VALUES or name in tools:
+    words = re.split(r"[:|｜]", name.lower()) if name else []
+    if not name or name in tools or not _SHOWING.intersection(words):
         return ()
     shows = _NOTHING.match(text, head.end()) or _begins_call(text, *head.span())
     return (f"</{name}>",) if shows else ()

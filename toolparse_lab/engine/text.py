@@ -864,10 +864,10 @@ class TextScanner:
         return any(call.name != name for call in outcome.decoded)
 
     def _last_word(self, at: int) -> str:
-        """Return the last word before tail[at], or on the line before, without the signs after it."""
+        """Return the last word before tail[at] or on the line before, without signs after it."""
         line = _MARKER_END.sub("", self._before(at).rstrip().rpartition("\n")[2])
         words = line.rstrip(" \t`*\"':(=>-").split()
-        return re.split(r"[<>|\]\[`*\"'.#(]", words[-1])[-1] if words else ""
+        return re.split(r"[<>|\]\[{`*\"'.#(]", words[-1])[-1] if words else ""
 
     def _is_introduced(self, at: int) -> bool:
         """Return True if the text before a line or a fence at tail[at] makes it an example.

@@ -84,7 +84,12 @@ _SIGN = re.compile(r"[<&\[\]✿]")
 _WORDS = tuple(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL) if line[:1] not in "<[")
 _SPECIAL = re.compile(_any_of(_ENDS | _HEADERS))
 _MORE_ENDS = re.compile(rf"(?:\s*+(?:{_any_of(_ENDS)}))*+\s*+")
-_END_AND_HEADER = re.compile(rf"(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})")
+# Families without an end have the header alone.
+_LONE_HEADERS = [token for turns in _rows if not turns.ends for token in turns.foreign]
+_END_AND_HEADER = re.compile(
+    rf"(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
+    rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))}"
+)
 # A conversation without its tokens: the line of a user, and one of the assistant after it.
 _USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
@@ -152,7 +157,7 @@ def _dialogue(text: str) -> int | None:
     """Return the offset of a user's line in a text, if one of the assistant is after it."""
     # The line of a user alone, and then a call that is no user's.
     last = text.rstrip(" *:\n\t").rpartition("\n")[2].strip(" *#\t").lower()
-    if last in ("user", "human") and text[-1:] == "\n":
+    if last in ("user", "human", "system") and text[-1:] == "\n":
         return len(text.rstrip()) - len(last)
     if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
         return None
