@@ -74,6 +74,7 @@ class Shown:
             self._reach = at + opening.end if opening.whole else 0
             return
         if self._start < at < self.end and at + opening.end <= self.end:
+            self.alone = self.alone and alone
             return
         self._start, self.end = at, at + opening.end
         self._opening, self.alone = opening, alone
@@ -103,7 +104,7 @@ class Shown:
         if opening is None or closes_marks(text[: min(1, size)]):
             return False
         # Right behind the opener, as a block's first function behind the block's opener.
-        if not opening.whole and size <= 2 * LINE_HEAD and _NOTHING.match(text[:size]):
+        if not opening.whole and self._is_inner(text[:size]):
             if opening.kind == "call":
                 self._inner = at
             return True
@@ -111,6 +112,27 @@ class Shown:
         if end is None or end > size:
             return end is not None
         return self._spans(text[end:size])
+
+    def body_end(self, until: int) -> int:
+        """Return the offset behind the body of the last opener, 0 if it is open at `until`."""
+        opening = self._opening
+        if opening is None or not self._start < until:
+            return 0
+        end = self._body_end(opening, self._text_of(Span(self.end, until)))
+        return 0 if end is None else self.end + end
+
+    def _is_inner(self, gap: str) -> bool:
+        """Return True if nothing but the openers of inner blocks is behind an opener."""
+        heads = self._setting.heads
+        while gap and len(gap) <= 4 * LINE_HEAD:
+            if _NOTHING.match(gap):
+                return len(gap) <= 2 * LINE_HEAD
+            gap = gap.lstrip()
+            head = max((h for h in heads if gap.startswith(h)), key=len, default="")
+            if not head:
+                return False
+            gap = gap[len(head) :]
+        return not gap
 
     def _spans(self, gap: str) -> bool:
         """Return True if the quotation goes on over the text between two of its calls."""

@@ -70,6 +70,8 @@ _SEPARATOR = re.compile(r"[;,]\s{0,40}+")
 _INSIDE_JSON = re.compile(r"""(?:["'\]}\de]\s*,|["']\s*:|[\[{(])\s*\Z""")
 # The tokens behind one that ends a turn, and the white space behind them.
 _MORE_ENDS = re.compile(rf"(?:\s*+{longest_of(TURN_ENDS)})*+(?P<space>\s*+)")
+# A fence in quotation marks, which is no fence by its place, and nothing that closes the marks.
+_QUOTED_FENCE = re.compile(r"[\"'“„«]```(?!.*```[ \t]*[\"'”»])", re.DOTALL)
 _MARKER_END = re.compile(r"\[[A-Z_]{2,20}\]\s*\Z")
 _THINK_TAGS = tuple(THINK_TAGS)
 _ALL_THINK_TAGS = (*THINK_TAGS, *THINK_ENDS)
@@ -199,7 +201,9 @@ class TextScanner:
         if at > start + 1:
             text = self._feed.text_of(Span(start, at))
             if log.turn_end is None:
-                end = find_turn_end(text, self._feed.tail, start == 0, bool(log.calls))
+                # What is only shown has ends of its own.
+                shown = self._shown.body_end(at) - start if self._shown.end > start else 0
+                end = find_turn_end(text, self._feed.tail, start == 0, bool(log.calls), shown)
                 log.turn_end = start + end if end is not None else None
             head = open_head(text, tools) if tools else None
             if head is not None:
@@ -875,7 +879,7 @@ class TextScanner:
         So does code in as many ticks as a fence's of which only a line break parts it.
         """
         before = self._before(at)
-        if is_example(before) or goes_on_lazily(before):
+        if is_example(before) or goes_on_lazily(before) or _QUOTED_FENCE.search(before):
             return True
         end = self._quoting.block_end
         here = self._feed.base + at

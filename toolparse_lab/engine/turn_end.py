@@ -19,6 +19,7 @@ from html import unescape
 from ..protocols.scan import longest_of
 from ..protocols.turns import PLAIN, TURNS
 from .open_heads import Examples
+from .quotation import LINE_HEAD, WINDOW, is_quoted
 
 _BARS = str.maketrans("｜", "|")
 
@@ -94,7 +95,6 @@ _END_AND_HEADER = re.compile(
 _USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _FOREIGN = tuple(_HEADERS)
-_QUOTES = "\"'“‘«„"
 
 
 def is_end(token: str) -> bool:
@@ -113,10 +113,11 @@ def find_token(text: str) -> int:
     return token.start() if token else -1
 
 
-def find_turn_end(text: str, rest: str, first: bool, called: bool) -> int | None:
+def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 0) -> int | None:
     """Return the offset in a text at which the turn of the assistant ends, None if it does not.
 
     rest: what follows the text. first: the answer begins with it. called: a call is before it.
+    shown: the end of what the text only shows.
     """
     if not _SIGN.search(text) and not any(word in text for word in _WORDS):
         return _dialogue(text)
@@ -124,9 +125,11 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool) -> int | None
     for token in _TOKEN.finditer(text):
         start, end = token.span()
         kind = token.lastgroup
-        if kind == "result" and not called:
+        if start < shown or (kind == "result" and not called):
             continue
-        if text[start - 1 : start] in _QUOTES and start:
+        line = text.rfind("\n", 0, start) + 1
+        before = text[max(0, start - WINDOW) : start]
+        if is_quoted(before, text[line : min(start, line + LINE_HEAD)]):
             continue
         if examples.holds(start):
             continue

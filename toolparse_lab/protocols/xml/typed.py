@@ -116,6 +116,10 @@ class TypedXml(Envelope):
         """The closers of blocks."""
         return tuple(_BLOCKS.values())
 
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the closers of blocks, and of the tags around them."""
+        return (*self.closers, *_AROUND.values())
+
     @property
     def restarts(self) -> tuple[str, ...] | None:
         """Empty: the reader finds by itself where a function begins."""
