@@ -247,9 +247,11 @@ def _pieces_of(number: int, call: Call, ways: dict[str, Any], draw: Any) -> list
     elif ways["arguments"] == "grows":
         parts = [text[:end] for end in bounds[1:]]
 
-    names = {"every": [name] * len(parts), "late": [None] * (len(parts) - 1) + [name]}.get(
-        ways["name"], [name] + [None] * (len(parts) - 1)
-    )
+    names: list[Any] = [name] + [None] * (len(parts) - 1)
+    if ways["name"] == "every":
+        names = [name] * len(parts)
+    elif ways["name"] == "late":
+        names.reverse()
     if ways["name"] == "cut":
         # Halves that are equal look like a name that is repeated.
         places = [at for at in range(1, len(name)) if name[:at] != name[at:]]
@@ -261,13 +263,14 @@ def _pieces_of(number: int, call: Call, ways: dict[str, Any], draw: Any) -> list
 
     count = len(parts)
     own = f"call_{number}"
-    ids: list[Any] = {
+    kinds: dict[str, list[Any]] = {
         "first": [own] + [None] * (count - 1),
         "every": [own] * count,
         "late": [None] * (count - 1) + [own],
         "none": [None] * count,
         "new": [f"{own}_{i}" for i in range(count)],
-    }[ways["id"]]
+    }
+    ids = kinds[str(ways["id"])]
     index = {"own": number, "zero": 0, "none": None}[ways["index"]]
     return [piece(index, *rest) for rest in zip(ids, names, parts, strict=True)]
 

@@ -36,7 +36,7 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "keep": {"data": {}},
     "pair": {"left": {}, "right": {}},
 }
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {"name": name, "parameters": {"type": "object", "properties": properties}}
     for name, properties in _PARAMETERS.items()
 ]

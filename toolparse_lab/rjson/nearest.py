@@ -202,9 +202,7 @@ class _Search:
             quoted = chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote"
             if chain and quoted and chain[1].span.end == pos:
                 continue
-            # A string that lost its first quote, with one further on, began there.
-            begins = bool(chain) and chain[1].rule == "rjson.missing-quote"
-            if begins and chain[1].span.end == pos and _holds_quote(edits):
+            if chain and _began_further_on(chain[1], pos, edits):
                 continue
             longer = chain
             for edit in edits:
@@ -432,5 +430,7 @@ def _edits_of(chain: Chain) -> list[Edit]:
     return edits
 
 
-def _holds_quote(edits: tuple[Edit, ...]) -> bool:
-    return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
+def _began_further_on(last: Edit, pos: int, edits: tuple[Edit, ...]) -> bool:
+    """Return True if a string got its first quote at `pos` and has one of its own inside."""
+    is_opened = last.rule == "rjson.missing-quote" and last.span.end == pos
+    return is_opened and any(edit.rule == "rjson.unescaped-quote" for edit in edits)
