@@ -53,8 +53,8 @@ MUTANTS = (
     ),
     Mutant(
         "engine/body.py",
-        "if not clean and not body.opening.speculative:\n            cut =",
-        "if False:\n            cut =",
+        "if cut is None and not body.opening.speculative:\n                cut =",
+        "if False:\n                cut =",
         "a broken call swallows the next one",
     ),
     Mutant(
@@ -181,7 +181,7 @@ MUTANTS = (
     ),
     Mutant(
         "protocols/json/openai_json.py",
-        "text, closed=whole, numbers_end=False",
+        "text, closed=False, numbers_end=False",
         "text, closed=True, numbers_end=False",
         "brackets are added to native arguments that may be cut off",
     ),

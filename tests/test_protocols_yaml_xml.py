@@ -64,7 +64,7 @@ def test_auto_keeps_the_laws_on_them(row: dict[str, Any]) -> None:
         ("<ping/>", "morph_xml"),
         ("<w>\ncity", "morph_xml"),
         ('<tool_call>\n{"name": "w", "arguments": {}}</tool_call>', "hermes"),
-        ("<tool_call>\n[]</tool_call>", "hermes"),
+        ("<tool_call>\n[1]</tool_call>", "hermes"),
         ("<tool_call>\n<function=ping>\n</function>\n</tool_call>", "qwen3_coder_xml"),
         ("<tool_call><invoke name='ping'></invoke></tool_call>", "qwen3_coder_xml"),
         ("<tool_call><function", "hermes"),

@@ -359,7 +359,7 @@ class BodyReader:
             return  # the body is whole, so nothing in it is open
         envelope = (body.opening.owner or self._setting.protocol).envelope
         tools = self._setting.tools
-        in_element = self._is_element(body) and self._opens_other(body)
+        in_element = self._is_element(body) and self._opens_other()
         if in_element or envelope.in_value(body.opening, text, tools) or open_head(text, tools):
             closer = envelope.closer_of(body.opening)
             closers = envelope.closers if closer is None else (closer,)
@@ -370,11 +370,9 @@ class BodyReader:
         name = body.opening.name
         return bool(name) and self._feed.text_of(Span(body.head, body.start)) == f"<{name}>"
 
-    def _opens_other(self, body: OpenBody) -> bool:
-        """Return True if what opens at the tail, where a body was given up, is no element too."""
-        setting = self._setting
-        inner = setting.protocol.envelope.open(self._feed.tail, 0, True, setting.tools)
-        return isinstance(inner, Opening) and inner.owner is not body.opening.owner
+    def _opens_other(self) -> bool:
+        """Return True if what opens at the tail, where a body was given up, is not an element."""
+        return not self._feed.tail.startswith(tuple(f"<{name}" for name in self._setting.tools))
 
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
         """The closer to take where the scanner saw one inside a string too, or went back to it.

@@ -266,20 +266,25 @@ def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
 
 
 def _runs_into(form: Form, text: str, view: View) -> bool:
-    """Return True if a value holds a parameter's closer and the name of one in its tag.
+    """Return True if a value holds a parameter's closer and the name of one in its tag, damaged.
 
-    The brackets of both may be damaged: `</parameter<>parameter=days>`.
+    As in `</parameter<>parameter=days>`. Whole tags are the value's own.
     """
     pairs = _pairs(form)
     closer = pairs[-1][1].rstrip(">]")
-    if not closer or closer not in text:
+    at = text.find(closer) if closer else -1
+    if at < 0:
         return False
+    is_damaged = text[at : at + len(pairs[-1][1])] != pairs[-1][1]
     openers = {pair[0].lstrip("<[").rstrip(" \"'=>]") for pair in pairs[-2:]} - {""}
-    return any(
-        re.search(rf"{re.escape(opener)}[\s\"'=>]{{0,4}}{re.escape(name)}(?![\w-])", text)
-        for opener in openers
-        for name in view.properties
-    )
+    for opener in openers:
+        for name in view.properties:
+            tag = re.search(
+                rf"{re.escape(opener)}[\s\"'=>]{{0,4}}{re.escape(name)}(?![\w-])", text
+            )
+            if tag is not None and (is_damaged or text[tag.start() - 1 : tag.start()] not in "<["):
+                return True
+    return False
 
 
 def _holds_token(form: Form, arguments: Value) -> bool:

@@ -138,14 +138,14 @@ def holds_unknown(value: Value, view: View) -> bool:
     """Return True if a key is near to a parameter's that is missing, or belongs further inside."""
     if not isinstance(value, dict) or value.keys() <= view.properties.keys():
         return False
+    if not view.properties:
+        return False
     # A sign at the end of a name belongs to the YAML around it.
     if any(
         not str(key)[-1:].isalnum() and key[-1:] != "_" and key not in view.properties
         for key in value
     ):
         return True
-    if not view.properties:
-        return False
     return any(
         key not in view.properties and is_doubtful_name(key, value, view, repaired=False)
         for key in value
