@@ -24,7 +24,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "passive": (0, 15),
     "semicolons": (0, 2.0),
     "code": (8, 60),
-    "paragraph": (0, 50),
+    "paragraph": (0, 55),
     "begins": (0, 0.5),
     "words": (0, 0.5),
 }
