@@ -70,7 +70,8 @@ class Setting:
         self.name_heads = name_heads(names)
         is_python = self.recovers and protocol.envelope.calls_are_python
         self.python_starts = first_signs(names) if is_python else frozenset()
-        ends = tuple(end for end in TURN_ENDS if end not in self.heads)
+        # A format's own opener may be, or begin with, what ends the turns of another family.
+        ends = tuple(e for e in TURN_ENDS if not any(h.startswith(e) for h in self.heads))
         self.literals = (*self.heads, *ends) + (
             (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
         )
