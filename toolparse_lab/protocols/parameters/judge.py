@@ -279,9 +279,7 @@ def _runs_into(form: Form, text: str, view: View) -> bool:
     openers = {pair[0].lstrip("<[").rstrip(" \"'=>]") for pair in pairs[-2:]} - {""}
     for opener in openers:
         for name in view.properties:
-            tag = re.search(
-                rf"{re.escape(opener)}[\s\"'=>]{{0,4}}{re.escape(name)}(?![\w-])", text
-            )
+            tag = re.search(rf"{re.escape(opener)}[\s\"'=>]{{0,4}}{re.escape(name)}(?![\w-])", text)
             if tag is not None and (is_damaged or text[tag.start() - 1 : tag.start()] not in "<["):
                 return True
     return False
