@@ -29,7 +29,7 @@ from functools import lru_cache
 from ..protocols.base import Signs
 from ..protocols.registry import protocols
 from ..toolspec import ToolSpec
-from ..types import ParseResult, Span
+from ..types import ParseResult, Problem, Span
 from .call_sites import call_sites
 from .examples import example_end, is_shown, merged, shown_ranges
 
@@ -400,15 +400,18 @@ def example_spans(result: ParseResult) -> list[Span]:
     The parser marks the opener alone. Its quotation stands behind it, up to the end of the
     quotation or the format's own closer (see `example_end`).
     """
-    spans = []
+    return list(iter_examples(result.problems, result.raw, _closers(result)))
+
+
+def iter_examples(problems: Iterable[Problem], raw: str, closers: Sequence[str]) -> Iterator[Span]:
+    """Yield the span of each example that the parser noted. closers: of the format's calls."""
     end = 0
-    for problem in result.problems:
+    for problem in problems:
         if problem.code == "call.quoted-example" and problem.span is not None:
             start = problem.span.start
             if start >= end:
-                end = max(problem.span.end, example_end(result.raw, start, _closers(result)))
-                spans.append(Span(start, end))
-    return spans
+                end = max(problem.span.end, example_end(raw, start, closers))
+                yield Span(start, end)
 
 
 def _closers(result: ParseResult) -> tuple[str, ...]:

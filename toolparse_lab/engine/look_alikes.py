@@ -14,9 +14,9 @@ from collections.abc import Iterator
 
 from ..types import Problem, Segment, Span
 from ..types.spans import Severity
-from .attempt import Attempt, find_attempt, parameter_names
+from .attempt import Attempt, find_attempt, iter_examples, parameter_names
 from .call_sites import CallSite, call_sites
-from .examples import example_end, merged
+from .examples import merged
 from .log import Log
 from .lost_calls import Reader
 from .setting import Setting
@@ -111,15 +111,11 @@ def _is_near_sign(text: str, start: int, end: int) -> bool:
 def _examples(setting: Setting, log: Log, raw: str) -> list[tuple[int, int]]:
     closers = setting.protocol.envelope.closers_in_text(setting.tools)
     quoted: list[tuple[int, int]] = []
-    end = 0
-    for problem in log.problems:
-        if problem.code == "call.quoted-example" and problem.span is not None:
-            start = problem.span.start
-            if len(quoted) >= _MOST_EXAMPLES:
-                return merged([*quoted, (start, len(raw))])
-            if start >= end:
-                end = max(problem.span.end, example_end(raw, start, closers))
-                quoted.append((start, end))
+    for example in iter_examples(log.problems, raw, closers):
+        if len(quoted) >= _MOST_EXAMPLES:
+            quoted.append((example.start, len(raw)))
+            break
+        quoted.append((example.start, example.end))
     return merged(quoted)
 
 

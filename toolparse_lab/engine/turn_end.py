@@ -75,21 +75,23 @@ _LINES = (
     "```tool_response", "```tool_output", "## Return of ",
 )  # fmt: skip
 _LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
+# Most characters begin no token, and one look at a set says so.
+_FIRST = f"(?=[&{re.escape(''.join(sorted({token[0] for token in _ENDS | _HEADERS})))}])"
 _TOKEN = re.compile(
-    rf"(?=[<&\[\]✿a-z])(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
+    rf"{_FIRST}(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
     rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
     rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
 )
 # What a text with any of them holds: most texts hold nothing of it.
 _SIGN = re.compile(r"[<&\[\]✿]")
 _WORDS = tuple(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL) if line[:1] not in "<[")
-_SPECIAL = re.compile(_any_of(_ENDS | _HEADERS))
+_SPECIAL = re.compile(rf"{_FIRST}(?:{_any_of(_ENDS | _HEADERS)})")
 _MORE_ENDS = re.compile(rf"(?:\s*+(?:{_any_of(_ENDS)}))*+\s*+")
 # Families without an end have the header alone.
 _LONE_HEADERS = [token for turns in _rows if not turns.ends for token in turns.foreign]
 _END_AND_HEADER = re.compile(
-    rf"(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
-    rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))}"
+    rf"{_FIRST}(?:(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
+    rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
 )
 # A conversation without its tokens: the line of a user, and one of the assistant after it.
 _USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
@@ -122,12 +124,14 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
     if not _SIGN.search(text) and not any(word in text for word in _WORDS):
         return _dialogue(text)
     examples = Examples(text)
+    line = seen = 0  # where the line begins, and up to where line breaks were looked for
     for token in _TOKEN.finditer(text):
         start, end = token.span()
         kind = token.lastgroup
         if start < shown or (kind == "result" and not called):
             continue
-        line = text.rfind("\n", 0, start) + 1
+        line = max(line, text.rfind("\n", seen, start) + 1)
+        seen = start
         before = text[max(0, start - WINDOW) : start]
         if is_quoted(before, text[line : min(start, line + LINE_HEAD)]):
             continue
@@ -136,12 +140,12 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
         if kind == "header" and first and _key(token[0]) in _BEGINS and not text[:start].strip():
             continue
         if kind == "end":
-            if token[0] == "</s>" and "<s>" in text[:start]:
+            if token[0] == "</s>" and text.find("<s>", 0, start) >= 0:
                 continue
             more = _MORE_ENDS.match(text, end)
             behind = more.end() if more else end
             headers = _GOES_ON.get(_key(token[0]), ())
-            if headers and (text[behind:] + rest[:80]).startswith(headers):
+            if headers and (text[behind : behind + 80] + rest[:80]).startswith(headers):
                 continue
         return start
     return _dialogue(text)
