@@ -24,6 +24,7 @@ import re
 
 LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
 _BLANK_LINE_OR_TICKS = re.compile(rf"\n[ \t\r]*(?=\n)|`{{1,{LONG_RUN}}}")
+_RUN_OF_TICKS = re.compile(rf"`{{1,{LONG_RUN}}}")
 _MAY_BE_BLANK_LINE = re.compile(r"\n[ \t\r]*\Z")
 _NOT, _FENCE_LINE, _INSIDE = range(3)
 
@@ -193,8 +194,6 @@ class Quoting:
 
 
 def run_length(text: str, at: int) -> int:
-    """Return the number of backticks at `at`."""
-    end = at
-    while end < len(text) and text[end] == "`":
-        end += 1
-    return end - at
+    """Return the number of backticks at `at`, or `LONG_RUN` if there are more."""
+    run = _RUN_OF_TICKS.match(text, at)
+    return len(run[0]) if run else 0
