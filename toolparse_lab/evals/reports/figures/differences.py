@@ -84,11 +84,14 @@ def paired_difference(
     b_cases: Keys,
     level: float = 0.95,
     clusters: Mapping[Any, Any] | None = None,
+    *,
+    alpha: float = 0.05,
 ) -> Difference:
     """Return the difference of two arms.
 
     a, b: True for each trial that succeeded. a_cases, b_cases: the case of each. clusters: case ->
-    the unit that was drawn, such as a conversation. The case itself by default.
+    the unit that was drawn, such as a conversation. The case itself by default. alpha: the p at
+    which a difference is shown, which `smallest` goes by.
 
     >>> d = paired_difference([True] * 12, range(12), [c < 2 for c in range(12)], range(12))
     >>> round(d.rate, 3), d.only_a, round(d.p, 4)
@@ -107,7 +110,7 @@ def paired_difference(
     units = cluster_codes(cases, clusters)
     rate_a, rate_b = ha[shared] / na[shared], hb[shared] / nb[shared]
     gaps = _Gaps(rate_b - rate_a, units[shared], np.minimum(na, nb)[shared], level)
-    p, visible = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
+    p, visible = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared], alpha)
     if (na != nb)[shared].any():
         p = max(p, gaps.p)
     all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
@@ -216,8 +219,9 @@ def _flips(
     hb: npt.NDArray[Any],
     nb: npt.NDArray[Any],
     units: npt.NDArray[Any],
+    alpha: float = 0.05,
 ) -> tuple[float, float]:
-    """(p, the smallest sum of differences with a p of at most .05, NaN without one) of the
+    """(p, the smallest sum of differences with a p of at most alpha, NaN without one) of the
     sign-flip test of successes and trials of both arms by case. A cluster flips as a whole.
     """
     from scipy.signal import fftconvolve  # slow to import, and only comparisons need it
@@ -244,7 +248,7 @@ def _flips(
     beyond = np.cumsum(sums[middle:][::-1])[::-1] * 2
     beyond[0] = 1.0
     p = float(min(1.0, max(0.0, beyond[abs(int(steps.sum()))])))
-    enough = np.flatnonzero(beyond <= 0.05 + 1e-12)
+    enough = np.flatnonzero(beyond <= alpha + 1e-12)
     # A distance that no sum has is none.
     enough = enough[sums[middle + enough] > 0] if len(enough) else enough
     return p, float(enough[0]) / unit if len(enough) else NAN
