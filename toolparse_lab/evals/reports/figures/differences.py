@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats as scipy_stats
 
 from .stats import (
     NAN,
@@ -224,8 +223,6 @@ def _flips(
     """(p, the smallest sum of differences with a p of at most alpha, NaN without one) of the
     sign-flip test of successes and trials of both arms by case. A cluster flips as a whole.
     """
-    from scipy.signal import fftconvolve  # slow to import, and only comparisons need it
-
     # Rates of cases with 2 and 3 trials are sixths of a success, and so on: on the grid of the
     # least common multiple every difference is a whole number of steps.
     unit = math.lcm(*(int(n) for n in np.unique(np.concatenate([na, nb]))))
@@ -241,7 +238,7 @@ def _flips(
     for size, count in zip(*np.unique(np.abs(steps[steps != 0]), return_counts=True), strict=True):
         spread = np.zeros(2 * size * count + 1)
         spread[:: 2 * size] = _coins(int(count))
-        sums = fftconvolve(sums, spread) if len(sums) > 1 else spread
+        sums = _convolved(sums, spread)
     # Two-sided: all sums at least as far from nothing as the observed one.
     middle = len(sums) // 2
     # The chance of a sum at least so far from nothing, by its distance.
@@ -257,7 +254,19 @@ def _flips(
 @lru_cache(maxsize=256)
 def _coins(count: int) -> npt.NDArray[Any]:
     """Return the chance of each number of heads among `count` coins."""
-    return np.asarray(scipy_stats.binom.pmf(np.arange(count + 1), count, 0.5))
+    k = np.arange(1, count + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(count - k + 1) - np.log(k))])
+    chances = np.exp(logs - logs.max())
+    return np.asarray(chances / chances.sum())
+
+
+def _convolved(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the chances of the sum of two numbers that are independent of each other."""
+    if min(len(a), len(b)) < 200:
+        return np.convolve(a, b)
+    size = len(a) + len(b) - 1
+    spectrum = np.fft.rfft(a, size) * np.fft.rfft(b, size)
+    return np.fft.irfft(spectrum, size)
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
@@ -269,4 +278,4 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     n = only_a + only_b
     if n == 0:
         return 1.0
-    return float(scipy_stats.binomtest(min(only_a, only_b), n, 0.5).pvalue)
+    return float(min(1.0, 2 * _coins(n)[: min(only_a, only_b) + 1].sum()))
