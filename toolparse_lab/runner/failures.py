@@ -235,6 +235,11 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
     `secrets` are credentials used for the call. Those of the environment are removed as well.
     """
     text = str(e).strip() or type(e).__name__
+    # litellm's error of a broken stream says its message, and then that of the exception in it,
+    # which is the same one.
+    within = getattr(e, "original_exception", None)
+    if within is not None and (inner := str(within).strip()) and text.endswith(inner):
+        text = inner
     text = re.sub(r"^(?:litellm\.[\w.]+: )+", "", text)
     if text.endswith("Connection error."):
         text = _with_reason(text, e)
