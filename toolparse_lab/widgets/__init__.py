@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 from .page import export_html
 
 if TYPE_CHECKING:
+    from .coercion_diff import CoercionDiff
     from .parse_view import ParseView
 else:
+    _MODULES = {"ParseView": "parse_view", "CoercionDiff": "coercion_diff"}
 
     def __getattr__(name: str) -> Any:
-        """Return `ParseView`, whose module needs the extra `jupyter`."""
-        if name == "ParseView":
-            return importlib.import_module("toolparse_lab.widgets.parse_view").ParseView
+        """Return a widget, whose module needs the extra `jupyter`."""
+        if name in _MODULES:
+            return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # `widgets.browser.Browser` needs pandas, which a parse view does not.
-__all__ = ["ParseView", "export_html"]
+__all__ = ["CoercionDiff", "ParseView", "export_html"]
