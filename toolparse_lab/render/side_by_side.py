@@ -32,7 +32,7 @@ MAX_RAW = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one reading makes of an argument: its value as JSON, '' for none, and the changes."""
+    """An argument in one reading: its value as JSON, '' for none, and the changes of it."""
 
     value: str
     changes: tuple[Change, ...] = ()

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from .coercion_diff import CoercionDiff
     from .parse_view import ParseView
 else:
-    _MODULES = {"ParseView": "parse_view", "CoercionDiff": "coercion_diff"}
 
     def __getattr__(name: str) -> Any:
         """Return a widget, whose module needs the extra `jupyter`."""
-        if name in _MODULES:
-            return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        if name == "ParseView":
+            return importlib.import_module("toolparse_lab.widgets.parse_view").ParseView
+        if name == "CoercionDiff":
+            return importlib.import_module("toolparse_lab.widgets.coercion_diff").CoercionDiff
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

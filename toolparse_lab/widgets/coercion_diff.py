@@ -9,12 +9,14 @@ from typing import Any
 import anywidget
 import traitlets
 
+from ..render import render_page, render_side_by_side
 from ..render.cells import MAX_VALUE
 from ..render.changes import Change, place, protocol_words
 from ..render.show import shorten, visible
-from ..render.side_by_side import MAX_ROWS, Side, SideRow, pieces_of, render_side_by_side, side_rows
+from ..render.side_by_side import MAX_ROWS, Side, SideRow, pieces_of, side_rows
 from ..types import ParseResult
 from .page import checked
+from .payload import payload_json
 from .static import show_html, static_id
 
 _HERE = Path(__file__).parent
@@ -71,6 +73,24 @@ class CoercionDiff(anywidget.AnyWidget):
     def html(self) -> str:
         """Return the static view, see `render_side_by_side`."""
         return render_side_by_side(*self._readings, self._names)
+
+    def export_html(self, path: str | Path, *, title: str = "Two readings") -> Path:
+        """Write this view to one self-contained HTML file, and return its path."""
+        target = Path(path)
+        data = payload_json(self._payload)
+        # The front end of the notebook, with two lines that mount it where there is no notebook.
+        module = files(__package__).joinpath("coercion_diff.js").read_text("utf-8") + (
+            "\nconst data = document.getElementById('toolparse-payload');"
+            "\nmount(document.getElementById('toolparse-view'), JSON.parse(data.textContent));\n"
+        )
+        body = (
+            '<div id="toolparse-view"></div>'
+            f'<script type="application/json" id="toolparse-payload">{data}</script>'
+            f"<noscript>{self.html()}</noscript>"
+        )
+        page = render_page(title, body, css=self._css, module=module)
+        target.write_text(page, encoding="utf-8")
+        return target
 
     def _ipython_display_(self, **kwargs: Any) -> None:
         """Show the static view as an output of its own, then the widget, which hides it."""
