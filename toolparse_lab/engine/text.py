@@ -871,7 +871,10 @@ class TextScanner:
         """Return the last word before tail[at] or on the line before, without signs after it."""
         line = _MARKER_END.sub("", self._before(at).rstrip().rpartition("\n")[2])
         words = line.rstrip(" \t`*\"':(=>-").split()
-        return re.split(r"[<>|\]\[{`*\"'.#(]", words[-1])[-1] if words else ""
+        word = re.split(r"[<>|\]\[{`*\"'.#(=]", words[-1])[-1] if words else ""
+        # An opener without a bracket is glued to the name: `functoolsget_tide`.
+        heads = (head for head in self._setting.heads if word.startswith(head))
+        return word.removeprefix(max(heads, key=len, default=""))
 
     def _is_introduced(self, at: int) -> bool:
         """Return True if the text before a line or a fence at tail[at] makes it an example.

@@ -14,6 +14,7 @@ from ..types.spans import make_edit
 from ..values import Value, space_end, write_canonical
 from .positions import apply_edits
 from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
+from .source import HOLDS_JSON
 from .strict import read_sequence, too_deep
 from .text_ends import TextEnds
 from .words import NO_JSON
@@ -233,7 +234,9 @@ class _Search:
     ) -> None:
         """Add the next states where the text is another language's notation."""
         text = self._text
-        if ch in "/#" and (comment := _COMMENT.match(text, pos)):
+        comment = _COMMENT.match(text, pos) if ch in "/#" else None
+        # To the end of the text it would take the rest of the value with it.
+        if comment and (comment.end() < self._size or not HOLDS_JSON.search(comment[0])):
             edit = make_edit(Span(pos, comment.end()), "", "rjson.comment")
             self._add(comment.end(), cost + DIALECT, mode, stack, (chain, edit))
         if text.startswith("\\n", pos) and mode not in (VALUE, COLON):

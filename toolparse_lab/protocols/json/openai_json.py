@@ -35,7 +35,7 @@ from ..base import (
 )
 from ..results import JsonResult
 from ..scan import Balanced, Scanner
-from .call import definition_of, in_order, read_body_values
+from .call import definition_of, in_order, read_body_values, refuse_bare_name
 from .judge import settle
 from .message import (
     arguments_key,
@@ -206,10 +206,13 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
         return Decoded("", None, problems=(problem,), readable=False, edits=edits)
 
     wire_id = call.get("id")
+    name_span = source.span_of(0, f"{path}{below}/name")
+    if edits and not reading.tools:
+        refuse_bare_name(edits, name_span)
     decoded = Decoded(
         name,
         {},
-        name_span=source.span_of(0, f"{path}{below}/name"),
+        name_span=name_span,
         edits=edits,
         unescape=unescape_offsets,
         wire_id=_text_or_none(wire_id),
