@@ -61,6 +61,7 @@ _JSON_LITERAL = {"t": "true", "f": "false", "n": "null"}
 _BARE_KEY = re.compile(r"[^\W\d][\w.\-$]*+(?=[ \t]*[:=：])")
 _BARE_WORD = re.compile(r"[^\W\d][\w\-]*+(?=\s*+[,}\]])")
 _COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/|#[^\n]*+", re.DOTALL)
+_SECOND_QUOTE = re.compile(r'"\s{1,8}+"(?=\w[^"\n]{0,256}+"\s*+[,}\]])')
 _ARROW = re.compile(r"=>|->|:=|::")
 
 Chain = tuple["Chain", Edit] | None
@@ -300,7 +301,12 @@ class _Search:
         if ch not in DROPPABLE:
             return
         double = is_doubled(self._text, pos)
-        if ch == '"' and mode in _VALUES and not double:
+        if (
+            ch == '"'
+            and mode in _VALUES
+            and not double
+            and not _SECOND_QUOTE.match(self._text, pos)
+        ):
             return  # it opens a string; nobody puts it before a word by mistake
         price = DROPPED_DOUBLE if double else DROPPED
         if cost + price > self._max_cost:
