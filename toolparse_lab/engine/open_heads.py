@@ -35,6 +35,7 @@ _HEAD = re.compile(
     rf"|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
     rf"|<[|｜](?P<slot>[^<>|｜\s]{{0,32}}(?:arg|param|value)[^<>|｜\s]{{0,32}})[|｜]>"
+    rf"|<\|open\|>(?P<argument>argument)[^<>]{{0,200}}<\|sep\|>"
     rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
     rf"|(?P<fence>~~~)"
     rf"|<(?P<element>{_NAME})(?=[\s>/<])"
@@ -112,7 +113,7 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
             if closer is None:
                 return OpenHead(pos, closers)
             # The token that ends one value may begin the next.
-            pos = closer.start() if match["slot"] else closer.end()
+            pos = closer.start() if closers is _TOKENS else closer.end()
         match = _HEAD.search(text, pos)
     return None
 
@@ -140,7 +141,7 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
     """
     if head["mark"]:
         return (_ENDS[head["mark"]],)
-    if head["slot"]:
+    if head["slot"] or head["argument"]:
         return _TOKENS
     if head["image"]:
         return ("](",)

@@ -263,6 +263,10 @@ def _read_arguments(
         refusal = Refusal("decode.ambiguous", f"no arguments, but {stray!r} may hold them", 0)
         _refuse(decoded, refusal, source.span_of(0, path))
         return
+    if key is None and decoded.edits:
+        message = "no arguments, and the damage may be what took them away"
+        _refuse(decoded, Refusal("decode.ambiguous", message, 0), source.span_of(0, path))
+        return
     # A tool without parameters is often called with nothing at all.
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         decoded.steps = (Step("read", "read.empty-arguments", "", None, arguments, {}),)

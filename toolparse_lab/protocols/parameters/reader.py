@@ -44,6 +44,7 @@ from .shape import (
     typed_value,
     value_offsets,
 )
+from .slots import SlotForm
 from .strict import trimmed
 
 _Text: TypeAlias = tuple[str, int, int]
@@ -494,6 +495,10 @@ class FunctionReader:
 
             # Equal texts have one value, whose place is that of the first.
             _, start, end = values[0]
+            form = self._form
+            cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
+            if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
+                raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
             if len(texts) == 1:
                 value = self._typed(name, texts[0])
                 arguments[name] = value
