@@ -454,6 +454,8 @@ class TextScanner:
         if self._feed.base + at + 1 == self._plain_to:
             # It was given back, and the text before it is a segment by now.
             return tail[at : at + opening.end].strip() == f"<{opening.name}>"
+        if at == 0 and self._feed.base == self._log.text_start:
+            return False
         if (at and tail[at - 1] != " ") or tail[at : at + opening.end] != f"<{opening.name}>":
             return False
         before = self._before(at)[-2:]
