@@ -298,7 +298,7 @@ def arms_of(seed: int, arms: int = 18, cases: int = 60) -> pd.DataFrame:
 def test_a_pair_among_many_is_held_to_all_pairs() -> None:
     frame = arms_of(3)
     rates = frame.groupby("arm")["score_success"].mean()
-    a, b = rates.idxmax(), rates.idxmin()
+    a, b = str(rates.idxmax()), str(rates.idxmin())
     alone, picked = (compare_arms(frame, a, b, within=None, pairs=n) for n in (1, None))
     assert alone.frame["p_holm"][0] == alone.frame["p"][0] <= 0.05
     row = picked.frame.iloc[0]

@@ -129,7 +129,7 @@ def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
     # A comparison that somebody put together has no rows behind its flips.
     rows_a, rows_b = c.flip_rows or (None, None)
     row_a, row_b = _row_of(rows_a, flip["trial_id_a"]), _row_of(rows_b, flip["trial_id_b"])
-    sides = [(name, row and trial_view(row)) for name, row in ((c.a, row_a), (c.b, row_b))]
+    sides = [(name, trial_view(row) if row else None) for name, row in ((c.a, row_a), (c.b, row_b))]
     readings = Markup()
     if row_a and row_b and row_a.get("raw") == row_b.get("raw"):
         readings = _readings((c.a, read_row(row_a)), (c.b, read_row(row_b)))
