@@ -23,8 +23,7 @@ _HERE = Path(__file__).parent
 
 
 class CoercionDiff(anywidget.AnyWidget):
-    """Two readings of one text side by side: each changed argument before and after, its rule, and
-    whether that loses anything.
+    """Two readings of one text side by side: before, after, rule and loss.
 
     The readings may differ in policy, protocol, or the version of the reader (a stored
     `ParseResult.from_dict`). Point at a row, or choose it, and its characters in the text are

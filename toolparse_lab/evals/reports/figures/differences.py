@@ -254,6 +254,8 @@ def _flips(
 @lru_cache(maxsize=256)
 def _coins(count: int) -> npt.NDArray[Any]:
     """Return the chance of each number of heads among `count` coins."""
+    if count <= 500:
+        return np.array([math.comb(count, k) / 2**count for k in range(count + 1)])
     k = np.arange(1, count + 1)
     logs = np.concatenate([[0.0], np.cumsum(np.log(count - k + 1) - np.log(k))])
     chances = np.exp(logs - logs.max())
