@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from html import unescape
 
 from ..protocols.scan import longest_of
@@ -77,27 +78,42 @@ _LINES = (
 _LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
 # Most characters begin no token, and one look at a set says so.
 _FIRST = f"(?=[&{re.escape(''.join(sorted({token[0] for token in _ENDS | _HEADERS})))}])"
-_TOKEN = re.compile(
-    rf"{_FIRST}(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
-    rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
-    rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
-)
 # What a text with any of them holds: most texts hold nothing of it.
 _SIGN = re.compile(r"[<&\[\]✿]")
 _WORDS = tuple(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL) if line[:1] not in "<[")
-_SPECIAL = re.compile(rf"{_FIRST}(?:{_any_of(_ENDS | _HEADERS)})")
 _MORE_ENDS = re.compile(rf"(?:\s*+(?:{_any_of(_ENDS)}))*+\s*+")
 # Families without an end have the header alone.
 _LONE_HEADERS = [token for turns in _rows if not turns.ends for token in turns.foreign]
-_END_AND_HEADER = re.compile(
-    rf"{_FIRST}(?:(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
-    rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
-)
 # A conversation without its tokens: the line of a user, and one of the assistant after it.
 _USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _LAST = frozenset("rnmRNM")  # the last letters of user, human and system
 _FOREIGN = tuple(_HEADERS)
+
+
+# Three patterns of many tokens, compiled when a text first needs them: each takes 50 milliseconds.
+
+
+@cache
+def _tokens() -> re.Pattern[str]:
+    return re.compile(
+        rf"{_FIRST}(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
+        rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
+        rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
+    )
+
+
+@cache
+def _special_tokens() -> re.Pattern[str]:
+    return re.compile(rf"{_FIRST}(?:{_any_of(_ENDS | _HEADERS)})")
+
+
+@cache
+def _end_and_header() -> re.Pattern[str]:
+    return re.compile(
+        rf"{_FIRST}(?:(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
+        rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
+    )
 
 
 def is_end(token: str) -> bool:
@@ -112,7 +128,7 @@ def is_foreign(token: str) -> bool:
 
 def find_token(text: str) -> int:
     """Return the offset of the first special token in a text that ends or begins a turn, or -1."""
-    token = _SPECIAL.search(text)
+    token = _special_tokens().search(text)
     return token.start() if token else -1
 
 
@@ -128,7 +144,7 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
         return _dialogue(text)
     examples = Examples(text)
     line = seen = 0  # where the line begins, and up to where line breaks were looked for
-    for token in _TOKEN.finditer(text):
+    for token in _tokens().finditer(text):
         start, end = token.span()
         kind = token.lastgroup
         if start < shown or (kind == "result" and not called):
@@ -159,7 +175,7 @@ def thought_end(text: str) -> int:
 
     A thought may mention a token: only an end with a header right after it ends the turn.
     """
-    both = _END_AND_HEADER.search(text)
+    both = _end_and_header().search(text)
     return both.start() if both else -1
 
 
