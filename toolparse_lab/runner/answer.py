@@ -13,6 +13,7 @@ from ..exchange.types import Chunk
 from ..types.call_pieces import CallPieces, joined, json_value, name_and_arguments
 from ..types.call_pieces import member as _get
 from ..values import write_canonical
+from .body_end import BodyEnd
 from .litellm_door import close_quietly
 from .local.provider import PROVIDER
 
@@ -66,6 +67,8 @@ class Answer:
     cut: bool = False
     # Bytes of text that may still come; below 0 the answer is too large.
     room: float = math.inf
+    # Of a stream: whether its bytes came to an end, in order or not.
+    body_end: BodyEnd = field(default_factory=BodyEnd)
 
     def log(self, details: Mapping[str, Any]) -> None:
         """Take over the body as sent, and the response as it was before litellm read it.
