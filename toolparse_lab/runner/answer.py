@@ -14,7 +14,7 @@ from ..types.call_pieces import CallPieces, joined, json_value, name_and_argumen
 from ..types.call_pieces import member as _get
 from ..values import write_canonical
 from .body_end import BodyEnd
-from .litellm_door import close_quietly
+from .litellm_door import close_body, close_quietly
 from .local.provider import PROVIDER
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
@@ -429,8 +429,10 @@ async def close_stream(stream: Any) -> None:
     Nothing is raised, and a stream that has ended may be closed again.
     """
     inner = getattr(stream, "completion_stream", None)
-    for closable in (inner, getattr(inner, "response", None)):
+    response = getattr(inner, "response", None)
+    for closable in (inner, response):
         await close_quietly(closable)
+    await close_body(getattr(response, "stream", None))
 
 
 _JSON_SCALARS = (str, int, float, bool, type(None))

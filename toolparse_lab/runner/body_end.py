@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from .litellm_door import close_body
+
 # How it works. Some of litellm's streams raise when the connection breaks, some end as if nothing
 # had happened, some give the failure a status that no server sent; each version does it in another
 # way. All providers but the embedded model are asked through httpx, whatever client is around it.
@@ -49,20 +51,21 @@ def _wrap_send() -> None:
         """The body of a response, which notes its end."""
 
         def __init__(self, body: Any, end: BodyEnd) -> None:
-            self._body = body
+            self._stream = body
             self._end = end
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:
-                async for piece in self._body:
+                async for piece in self._stream:
                     yield piece
             except Exception:
                 self._end.reached = True
                 raise
             self._end.reached = True
+            await close_body(self._stream)
 
         async def aclose(self) -> None:
-            await self._body.aclose()
+            await close_body(self._stream)
 
     @functools.wraps(send)
     async def watched_send(self: Any, request: Any, *, stream: bool = False, **kw: Any) -> Any:

@@ -164,3 +164,14 @@ async def close_quietly(closable: Any) -> None:
         result = close()
         if inspect.isawaitable(result):
             await result
+
+
+async def close_body(body: Any) -> None:
+    """Close the body of a response, and what it is made of.
+
+    litellm 1.80 gives httpx the body of its own transport as a plain iterator. Closing the response
+    closes that, and the connection stays open.
+    """
+    while body is not None:
+        await close_quietly(body)
+        body = getattr(body, "_stream", None)
