@@ -52,6 +52,8 @@ def _is_module(names: list[str]) -> bool:
 @pytest.mark.skipif(not NO_MCP, reason="mcp is installed")
 def test_stand_ins_belong_to_this_workaround_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm_module()
+    if importlib.util.find_spec("litellm.responses.mcp.chat_completions_handler") is None:
+        return  # litellm 1.80 does not ask whether a tool belongs to its gateway
     names = [name for name in sys.modules if name.startswith("litellm.responses.mcp.")]
     for name in names:
         monkeypatch.delitem(sys.modules, name)
@@ -121,7 +123,7 @@ def test_closing_the_clients_of_a_loop_leaves_those_of_another() -> None:
 
         async def clients() -> set[str]:
             assert (await complete(request)).raw == "x"
-            ending = f"-{id(asyncio.get_running_loop())}"
+            ending = cache.update_cache_key_with_event_loop("")
             return {key for key in cache.cache_dict if key.endswith(ending)}
 
         async def go() -> None:

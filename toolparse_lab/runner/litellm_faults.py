@@ -72,6 +72,8 @@ def allow_tools_without_mcp() -> None:
     imported, modules of their names say that function tools do not belong there. Nothing is done
     where `mcp` will do, or with another litellm. Looked into once a process.
     """
+    # litellm's modules may warn while they are imported.
+    ignore_warnings()
     with _lock:
         if _ASKING in sys.modules:
             return
@@ -102,10 +104,12 @@ def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
     would raise.
     """
 
+    def refuse(*_: Any, **__: Any) -> None:
+        raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
+
     def belongs(tools: Iterable[Any] | None) -> bool:
-        for tool in tools or ():
-            if isinstance(tool, Mapping) and tool.get("type") == "mcp":
-                raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
+        if any(isinstance(tool, Mapping) and tool.get("type") == "mcp" for tool in tools or ()):
+            refuse()
         return False
 
     answering, asking = ModuleType(_ANSWERING), ModuleType(_ASKING)
@@ -113,8 +117,8 @@ def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
     names = ("should_use_litellm_mcp_gateway", "_should_use_litellm_mcp_gateway")
     members = dict.fromkeys(names, staticmethod(belongs))
     answering.__dict__["LiteLLM_Proxy_MCP_Handler"] = type("LiteLLM_Proxy_MCP_Handler", (), members)
-    # Imported beside the question, and used only after a yes.
-    asking.__dict__["acompletion_with_mcp"] = None
+    # Imported with the question and used after a yes; later versions ask elsewhere.
+    asking.__dict__["acompletion_with_mcp"] = refuse
     return answering, asking
 
 
