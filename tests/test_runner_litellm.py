@@ -6,11 +6,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
+import importlib.metadata
 import importlib.util
+import inspect
 import re
 import sys
 import warnings
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from toolparse_lab.exchange.types import Model, Request
 from toolparse_lab.runner import litellm_faults
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
+from toolparse_lab.runner.litellm_internals import INTERNALS, Internal
 from toolparse_lab.runner.loop import run_sync
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -40,6 +44,31 @@ def test_the_list_names_places_that_are_there() -> None:
         start = importlib.import_module(".".join(["toolparse_lab.runner", *names[:size]]))
         source: Any = start if size else litellm_faults
         assert callable(reduce(getattr, names[size:], source)), place
+
+
+@pytest.mark.parametrize("item", INTERNALS, ids=lambda item: f"{item.place} {item.text}".strip())
+def test_what_is_used_of_litellm_is_there(item: Internal) -> None:
+    litellm_module()
+    module, _, path = item.place.partition(":")
+    first = item.seen.partition(" to ")[0]
+    if version_of(importlib.metadata.version("litellm")) < version_of(first):
+        pytest.skip(f"litellm has it since {first}")
+    source = Path(importlib.import_module("litellm").__file__ or "").parent
+    file = source.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    if "responses.mcp" in module:  # its import needs `mcp`
+        assert f"def {path}(" in file.read_text("utf-8")
+        return
+    found: Any = importlib.import_module(module)
+    for name in filter(None, path.split(".")):
+        assert hasattr(found, name), f"{item.place}, used by {item.user}: {item.why}"
+        found = getattr(found, name)
+    if item.text:
+        code = inspect.getsource(found if inspect.isclass(found) else inspect.getmodule(found))
+        assert item.text in code, f"{item.text} in {item.place}, used by {item.user}: {item.why}"
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")[:2]))
 
 
 def _is_module(names: list[str]) -> bool:
