@@ -24,7 +24,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest newest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo lowest constraints newest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -37,7 +37,8 @@ help:
 	@echo "make docs          write the pages that are made from code, build the site into build/site"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make lowest        the tests of runner, bridge and gateway with the lowest versions that are taken"
-	@echo "make newest        raise $(CONSTRAINTS) to what the index serves today, and run all tests"
+	@echo "make constraints   raise the versions in .ci to what the index serves today"
+	@echo "make newest        the same, and then all tests: before each release"
 	@echo "make proxy         set up the LiteLLM proxy, for the tests of its config"
 	@echo "make frameworks    set up the frameworks whose recipes the gate runs"
 	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
@@ -109,13 +110,15 @@ lowest: $(LOWEST)/.ready
 	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
 		tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py
 
-# What it says broke is to be mended, or bounded in pyproject.toml, before the file is committed.
-COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --all-extras
-newest: | $(BIN)/python
+COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --all-extras --custom-compile-command 'make constraints'
+constraints: | $(BIN)/python
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --upgrade uv
 	@printf '%s\n' $(GATE_PACKAGES) | $(BIN)/$(COMPILE) pyproject.toml - --output-file $(CONSTRAINTS) >/dev/null
 	@$(BIN)/$(COMPILE) --resolution lowest-direct pyproject.toml --output-file $(LOWEST_CONSTRAINTS) >/dev/null
 	@git --no-pager diff --no-color --unified=0 -- .ci | grep '^[-+][a-z]' || echo "== nothing newer"
+
+# What it says broke is to be mended, or bounded in pyproject.toml, before the files are committed.
+newest: constraints
 	@$(MAKE) --no-print-directory test
 
 demo: $(VENV)/.demo-ready
