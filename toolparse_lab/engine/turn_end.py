@@ -96,6 +96,7 @@ _END_AND_HEADER = re.compile(
 # A conversation without its tokens: the line of a user, and one of the assistant after it.
 _USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
+_LAST = frozenset("rnmRNM")  # the last letters of user, human and system
 _FOREIGN = tuple(_HEADERS)
 
 
@@ -121,7 +122,9 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
     rest: what follows the text. first: the answer begins with it. called: a call is before it.
     shown: the end of what the text only shows.
     """
-    if not _SIGN.search(text) and not any(word in text for word in _WORDS):
+    # Each of the words has one of these signs.
+    may_be_word = ":" in text or "#" in text or "`" in text
+    if not _SIGN.search(text) and not (may_be_word and any(word in text for word in _WORDS)):
         return _dialogue(text)
     examples = Examples(text)
     line = seen = 0  # where the line begins, and up to where line breaks were looked for
@@ -163,9 +166,11 @@ def thought_end(text: str) -> int:
 def _dialogue(text: str) -> int | None:
     """Return the offset of a user's line in a text, if one of the assistant is after it."""
     # The line of a user alone, and then a call that is no user's.
-    last = text.rstrip(" *:\n\t").rpartition("\n")[2].strip(" *#\t").lower()
-    if last in ("user", "human", "system") and text[-1:] == "\n":
-        return len(text.rstrip()) - len(last)
+    if text[-1:] == "\n":
+        plain = text.rstrip(" *:\n\t")
+        last = plain.rpartition("\n")[2].strip(" *#\t").lower() if plain[-1:] in _LAST else ""
+        if last in ("user", "human", "system"):
+            return len(text.rstrip()) - len(last)
     if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
         return None
     user = _USER_LINE.search(text)
