@@ -80,7 +80,7 @@ $(LOWEST)/.ready: pyproject.toml $(LOWEST_CONSTRAINTS) | $(VENV)/.dev-ready
 	@echo "== installing the lowest versions for the tests of runner, bridge and gateway"
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
 	@$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST_CONSTRAINTS) \
-		--build-constraint $(CONSTRAINTS) --editable '.[lab,telemetry,xlsx]' hypothesis pytest pytest-xdist
+		--build-constraint $(CONSTRAINTS) --editable '.[lab,postgres,telemetry,xlsx]' hypothesis pytest pytest-xdist
 	@touch $@
 
 # The LiteLLM proxy, which needs other versions of some packages than the tests do.

@@ -63,7 +63,8 @@ def test_what_is_used_of_litellm_is_there(item: Internal) -> None:
         assert hasattr(found, name), f"{item.place}, used by {item.user}: {item.why}"
         found = getattr(found, name)
     if item.text:
-        code = inspect.getsource(found if inspect.isclass(found) else inspect.getmodule(found))
+        holder: Any = found if inspect.isclass(found) else inspect.getmodule(found)
+        code = inspect.getsource(holder)
         assert item.text in code, f"{item.text} in {item.place}, used by {item.user}: {item.why}"
 
 

@@ -106,8 +106,9 @@ def _chain(e: BaseException) -> Iterator[BaseException]:
 def _unwrapped(e: BaseException) -> BaseException:
     """Return the failure inside the one that litellm gives to every failure of a stream."""
     inner = getattr(e, "original_exception", None)
-    is_any = type(e).__name__ == "MidStreamFallbackError" and isinstance(inner, BaseException)
-    return _unwrapped(inner) if is_any else e
+    if type(e).__name__ == "MidStreamFallbackError" and isinstance(inner, BaseException):
+        return _unwrapped(inner)
+    return e
 
 
 def error_kind(e: BaseException) -> ErrorKind:
