@@ -543,7 +543,7 @@ def _majorities(side: pd.DataFrame) -> pd.DataFrame:
     """
     ok = side["score_success"].astype(bool)
     cases = side["case_id"].astype(object)
-    rates = ok.astype(float).groupby(cases, sort=False).mean()
+    rates = ok.astype(float).groupby(cases, sort=False, observed=True).mean()
     # In order of appearance, so that the first trial is the same in every run of a report.
     typical = side[ok == (cases.map(rates) > 0.5)].drop_duplicates("case_id").set_index("case_id")
     texts = {c: typical[c].astype(object) for c in ("outcome", "trial_id")}

@@ -107,7 +107,9 @@ def case_counts(judged: pd.DataFrame) -> pd.DataFrame:
     judged: trials that could be judged.
     """
     success = judged["score_success"].astype(bool).astype(float)
-    counts = success.groupby(judged["case_id"].astype(object), sort=False).agg(["sum", "count"])
+    counts = success.groupby(judged["case_id"].astype(object), sort=False, observed=True).agg(
+        ["sum", "count"]
+    )
     return counts.rename(columns={"sum": "hits", "count": "n"}).astype(float)
 
 

@@ -162,8 +162,8 @@ def distinct_share(texts: Keys, clusters: Keys) -> float:
             "case": pd.Series(list(clusters), dtype=object),
         }
     )
-    sizes = both.groupby("case", sort=False)["text"].size()
-    different = both.drop_duplicates().groupby("case", sort=False)["text"].size()
+    sizes = both.groupby("case", sort=False, observed=True)["text"].size()
+    different = both.drop_duplicates().groupby("case", sort=False, observed=True)["text"].size()
     shares = (different / sizes)[sizes >= 2]
     return float(shares.mean()) if len(shares) else NAN
 
