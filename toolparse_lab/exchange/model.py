@@ -23,7 +23,8 @@ _SETTINGS = ("timeout", "max_connections", "max_retries", "swaps", "max_answer")
 class Model:
     """A litellm model string and everything its endpoint needs.
 
-    `params` are default sampling parameters, overridden by a request's own. `price` is (input,
+    `params` are the model's own sampling parameters: they go before those of a plan, and None sends
+    no such parameter. `price` is (input,
     output) in US dollars per million tokens, (0, 0) = free, None = litellm's own list. `timeout` is
     in seconds. `max_connections` is how many calls it gets at once, found out by its rate limits
     and latency unless given. `max_retries` counts the tries after the first. `swaps` is for a

@@ -26,6 +26,7 @@ from ..runner.routes import token_cost
 from ..values.printable import counted, printable
 from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
+from .fitting import Fitting
 from .models import ModelsLike, model_map
 from .own_formats import OwnFormats, own_formats
 from .protocol_record import prompt_records, protocol_records
@@ -59,12 +60,14 @@ class Plan:
     items: tuple[PlanItem, ...]
     requests: Questions
     params: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = 0
     stream: bool = False
     runnable: Functions = field(default_factory=dict)
     estimate: Estimate | None = None
     prompts: Prompts = field(default_factory=Prompts, repr=False, compare=False)
     formats: OwnFormats = field(default_factory=OwnFormats)
+    # None: of a run whose version sent every model the same.
+    fitting: Fitting | None = field(default_factory=Fitting, repr=False, compare=False)
 
     def cells(self) -> list[tuple[tuple[str, Model], Arm]]:
         """Return each model, by its alias, with each arm that it is asked in."""
@@ -106,8 +109,9 @@ class Plan:
     ) -> Flow[Conversation]:
         """Return the conversation of one cell of the plan, which need not be an item yet."""
         # Trials differ by their seed, so that a provider does not answer all of them alike.
-        params = {**self.params, "seed": self.seed + trial}
-        return flow_for(
+        seed = {} if self.seed is None else {"seed": self.seed + trial}
+        params = {**self.params, **seed}
+        flow = flow_for(
             case,
             alias,
             model,
@@ -119,6 +123,7 @@ class Plan:
             prompts=self.prompts,
             **options,
         )
+        return flow if self.fitting is None else self.fitting.flow(flow)
 
     @property
     def tokens(self) -> tuple[int, int]:
@@ -198,6 +203,8 @@ class Plan:
             record["protocols"] = protocols
         if prompts := prompt_records(self.arms):
             record["wordings"] = prompts
+        if self.fitting is not None:
+            record["left_out"] = self.fitting.to_list()
         if self.prompt_issues:
             record["prompt_issues"] = [asdict(issue) for issue in self.prompt_issues]
         record["cases"] = pack_cases(self.cases)
@@ -234,6 +241,8 @@ class Plan:
                 f"turns:  up to {self.most_calls:,} calls in all; "
                 "tokens and cost are those of the first turns"
             )
+        if self.fitting is not None:
+            lines += self.fitting.lines(self.models)
         if issues := self.prompt_issues:
             first = f"{issues[0].case}, {issues[0].arm}: {issues[0].error}"
             failures = counted(len(issues), "prompt")
@@ -321,7 +330,7 @@ def make_plan(
     protocols: PlanProtocols,
     *,
     trials: int = 1,
-    seed: int = 0,
+    seed: int | None = 0,
     stream: bool = False,
     runnable: Runnable | None = None,
     **settings: Unpack[PlanSettings],
@@ -332,7 +341,9 @@ def make_plan(
     them asks each model in the format it writes by its training. settings: the factors of
     `FACTORS`, each a value or a list of levels, and sampling parameters (max_tokens, top_p, …:
     `arms.PARAMETERS`, and those that a model's `params` name) as they are sent. A fact that only an
-    endpoint knows goes into `extra_body`. A seed is sent as `seed + trial`. runnable: tools as
+    endpoint knows goes into `extra_body`. None sends no such parameter. A model's own params go
+    before these, and what a model does not take it is not sent; the plan says so. A seed is sent as
+    `seed + trial`, None sends none. runnable: tools as
     functions by name, for arms whose max_turns is above 1. Their results are recorded with the
     answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
     """
@@ -401,7 +412,7 @@ def _with_items(bare: Plan) -> Plan:
     first: dict[str, PlanItem] = {}
     estimate = Estimate()
     columns = {arm.name: _columns(arm) for arm in bare.arms}
-    order = random.Random(bare.seed)  # noqa: S311 - an order, not a secret
+    order = random.Random(bare.seed or 0)  # noqa: S311 - an order, not a secret
 
     for trial, case in itertools.product(range(bare.trials), bare.cases):
         cells = bare.cells()
@@ -427,18 +438,20 @@ def plan_one(
     params: Mapping[str, Any],
     *,
     trial: int = 0,
-    seed: int = 0,
+    seed: int | None = 0,
     stream: bool = False,
     runnable: Functions | None = None,
+    typed: Iterable[str] = (),
 ) -> Plan:
     """Return the plan that asks one case once, as number `trial` of one arm.
 
-    Raises BadPlan.
+    typed: names of parameters that go before the model's own. Raises BadPlan.
     """
     check_params(params)
     bare = Plan(
         Cases([case]), {alias: model}, (arm,), 1, (), Held(()), params, seed, stream, runnable or {}
     )
+    bare = replace(bare, fitting=Fitting(typed=frozenset(typed)))
     request = _askable(next(bare._flow(case, alias, model, arm, trial)))
     item = PlanItem(case.id, alias, request.key, trial, _columns(arm))
     return replace(bare, items=(item,), requests=Held([request]))

@@ -124,10 +124,12 @@ def stored_plan(
         items,
         Held(()) if ingested else StoredRequests(store, items, by_alias),
         plan.get("params") or {},
-        int(plan.get("seed", 0)),
+        plan.get("seed", 0),
         bool(plan.get("stream", False)),
         {**dict.fromkeys(plan.get("runnable") or ()), **check_runnable(runnable)},
         prompts=Prompts(issues=(PromptIssue(**row) for row in plan.get("prompt_issues") or ())),
+        # An older version sent every model the same: its later turns are found by those keys.
+        fitting=Fitting.of_record(plan["left_out"]) if "left_out" in plan else None,
     )
 
 

@@ -29,6 +29,7 @@ from .litellm_faults import (
 from .local.provider import LOCAL_MODEL, is_local
 from .log_guard import guard_logs
 from .routes import check_model, counts_streams, opened_address, provider_of, token_cost
+from .takes import note_refusal, refused_param
 
 # Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
@@ -130,7 +131,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     """
     model = request.model
     params = request.sent_params
-    out: dict[str, Any] = {k: v for k, v in params.items() if k not in _RESERVED}
+    out = {k: v for k, v in params.items() if k not in _RESERVED and v is not None}
     out.update(
         model=model.name,
         messages=list(map(dict, request.messages)),
@@ -254,10 +255,29 @@ def _response_record(
         # The wait is read again by the lane, which decides when to ask again.
         details = {"status_code": status_code(e), "retry_after": retry_after(e)}
         record.update((name, value) for name, value in details.items() if value is not None)
+        if name := _refused_by(request, answer, e):
+            record["refused"] = name
         if isinstance(answer.original, str) and not answer.got_any:
             # Redacted before it is cut, as the beginning of a key is not recognised as one.
             record["body"] = redact(answer.original, request.secrets)[:_LONGEST_BODY]
     return redact_strings(record, request.secrets) or None
+
+
+def _refused_by(request: Request, answer: Answer, e: BaseException) -> str | None:
+    """Return the parameter that the endpoint refused, None for any other failure.
+
+    It is kept for the plans that this process makes later.
+    """
+    if error_kind(e) != "bad_request":
+        return None
+    params = {k: v for k, v in request.sent_params.items() if v is not None}
+    if request.tools:
+        params["tools"] = True
+    message = f"{answer.original or ''} {getattr(e, 'body', None) or ''} {e}"
+    name = refused_param(message, params)
+    if name is not None:
+        note_refusal(request.model, params, name, message)
+    return name
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
