@@ -25,7 +25,8 @@ class Model:
 
     `params` are the model's own sampling parameters: they go before those of a plan, and None sends
     no such parameter. `price` is (input,
-    output) in US dollars per million tokens, (0, 0) = free, None = litellm's own list. `timeout` is
+    output) in US dollars per million tokens, with the price of cached input as a third where it
+    differs, (0, 0) = free, None = litellm's own list. `timeout` is
     in seconds. `max_connections` is how many calls it gets at once, found out by its rate limits
     and latency unless given. `max_retries` counts the tries after the first. `swaps` is for a
     server that holds one model at a time: the models of one `api_base` are then asked one after the
@@ -48,7 +49,7 @@ class Model:
     max_retries: int = 2
     swaps: bool = False
     max_answer: int = 8 * 2**20
-    price: tuple[float, float] | None = None
+    price: tuple[float, float] | tuple[float, float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -166,24 +167,25 @@ class Model:
         return cls(**values)
 
 
-def _price_pair(price: Any) -> tuple[float, float]:
-    """Return a price as two numbers, US dollars per million input and output tokens.
+def _price_pair(price: Any) -> tuple[float, float] | tuple[float, float, float]:
+    """Return a price as numbers: US dollars per million input, output and cached input tokens.
 
-    Raises BadOptions for anything else than a pair of numbers of at least 0.
-
-    A list of two, as JSON has it, is a pair too.
+    Raises BadOptions for anything else than two or three numbers of at least 0. A list, as JSON has
+    it, will do.
     """
     try:
-        input_price, output_price = price
-        good = input_price >= 0 and output_price >= 0
+        input_price, output_price, *cached = price
+        good = len(cached) < 2 and all(p >= 0 for p in (input_price, output_price, *cached))
     except (TypeError, ValueError):
         good = False
     if not good:
         raise BadOptions(
             "a price is two numbers, US dollars per million input and output tokens",
             got=price,
-            expected="(0.15, 0.60), or (0, 0) for free",
+            expected="(0.15, 0.60), with a third for cached input, or (0, 0) for free",
         )
+    if cached:
+        return float(input_price), float(output_price), float(cached[0])
     return float(input_price), float(output_price)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..exchange.redaction import redact, redact_named, redact_strings
 from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
+from ..exchange.usage import token_details
 from ..types.call_pieces import joined
 from .answer import Answer, TooLarge, close_stream, plain
 from .failures import error_kind, error_message, retry_after, status_code
@@ -347,7 +348,14 @@ def completion_of(
     usage = answer.usage or {}
     prompt_tokens = usage.get("prompt_tokens")
     completion_tokens = usage.get("completion_tokens")
-    cost = token_cost(request.model, prompt_tokens, completion_tokens)
+    details = token_details({"usage": usage})
+    cost = token_cost(
+        request.model,
+        _count(prompt_tokens),
+        _count(completion_tokens),
+        cached=details["cached_tokens"],
+        cache_write=details["cache_write_tokens"],
+    )
     return Completion(
         key=request.key,
         raw=answer.raw if answer.got_any else "",

@@ -23,6 +23,7 @@ from ....values.printable import counted
 from . import stats
 from .cells import UNRECORDED, check_by, check_trials, clusters_of, groups, read_under
 from .differences import paired_difference
+from .sampling import sampling_differences
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
@@ -274,7 +275,7 @@ def compare_arms(
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
     # Only the two arms, and only what is counted: a frame holds whole answers too.
-    needed = dict.fromkeys([*strata, on, *_COUNTED, *_READERS.values()])
+    needed = dict.fromkeys([*strata, on, *_COUNTED, "sampling_json", *_READERS.values()])
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
     edited = _edited(part[part["score_success"].notna()], on, a, b)
@@ -316,6 +317,7 @@ def compare_arms(
             *notes,
             *_missing_notes({name: _missing(part[side == name]) for name in (a, b)}),
             *_pooled_note(part, side, strata, (a, b)),
+            *_sampling_note({name: part[side == name] for name in (a, b)}),
         ),
         cluster=cluster,
     )
@@ -340,6 +342,11 @@ def _missing(side: pd.DataFrame) -> list[str]:
     if "missing_reason" not in lacking:
         return [UNRECORDED] * len(lacking)
     return lacking["missing_reason"].astype(object).fillna(UNRECORDED).astype(str).tolist()
+
+
+def _sampling_note(sides: Mapping[str, pd.DataFrame]) -> list[str]:
+    differences = sampling_differences(sides)
+    return [f"The two were not sampled alike: {differences}."] if differences else []
 
 
 def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
