@@ -145,8 +145,8 @@ def _arguments(request: Request) -> dict[str, Any]:
         out["api_key"] = model.api_key
     if model.extra_body:
         out["extra_body"] = _joined_members(out.get("extra_body"), model.extra_body)
+    allow_tools_without_mcp()
     if request.tools:
-        allow_tools_without_mcp()
         out["tools"] = list(map(dict, request.tools))
     if request.stream:
         _ask_for_counts(out, model.name)

@@ -86,11 +86,18 @@ def untaken(model: Model, params: Mapping[str, Any], *, tools: bool = False) -> 
 
 def _of_constraint(model: Model, name: str, value: Any) -> Untaken | None:
     why = _refused_earlier(model, {name: value}).get(name)
-    provider = provider_of(model.name)
-    # An address of one's own may be any server; a provider's own address takes no grammar.
-    if why is None and not model.api_base and provider not in _SERVERS:
+    if why is None and not _is_server(model):
         why = "for servers of one's own"
     return None if why is None else Untaken(name, value, why)
+
+
+def _is_server(model: Model) -> bool:
+    """Return True for a model that a server of one's own may give: its sampler can be bound."""
+    provider = provider_of(model.name)
+    if model.api_base or provider in _SERVERS:
+        return True
+    # OpenAI's address may be another one, by the environment; its models have their names.
+    return provider == "openai" and model.name.split("/")[-1] not in recording_litellm().model_cost
 
 
 def _other_length(model: Model, name: str, asked: Mapping[str, Any], tools: bool) -> str:

@@ -168,8 +168,8 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (
             "reasoning_tokens",
             _INT,
-            "Those of the received that were reasoning; missing where the provider does not count "
-            "them, like the next two.",
+            "Those of the received that were reasoning, for Anthropic as litellm estimates them; "
+            "missing where they are not counted, like the next two.",
         ),
         ("cached_tokens", _INT, "Those of the sent that the provider had in its cache."),
         ("cache_write_tokens", _INT, "Those of the sent that it wrote into its cache."),
