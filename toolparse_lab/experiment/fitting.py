@@ -21,7 +21,7 @@ _Shapes = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class Fitting:
-    """What is not sent to which model of a plan, found out once and then kept.
+    """The parameters that are not sent to which model of a plan, found out once and then kept.
 
     An endpoint that refuses something in the course of a run changes nothing for that run: its
     questions keep their keys, and its arms stay alike. The next plan knows of the refusal.
@@ -93,7 +93,9 @@ class Fitting:
     def _untaken(
         self, alias: str, model: Model, params: Mapping[str, Any], tools: bool
     ) -> Iterable[Untaken]:
-        shapes = tuple((name, repr(shape_of(name, v))) for name, v in params.items() if v is not None)
+        shapes = tuple(
+            (name, repr(shape_of(name, v))) for name, v in params.items() if v is not None
+        )
         key = (alias, shapes, tools)
         if key not in self._asked:
             if not self.known:

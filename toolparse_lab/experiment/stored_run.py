@@ -24,6 +24,7 @@ from ..store.store import RunRecord, Store
 from ..values import write_canonical
 from .arms import FACTORS, Arm
 from .case_flow import PromptIssue, Prompts, check_runnable
+from .fitting import Fitting
 from .plan import Plan
 from .protocol_record import recorded_prompts, recorded_protocols
 

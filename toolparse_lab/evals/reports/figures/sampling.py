@@ -1,6 +1,4 @@
-"""In what arms, cells or runs differ besides their names: temperature, seed, length and the like, as
-they were really sent.
-"""
+"""In which sampling parameters groups of trials differ, as they were really sent."""
 
 from __future__ import annotations
 
@@ -21,7 +19,8 @@ _MANY = 3  # groups that are named
 def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = False) -> str:
     """Return the parameters in which these groups of trials differ, '' if there is none.
 
-    groups: rows of a trials frame by name. Groups without a record of their sampling are left out. within: also parameters in which the trials of one group differ.
+    groups: rows of a trials frame by name. Groups without a record of their sampling are left out.
+    within: also parameters in which the trials of one group differ.
     """
     values = {name: found for name, part in groups.items() if (found := _values(part))}
     clauses = []
@@ -60,9 +59,7 @@ def _values(part: pd.DataFrame) -> dict[str, str]:
         samplings.append(sampling)
     names = {name for sampling in samplings for name in sampling}
     return {
-        name: " and ".join(
-            sorted({_text(s[name]) if name in s else _NOT_SENT for s in samplings})
-        )
+        name: " and ".join(sorted({_text(s[name]) if name in s else _NOT_SENT for s in samplings}))
         for name in names
     } or ({"": ""} if samplings else {})
 
