@@ -4,7 +4,6 @@ each provider's shape.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from toolparse_lab.exchange.sampling import sampling_of
 from toolparse_lab.exchange.types import Completion, Request
 from toolparse_lab.runner import takes
 from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.routes import token_cost
 
 CASES = [
@@ -101,7 +101,7 @@ def ask(reply: Reply | Any, name: str, path: str = "", *, stream: bool = False) 
             timeout=30, price=(1, 1),
         )  # fmt: skip
         question = ({"role": "user", "content": "hi"},)
-        return asyncio.run(complete(Request(model, "m", question, stream=stream)))
+        return run_sync(complete(Request(model, "m", question, stream=stream)))
 
 
 # -- fourteen providers
@@ -475,3 +475,91 @@ def test_cached_tokens_have_their_price() -> None:
     assert token_cost(own, 1_000_000, 0, cached=500_000) == pytest.approx(0.55)
     pair = tp.Model("openai/own", price=(1, 2))
     assert token_cost(pair, 1_000_000, 0, cached=500_000) == 1
+
+
+# -- endpoints without chat
+
+TEMPLATE = (
+    "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+
+
+def raw_answer(_path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    text = (
+        '<think>hm</think><tool_call>{"name": "set_timer", "arguments": {"minutes": 1}}</tool_call>'
+    )
+    if "[tool]" in str(body["prompt"]) or "<tool_response>" in str(body["prompt"]):
+        text = "Done."
+    choice = {"index": 0, "text": text, "finish_reason": "stop", "logprobs": None}
+    usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+    return 200, {
+        "id": "x", "object": "text_completion", "created": 1, "model": "m", "choices": [choice],
+        "usage": usage,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["text", "file", "folder", "mapping"])
+def test_an_endpoint_without_chat_gets_a_prompt_of_its_template(form: str, tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
+    template: Any = {
+        "text": TEMPLATE,
+        "file": tmp_path / "chat_template.jinja",
+        "folder": str(tmp_path),
+        "mapping": {"chat_template": TEMPLATE, "bos_token": "<s>"},
+    }[form]
+    with Providers(raw_answer) as server:
+        model = tp.Model(
+            "text-completion-openai/m", api_base=f"{server.url}/v1", api_key="planted",
+            chat_template=template,
+        )  # fmt: skip
+        lab = tp.Lab(tmp_path / "runs.db")
+        run = lab.run(lab.plan(CASES[:1], {"m": model}, ["hermes"]), progress=False)
+        (body,) = server.bodies
+    assert server.paths == ["/v1/completions"]
+    (prompt,) = [body["prompt"]] if isinstance(body["prompt"], str) else body["prompt"]
+    assert prompt.startswith("[system]")
+    assert prompt.endswith("[user]Set a timer for 1 minutes.[assistant]")
+    (trial,) = run.trials()
+    assert trial.completion is not None
+    assert trial.completion.endpoint_kind == "raw_completion"
+    assert trial.completion.raw.startswith("<think>hm</think><tool_call>")
+    assert trial.outcome == "correct"
+
+
+def test_a_stored_conversation_without_chat_is_read_again(tmp_path: Path) -> None:
+    with Providers(raw_answer) as server:
+        model = tp.Model(
+            "text-completion-openai/m", api_base=f"{server.url}/v1", api_key="planted",
+            chat_template=TEMPLATE,
+        )  # fmt: skip
+        lab = tp.Lab(tmp_path / "runs.db")
+        plan = lab.plan(
+            CASES[:1], {"m": model}, ["hermes"], max_turns=2,
+            runnable={"set_timer": lambda **_: "ok"},
+        )  # fmt: skip
+        run_id = lab.run(plan, progress=False).run_id
+    (trial,) = tp.Lab(tmp_path / "runs.db").open(run_id).trials()
+    assert trial.conversation is not None
+    assert trial.conversation.answer == "Done."
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "error", "words"),
+    [
+        ("openai/m", "chatml", tp.errors.BadOptions, "endpoint without chat"),
+        ("text-completion-openai/m", None, tp.errors.BadPlan, "takes one prompt"),
+        ("text-completion-openai/m", "{{ raise_exception('no system') }}", tp.errors.BadPlan,
+         "no system"),
+        ("text-completion-openai/m", "nowhere/", tp.errors.BadOptions, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_is_told_by_the_plan(
+    name: str, template: str | None, error: type[Exception], words: str, tmp_path: Path
+) -> None:
+    def planned() -> Any:
+        model = tp.Model(name, chat_template=template)
+        return tp.Lab(tmp_path / "runs.db").plan(CASES[:1], {"m": model}, ["hermes"])
+
+    with pytest.raises(error, match=words):
+        planned()

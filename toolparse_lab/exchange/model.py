@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -30,9 +31,11 @@ class Model:
     in seconds. `max_connections` is how many calls it gets at once, found out by its rate limits
     and latency unless given. `max_retries` counts the tries after the first. `swaps` is for a
     server that holds one model at a time: the models of one `api_base` are then asked one after the
-    other. `max_answer` is the most taken of an answer, in bytes of its text. Credentials are best
-    left to the provider's own chain (environment, profile, role). `api_key` is never stored. Raises
-    BadOptions for values that cannot work.
+    other. `chat_template` writes the prompt for an endpoint without chat (`text-completion-…`): the
+    path of the model's folder or of its chat_template.jinja or tokenizer_config.json, the template
+    itself, or "chatml". `max_answer` is the most taken of an answer, in bytes of its text.
+    Credentials are best left to the provider's own chain (environment, profile, role). `api_key` is
+    never stored. Raises BadOptions for values that cannot work.
 
     >>> import toolparse_lab as tp
     >>> tp.Model("hosted_vllm/Qwen3-8B", api_base="http://localhost:8000/v1", price=(0, 0))
@@ -51,6 +54,7 @@ class Model:
     max_answer: int = 8 * 2**20
     price: tuple[float, float] | tuple[float, float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
+    chat_template: str | os.PathLike[str] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -63,6 +67,15 @@ class Model:
                 got=redact_url(str(self.api_base)),
                 expected='such as "http://localhost:8000/v1"',
                 hint="begin it with http:// or https://",
+            )
+
+        if self.chat_template is not None and not self.name.startswith(RAW_COMPLETION):
+            raise BadOptions(
+                "a chat template is for an endpoint without chat",
+                got=self.name,
+                expected=f"a model string such as '{RAW_COMPLETION}openai/NAME'",
+                hint="a chat endpoint has its own; vLLM takes another one as "
+                'extra_body={"chat_template": …}',
             )
 
         # What cannot work is refused here and not by the first call, hours into a run.
@@ -146,6 +159,10 @@ class Model:
                 out[name] = value
         if self.price is not None:
             out["price"] = list(self.price)
+        # A template itself is recorded once, with its plan, and not with each answer.
+        template = self.chat_template
+        if isinstance(template, (str, os.PathLike)) and _is_path(os.fspath(template)):
+            out["chat_template"] = os.fspath(template)
         return out
 
     @classmethod
@@ -165,6 +182,10 @@ class Model:
         if values.get("price") is not None:
             values["price"] = tuple(values["price"])
         return cls(**values)
+
+
+def _is_path(text: str) -> bool:
+    return len(text) < 300 and "\n" not in text and "{" not in text
 
 
 def _price_pair(price: Any) -> tuple[float, float] | tuple[float, float, float]:

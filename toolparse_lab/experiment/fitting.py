@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..exchange.types import Model, Request
-from ..flow import Conversation, Flow
 from ..runner.takes import LENGTHS, Untaken, shape_of, untaken
 from ..values.printable import printable
 
@@ -55,17 +54,6 @@ class Fitting:
             for alias, found in self.left_out.items()
             for u in found.values()
         ]
-
-    def flow(self, flow: Flow[Conversation]) -> Flow[Conversation]:
-        """Yield the requests of a flow with their parameters fitted."""
-        completion = None
-        while True:
-            try:
-                request = flow.send(completion)
-            except StopIteration as end:
-                ended: Conversation = end.value
-                return ended
-            completion = yield self.fitted(request)
 
     def fitted(self, request: Request) -> Request:
         """Return a request with the parameters that its model takes."""

@@ -20,7 +20,7 @@ from ..exchange.usage import token_details
 from ..types.call_pieces import joined
 from .answer import Answer, TooLarge, close_stream, plain
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import recording_litellm, watched_globals
+from .litellm_door import recording_litellm, text_client, watched_globals
 from .litellm_faults import (
     allow_tools_without_mcp,
     hold_logging_worker,
@@ -62,6 +62,10 @@ async def complete(request: Request) -> Completion:
         arguments = await asyncio.to_thread(_arguments, request)
         await asyncio.to_thread(token_cost, request.model, 0, 0)
         _resolved.add(request.model.name)
+
+    if request.model.name.startswith(f"{RAW_COMPLETION}openai/"):
+        client = text_client(arguments.get("api_base"), arguments.get("api_key"))
+        arguments |= {} if client is None else {"client": client}
 
     answer = Answer(native=bool(request.tools), room=request.model.max_answer)
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
