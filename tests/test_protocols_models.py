@@ -17,6 +17,12 @@ from toolparse_lab.protocols.parser_names import PARSER_NAMES, parser_key
     [
         ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3_coder_xml"),
         ("Qwen/Qwen3.5-9B", "qwen3_coder_xml"),
+        ("PrimeIntellect/INTELLECT-3-FP8", "qwen3_coder_xml"),
+        ("mistral/devstral-2", "mistral_v13_args"),
+        ("mistralai/Devstral-2-123B-Instruct-2512", "mistral_v13_args"),
+        ("mistral/devstral-small-2507", "mistral_v11"),
+        ("mistralai/Mistral-Large-3-675B-Instruct-2512", "mistral_v13_args"),
+        ("mistral/mistral-large-2411", "mistral_v3"),
         ("Qwen/Qwen3-8B", "hermes"),
         ("qwen2.5:7b-instruct", "hermes"),
         ("Qwen2.5_Coder 7B", "markdown_json"),
@@ -76,13 +82,24 @@ def test_the_format_of_a_model(model: str, format_id: str) -> None:
 
 @pytest.mark.parametrize(
     "model",
-    ["", "gpt-4o", "gemini-2.0-flash", "my-model", "phi4:14b", "/home/qwen/mine", "a" * 100_000],
+    ["", "my-model", "phi4:14b", "/home/qwen/mine", "a" * 100_000],
 )
 def test_a_model_without_a_row_is_refused(model: str) -> None:
     with pytest.raises(tp.errors.UnknownProtocol, match="format of this model") as refusal:
         tp.protocol_for(model)
     assert "from_chat_template" in str(refusal.value)
     assert len(str(refusal.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-4o", "openai/gpt-5.1-codex", "o3-mini", "gemini/gemini-3-pro", "xai/grok-4",
+     "bedrock/us.amazon.nova-2-lite-v1:0", "perplexity/sonar"],
+)  # fmt: skip
+def test_a_model_whose_own_text_nobody_sees_is_told_so(model: str) -> None:
+    with pytest.raises(tp.errors.UnknownProtocol, match="is not public") as refusal:
+        tp.protocol_for(model)
+    assert "'native'" in str(refusal.value)
 
 
 def test_a_name_that_comes_near_is_suggested() -> None:

@@ -121,7 +121,7 @@ class Lab:
         protocols: PlanProtocols,
         *,
         trials: int = 1,
-        seed: int = 0,
+        seed: int | None = 0,
         stream: bool = False,
         runnable: Runnable | None = None,
         **settings: Unpack[PlanSettings],
@@ -132,11 +132,12 @@ class Lab:
             protocols: ids or protocols; 'native' sends the tools as such, 'model' asks each model
                 in the format it writes by its training, see `protocol_for`.
             trials: how often each case is asked.
-            seed: of the order, and sent as seed + trial.
+            seed: of the order, and sent as seed + trial. None sends none.
             stream: ask for streams.
             runnable: functions by tool name, for arms with max_turns above 1.
             settings: the factors of `arms.FACTORS`, each a value or a list of levels, and sampling
-                parameters. See `plan.make_plan`.
+                parameters. A model's own `params` go before them, and what a model does not take is
+                not sent. See `plan.make_plan`.
         """
         plan = make_plan(
             cases,
@@ -588,7 +589,13 @@ class Lab:
         case = Case("ask", text, tool_specs(tools), None)
         self._remember_protocols([arm])
         return plan_one(
-            case, alias, chosen, arm, _params(settings), seed=int(settings.get("seed", 0))
+            case,
+            alias,
+            chosen,
+            arm,
+            _params(settings),
+            seed=settings.get("seed", 0),
+            typed=settings,
         )
 
     def _completion_of(self, plan: Plan, fresh: bool) -> Completion:
@@ -782,10 +789,11 @@ class Lab:
             model,
             replace(arm, name=f"{arm.name} retry"),
             _params(settings),
-            seed=int(settings.get("seed", plan.seed)),
+            seed=settings.get("seed", plan.seed),
             trial=trial.trial,
             stream=plan.stream,
             runnable=plan.runnable,
+            typed=changes,
         )
         return self._ask_planned(one, fresh, trial.policy)
 

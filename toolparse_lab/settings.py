@@ -504,7 +504,8 @@ def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, 
     # A price is a table in the file, or a list, and a pair for Python.
     price = values.get("price")
     if isinstance(price, Mapping):
-        price = [price.get("input"), price.get("output")]
+        cached = [price["cached"]] if "cached" in price else []
+        price = [price.get("input"), price.get("output"), *cached]
 
     if isinstance(price, list):
         values["price"] = tuple(price)

@@ -19,6 +19,8 @@ from ..engine.any_protocol import AnyProtocol
 from ..engine.parse import parse_text
 from ..exchange.types import Completion, Model, Request
 from ..experiment.arms import NATIVE, prompt_protocol
+from ..experiment.chat_prompts import ChatPrompts
+from ..experiment.fitting import Fitting
 from ..toolspec import ToolSpec
 from ..values import write_canonical
 from ..values.printable import counted
@@ -109,7 +111,10 @@ def canary_for(
     message = {"role": "user", "content": prompt}
     params = {k: v for k, v in _PARAMS.items() if k not in (model.params or {})}
     tools = (_TOOL.to_openai(),) if native else ()
-    return Request(model, alias, (message,), params, tools, stream=stream)
+    request = Request(model, alias, (message,), params, tools, stream=stream)
+    if model.chat_template is not None and not native:
+        request = ChatPrompts.of({alias: model}).written(request)
+    return Fitting().fitted(request)
 
 
 def judge(alias: str, protocol: AnyProtocol | None, completion: Completion | None) -> Cell:

@@ -105,6 +105,12 @@ class Completion:
         value = (self.response or {}).get("retry_after")
         return float(value) if isinstance(value, (int, float)) else None
 
+    @property
+    def refused_param(self) -> str | None:
+        """The parameter that the endpoint refused to take, None for any other answer or failure."""
+        name = (self.response or {}).get("refused")
+        return name if isinstance(name, str) else None
+
     def to_dict(self) -> dict[str, Any]:
         """JSON.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -23,14 +24,18 @@ _SETTINGS = ("timeout", "max_connections", "max_retries", "swaps", "max_answer")
 class Model:
     """A litellm model string and everything its endpoint needs.
 
-    `params` are default sampling parameters, overridden by a request's own. `price` is (input,
-    output) in US dollars per million tokens, (0, 0) = free, None = litellm's own list. `timeout` is
+    `params` are the model's own sampling parameters: they go before those of a plan, and None sends
+    no such parameter. `price` is (input,
+    output) in US dollars per million tokens, with the price of cached input as a third where it
+    differs, (0, 0) = free, None = litellm's own list. `timeout` is
     in seconds. `max_connections` is how many calls it gets at once, found out by its rate limits
     and latency unless given. `max_retries` counts the tries after the first. `swaps` is for a
     server that holds one model at a time: the models of one `api_base` are then asked one after the
-    other. `max_answer` is the most taken of an answer, in bytes of its text. Credentials are best
-    left to the provider's own chain (environment, profile, role). `api_key` is never stored. Raises
-    BadOptions for values that cannot work.
+    other. `chat_template` writes the prompt for an endpoint without chat (`text-completion-…`): the
+    path of the model's folder or of its chat_template.jinja or tokenizer_config.json, the template
+    itself, or "chatml". `max_answer` is the most taken of an answer, in bytes of its text.
+    Credentials are best left to the provider's own chain (environment, profile, role). `api_key` is
+    never stored. Raises BadOptions for values that cannot work.
 
     >>> import toolparse_lab as tp
     >>> tp.Model("hosted_vllm/Qwen3-8B", api_base="http://localhost:8000/v1", price=(0, 0))
@@ -47,8 +52,9 @@ class Model:
     max_retries: int = 2
     swaps: bool = False
     max_answer: int = 8 * 2**20
-    price: tuple[float, float] | None = None
+    price: tuple[float, float] | tuple[float, float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
+    chat_template: str | os.PathLike[str] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -61,6 +67,15 @@ class Model:
                 got=redact_url(str(self.api_base)),
                 expected='such as "http://localhost:8000/v1"',
                 hint="begin it with http:// or https://",
+            )
+
+        if self.chat_template is not None and not self.name.startswith(RAW_COMPLETION):
+            raise BadOptions(
+                "a chat template is for an endpoint without chat",
+                got=self.name,
+                expected=f"a model string such as '{RAW_COMPLETION}openai/NAME'",
+                hint="a chat endpoint has its own; vLLM takes another one as "
+                'extra_body={"chat_template": …}',
             )
 
         # What cannot work is refused here and not by the first call, hours into a run.
@@ -144,6 +159,10 @@ class Model:
                 out[name] = value
         if self.price is not None:
             out["price"] = list(self.price)
+        # A template itself is recorded once, with its plan, and not with each answer.
+        template = self.chat_template
+        if isinstance(template, (str, os.PathLike)) and _is_path(os.fspath(template)):
+            out["chat_template"] = os.fspath(template)
         return out
 
     @classmethod
@@ -165,24 +184,29 @@ class Model:
         return cls(**values)
 
 
-def _price_pair(price: Any) -> tuple[float, float]:
-    """Return a price as two numbers, US dollars per million input and output tokens.
+def _is_path(text: str) -> bool:
+    return len(text) < 300 and "\n" not in text and "{" not in text
 
-    Raises BadOptions for anything else than a pair of numbers of at least 0.
 
-    A list of two, as JSON has it, is a pair too.
+def _price_pair(price: Any) -> tuple[float, float] | tuple[float, float, float]:
+    """Return a price as numbers: US dollars per million input, output and cached input tokens.
+
+    Raises BadOptions for anything else than two or three numbers of at least 0. A list, as JSON has
+    it, will do.
     """
     try:
-        input_price, output_price = price
-        good = input_price >= 0 and output_price >= 0
+        input_price, output_price, *cached = price
+        good = len(cached) < 2 and all(p >= 0 for p in (input_price, output_price, *cached))
     except (TypeError, ValueError):
         good = False
     if not good:
         raise BadOptions(
             "a price is two numbers, US dollars per million input and output tokens",
             got=price,
-            expected="(0.15, 0.60), or (0, 0) for free",
+            expected="(0.15, 0.60), with a third for cached input, or (0, 0) for free",
         )
+    if cached:
+        return float(input_price), float(output_price), float(cached[0])
     return float(input_price), float(output_price)
 
 

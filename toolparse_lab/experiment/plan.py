@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
@@ -17,7 +17,7 @@ from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, pack_cases
 from ..evals.cases.loading import CasesLike, load_cases
 from ..exchange.questions import Held, Questions
-from ..exchange.types import RAW_COMPLETION, Model, PlanItem, Request
+from ..exchange.types import Model, PlanItem, Request
 from ..flow import Conversation, Flow, Record, Runnable
 from ..flow.factors import PlanSettings
 from ..protocols.like import ProtocolLike
@@ -26,6 +26,8 @@ from ..runner.routes import token_cost
 from ..values.printable import counted, printable
 from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
+from .chat_prompts import ChatPrompts
+from .fitting import Fitting
 from .models import ModelsLike, model_map
 from .own_formats import OwnFormats, own_formats
 from .protocol_record import prompt_records, protocol_records
@@ -59,12 +61,17 @@ class Plan:
     items: tuple[PlanItem, ...]
     requests: Questions
     params: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
+    seed: int | None = 0
     stream: bool = False
     runnable: Functions = field(default_factory=dict)
     estimate: Estimate | None = None
     prompts: Prompts = field(default_factory=Prompts, repr=False, compare=False)
     formats: OwnFormats = field(default_factory=OwnFormats)
+    # None: of a run whose version sent every model the same.
+    fitting: Fitting | None = field(default_factory=Fitting, repr=False, compare=False)
+    chat_prompts: ChatPrompts = field(
+        default_factory=lambda: ChatPrompts({}), repr=False, compare=False
+    )
 
     def cells(self) -> list[tuple[tuple[str, Model], Arm]]:
         """Return each model, by its alias, with each arm that it is asked in."""
@@ -105,9 +112,17 @@ class Plan:
         self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
     ) -> Flow[Conversation]:
         """Return the conversation of one cell of the plan, which need not be an item yet."""
+        flow = self._as_planned(case, alias, model, arm, trial, **options)
+        return _changed(flow, self.chat_prompts.written)
+
+    def _as_planned(
+        self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
+    ) -> Flow[Conversation]:
+        """Return the conversation with its parameters fitted, still in messages."""
         # Trials differ by their seed, so that a provider does not answer all of them alike.
-        params = {**self.params, "seed": self.seed + trial}
-        return flow_for(
+        seed = {} if self.seed is None else {"seed": self.seed + trial}
+        params = {**self.params, **seed}
+        flow = flow_for(
             case,
             alias,
             model,
@@ -119,6 +134,7 @@ class Plan:
             prompts=self.prompts,
             **options,
         )
+        return flow if self.fitting is None else _changed(flow, self.fitting.fitted)
 
     @property
     def tokens(self) -> tuple[int, int]:
@@ -198,6 +214,10 @@ class Plan:
             record["protocols"] = protocols
         if prompts := prompt_records(self.arms):
             record["wordings"] = prompts
+        if self.fitting is not None:
+            record["left_out"] = self.fitting.to_list()
+        if templates := self.chat_prompts.to_dict():
+            record["chat_templates"] = templates
         if self.prompt_issues:
             record["prompt_issues"] = [asdict(issue) for issue in self.prompt_issues]
         record["cases"] = pack_cases(self.cases)
@@ -234,6 +254,8 @@ class Plan:
                 f"turns:  up to {self.most_calls:,} calls in all; "
                 "tokens and cost are those of the first turns"
             )
+        if self.fitting is not None:
+            lines += self.fitting.lines(self.models)
         if issues := self.prompt_issues:
             first = f"{issues[0].case}, {issues[0].arm}: {issues[0].error}"
             failures = counted(len(issues), "prompt")
@@ -321,7 +343,7 @@ def make_plan(
     protocols: PlanProtocols,
     *,
     trials: int = 1,
-    seed: int = 0,
+    seed: int | None = 0,
     stream: bool = False,
     runnable: Runnable | None = None,
     **settings: Unpack[PlanSettings],
@@ -332,7 +354,9 @@ def make_plan(
     them asks each model in the format it writes by its training. settings: the factors of
     `FACTORS`, each a value or a list of levels, and sampling parameters (max_tokens, top_p, …:
     `arms.PARAMETERS`, and those that a model's `params` name) as they are sent. A fact that only an
-    endpoint knows goes into `extra_body`. A seed is sent as `seed + trial`. runnable: tools as
+    endpoint knows goes into `extra_body`. None sends no such parameter. A model's own params go
+    before these, and what a model does not take it is not sent; the plan says so. A seed is sent as
+    `seed + trial`, None sends none. runnable: tools as
     functions by name, for arms whose max_turns is above 1. Their results are recorded with the
     answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
     """
@@ -347,7 +371,7 @@ def make_plan(
 
     # A plan without items makes the conversations whose first requests become the items.
     bare = Plan(chosen, by_alias, arms, trials, (), Held(()), params, seed, stream, functions)
-    return _with_items(replace(bare, formats=formats))
+    return _with_items(replace(bare, formats=formats, chat_prompts=ChatPrompts.of(by_alias)))
 
 
 def _loaded_cases(cases: Any) -> Cases:
@@ -401,13 +425,19 @@ def _with_items(bare: Plan) -> Plan:
     first: dict[str, PlanItem] = {}
     estimate = Estimate()
     columns = {arm.name: _columns(arm) for arm in bare.arms}
-    order = random.Random(bare.seed)  # noqa: S311 - an order, not a secret
+    order = random.Random(bare.seed or 0)  # noqa: S311 - an order, not a secret
+    bare.chat_prompts.prepare(
+        next(bare._as_planned(case, alias, model, arm, 0))
+        for case in bare.cases
+        for (alias, model), arm in bare.cells()
+        if alias in bare.chat_prompts.templates
+    )
 
     for trial, case in itertools.product(range(bare.trials), bare.cases):
         cells = bare.cells()
         order.shuffle(cells)
         for (alias, model), arm in cells:
-            request = _askable(next(bare._flow(case, alias, model, arm, trial)))
+            request = next(bare._flow(case, alias, model, arm, trial))
             item = PlanItem(case.id, alias, request.key, trial, columns[arm.name])
             items.append(item)
             # Arms may share a question; it is asked and paid for once.
@@ -427,38 +457,39 @@ def plan_one(
     params: Mapping[str, Any],
     *,
     trial: int = 0,
-    seed: int = 0,
+    seed: int | None = 0,
     stream: bool = False,
     runnable: Functions | None = None,
+    typed: Iterable[str] = (),
 ) -> Plan:
     """Return the plan that asks one case once, as number `trial` of one arm.
 
-    Raises BadPlan.
+    typed: names of parameters that go before the model's own. Raises BadPlan.
     """
     check_params(params)
     bare = Plan(
         Cases([case]), {alias: model}, (arm,), 1, (), Held(()), params, seed, stream, runnable or {}
     )
-    request = _askable(next(bare._flow(case, alias, model, arm, trial)))
+    bare = replace(
+        bare,
+        fitting=Fitting(typed=frozenset(typed)),
+        chat_prompts=ChatPrompts.of(bare.models),
+    )
+    request = next(bare._flow(case, alias, model, arm, trial))
     item = PlanItem(case.id, alias, request.key, trial, _columns(arm))
     return replace(bare, items=(item,), requests=Held([request]))
 
 
-def _askable(request: Request) -> Request:
-    """Return the request.
-
-    Raises BadPlan for one that a raw-completion endpoint would garble.
-    """
-    raw_completion = request.model.name.startswith(RAW_COMPLETION)
-    if raw_completion and (len(request.messages) > 1 or request.tools):
-        raise BadPlan(
-            "a raw-completion endpoint takes one prompt: litellm sends each message as a prompt "
-            "of its own",
-            got=f"{len(request.messages)} messages{' and tools' if request.tools else ''}",
-            expected="cases without tools, whose input is the whole prompt",
-            hint="write the prompt with the model's chat template; see docs/capture.md",
-        )
-    return request
+def _changed(flow: Flow[Conversation], change: Callable[[Request], Request]) -> Flow[Conversation]:
+    """Yield the requests of a flow, each as `change` returns it."""
+    completion = None
+    while True:
+        try:
+            request = flow.send(completion)
+        except StopIteration as end:
+            conversation: Conversation = end.value
+            return conversation
+        completion = yield change(request)
 
 
 def _columns(arm: Arm) -> dict[str, Any]:

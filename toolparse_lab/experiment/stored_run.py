@@ -24,6 +24,8 @@ from ..store.store import RunRecord, Store
 from ..values import write_canonical
 from .arms import FACTORS, Arm
 from .case_flow import PromptIssue, Prompts, check_runnable
+from .chat_prompts import ChatPrompts
+from .fitting import Fitting
 from .plan import Plan
 from .protocol_record import recorded_prompts, recorded_protocols
 
@@ -124,10 +126,13 @@ def stored_plan(
         items,
         Held(()) if ingested else StoredRequests(store, items, by_alias),
         plan.get("params") or {},
-        int(plan.get("seed", 0)),
+        plan.get("seed", 0),
         bool(plan.get("stream", False)),
         {**dict.fromkeys(plan.get("runnable") or ()), **check_runnable(runnable)},
         prompts=Prompts(issues=(PromptIssue(**row) for row in plan.get("prompt_issues") or ())),
+        # An older version sent every model the same: its later turns are found by those keys.
+        fitting=Fitting.of_record(plan["left_out"]) if "left_out" in plan else None,
+        chat_prompts=ChatPrompts.of_record(plan.get("chat_templates") or {}),
     )
 
 

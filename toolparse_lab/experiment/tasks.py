@@ -41,7 +41,7 @@ def plan_messages_as_they_are(
     case = Case(name, [dict(message) for message in messages])
     params = {k: v for k, v in settings.items() if k not in FACTORS and k != "seed"}
     arm = arm_of(NATIVE, settings)
-    return plan_one(case, alias, model, arm, params, seed=int(settings.get("seed", 0)))
+    return plan_one(case, alias, model, arm, params, seed=settings.get("seed", 0), typed=settings)
 
 
 def question_of(plan: Plan) -> Request:

@@ -75,7 +75,7 @@ class TaskSettings(Sampling, total=False):
     """The settings of a question without a prompt of a format."""
 
     temperature: float | None
-    seed: int
+    seed: int | None
     fresh: bool
 
 

@@ -51,6 +51,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"qwen-?3\.[5-9]", "qwen3_coder_xml", "Qwen3.5 and later", "prefilled"),
     (r"qwen-?3.*thinking", "hermes", "Qwen3 thinking models", "prefilled"),
     (r"qwen-?3|qwq", "hermes", "Qwen3 and QwQ", "tags"),
+    (r"intellect-?3", "qwen3_coder_xml", "INTELLECT-3", "prefilled"),
     (r"qwen-?2\.5-coder", "markdown_json", "Qwen2.5-Coder", ""),
     (r"xlam", "xlam_array", "xLAM", ""),
     (r"hammer", "xlam_array", "Hammer", ""),
@@ -69,7 +70,8 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"llama-?3\.2-[13]b|llama-?4", "pythonic", "Llama 3.2 (1B, 3B) and Llama 4", ""),
     (r"llama-?3", "llama3_json", "Llama 3", ""),
     # Mistral
-    (r"ministral-?3|devstral-?(?:small-)?2-|mistral-small-4|mistral-medium-3\.5",
+    (r"ministral-?3|devstral-?(?:small-|medium-)?2(?:512)?(?!\d)|mistral-small-4"
+     r"|mistral-medium-3\.5|mistral-large-(?:3(?!\d)|(?:.*-)?2512)",
      "mistral_v13_args", "Mistral models of tokenizer v13", ""),
     (r"magistral", "mistral_v11", "Magistral", "tags"),
     (r"mistral-small-?3\.2|devstral", "mistral_v11", "Mistral Small 3.2 and Devstral", ""),
@@ -157,6 +159,13 @@ MODEL_FORMATS: tuple[ModelFormat, ...] = tuple(ModelFormat(*row) for row in _ROW
 _HOME = re.compile(r"^(?:[a-z]:)?/(?:home|users)/[^/]+/")
 
 
+# Models whose own writing nobody sees: their providers read the calls and answer with objects.
+_UNSEEN = re.compile(
+    r"(?<![a-z])(?:gpt-(?!oss)\d|chatgpt|o[1-9](?![a-z0-9])|codex|gemini|grok|nova-|sonar|doubao"
+    r"|palmyra|mercury)"
+)
+
+
 @lru_cache(maxsize=1024)
 def model_format(model: str) -> ModelFormat | None:
     """Return the row of a model's name, None if no pattern is in it.
@@ -230,6 +239,13 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
 
 def _unknown(model: str) -> UnknownProtocol:
     """Return the error about a model of no known format, with the names that come near."""
+    if _UNSEEN.search(re.sub(r"[\s_]+", "-", model[:200].lower())):
+        return UnknownProtocol(
+            "the format of this model is not public: its provider reads the calls itself",
+            got=model[:200],
+            expected="a model whose own text can be seen",
+            hint="plan with 'native', or let a prompt explain a format, such as 'hermes'",
+        )
     names = sorted({*protocols(), *PARSER_NAMES})
     similar = near(parser_key(model[:200]), names, cutoff=0.8)
     return UnknownProtocol(

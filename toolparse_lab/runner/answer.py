@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -246,7 +246,11 @@ class Answer:
         thought = _get(message, "reasoning_content") or _get(message, "reasoning")
         thought = thought or _get(message, "thinking")
         self._add_text(self.reasoning, thought, at, "reasoning")
-        self._add_text(self.content, _get(message, "content"), at, "content")
+        content = _get(message, "content")
+        if isinstance(content, (list, tuple)):
+            self._add_parts(content, at, thoughts=not thought)
+        else:
+            self._add_text(self.content, content, at, "content")
 
         # Most deltas are text alone, and there may be thousands: they end here.
         calls, legacy = _get(message, "tool_calls"), _get(message, "function_call")
@@ -254,6 +258,18 @@ class Answer:
             calls = calls if isinstance(calls, (list, tuple)) else ()
             pieces = [self._cut_piece(c, at) for c in calls or [{"index": 0, "function": legacy}]]
             self.calls.take_list(pieces, whole=at is None)
+
+    def _add_parts(self, parts: Iterable[Any], at: float | None, *, thoughts: bool) -> None:
+        """Take in a content of parts, of which some are reasoning, and some no text at all.
+
+        thoughts: False where the message has its reasoning elsewhere as well.
+        """
+        for part in parts:
+            thought = _thought_of_part(part)
+            if thought is None:
+                self._add_text(self.content, _text_of_part(part), at, "content")
+            elif thoughts:
+                self._add_text(self.reasoning, thought, at, "reasoning")
 
     def _add_text(
         self,
@@ -266,8 +282,6 @@ class Answer:
 
         `at` None is a whole message, without chunks.
         """
-        if isinstance(text, (list, tuple)):  # parts, of which some are no text
-            text = "".join(map(_text_of_part, text))
         if not isinstance(text, str) or not text:
             return
         text = self._within_room(text)
@@ -376,6 +390,17 @@ def _text_of_part(part: Any) -> str:
     if not isinstance(text, str):
         text = _get(text, "value")  # the Assistants' form
     return text if isinstance(text, str) else ""
+
+
+def _thought_of_part(part: Any) -> str | None:
+    """Return the reasoning of one part of a content (Mistral), None for any other part."""
+    kind = _get(part, "type")
+    if kind not in ("thinking", "reasoning"):
+        return None
+    inner = _get(part, kind) or _get(part, "text")
+    if isinstance(inner, (list, tuple)):
+        return "".join(map(_text_of_part, inner))
+    return inner if isinstance(inner, str) else ""
 
 
 def _original_choice(text: Any) -> dict[str, Any] | None:

@@ -16,10 +16,11 @@ from typing import Any
 
 from ..exchange.redaction import redact, redact_named, redact_strings
 from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
+from ..exchange.usage import token_details
 from ..types.call_pieces import joined
 from .answer import Answer, TooLarge, close_stream, plain
 from .failures import error_kind, error_message, retry_after, status_code
-from .litellm_door import recording_litellm, watched_globals
+from .litellm_door import recording_litellm, text_client, watched_globals
 from .litellm_faults import (
     allow_tools_without_mcp,
     hold_logging_worker,
@@ -29,6 +30,7 @@ from .litellm_faults import (
 from .local.provider import LOCAL_MODEL, is_local
 from .log_guard import guard_logs
 from .routes import check_model, counts_streams, opened_address, provider_of, token_cost
+from .takes import note_refusal, refused_param
 
 # Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
@@ -62,6 +64,10 @@ async def complete(request: Request) -> Completion:
         arguments = await asyncio.to_thread(_arguments, request)
         await asyncio.to_thread(token_cost, request.model, 0, 0)
         _resolved.add(request.model.name)
+
+    if request.model.name.startswith(f"{RAW_COMPLETION}openai/"):
+        client = text_client(arguments.get("api_base"), arguments.get("api_key"))
+        arguments |= {} if client is None else {"client": client}
 
     answer = Answer(native=bool(request.tools), room=request.model.max_answer)
     created = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -132,7 +138,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     """
     model = request.model
     params = request.sent_params
-    out: dict[str, Any] = {k: v for k, v in params.items() if k not in _RESERVED}
+    out = {k: v for k, v in params.items() if k not in _RESERVED and v is not None}
     out.update(
         model=model.name,
         messages=list(map(dict, request.messages)),
@@ -145,8 +151,8 @@ def _arguments(request: Request) -> dict[str, Any]:
         out["api_key"] = model.api_key
     if model.extra_body:
         out["extra_body"] = _joined_members(out.get("extra_body"), model.extra_body)
+    allow_tools_without_mcp()
     if request.tools:
-        allow_tools_without_mcp()
         out["tools"] = list(map(dict, request.tools))
     if request.stream:
         _ask_for_counts(out, model.name)
@@ -262,10 +268,29 @@ def _response_record(
         # The wait is read again by the lane, which decides when to ask again.
         details = {"status_code": status_code(e), "retry_after": retry_after(e)}
         record.update((name, value) for name, value in details.items() if value is not None)
+        if name := _refused_by(request, answer, e):
+            record["refused"] = name
         if isinstance(answer.original, str) and not answer.got_any:
             # Redacted before it is cut, as the beginning of a key is not recognised as one.
             record["body"] = redact(answer.original, request.secrets)[:_LONGEST_BODY]
     return redact_strings(record, request.secrets) or None
+
+
+def _refused_by(request: Request, answer: Answer, e: BaseException) -> str | None:
+    """Return the parameter that the endpoint refused, None for any other failure.
+
+    It is kept for the plans that this process makes later.
+    """
+    if error_kind(e) != "bad_request":
+        return None
+    params = {k: v for k, v in request.sent_params.items() if v is not None}
+    if request.tools:
+        params["tools"] = True
+    message = f"{answer.original or ''} {getattr(e, 'body', None) or ''} {e}"
+    name = refused_param(message, params)
+    if name is not None:
+        note_refusal(request.model, params, name, message)
+    return name
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
@@ -335,7 +360,14 @@ def completion_of(
     usage = answer.usage or {}
     prompt_tokens = usage.get("prompt_tokens")
     completion_tokens = usage.get("completion_tokens")
-    cost = token_cost(request.model, prompt_tokens, completion_tokens)
+    details = token_details({"usage": usage})
+    cost = token_cost(
+        request.model,
+        _count(prompt_tokens),
+        _count(completion_tokens),
+        cached=details["cached_tokens"],
+        cache_write=details["cache_write_tokens"],
+    )
     return Completion(
         key=request.key,
         raw=answer.raw if answer.got_any else "",

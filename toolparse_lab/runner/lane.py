@@ -29,6 +29,7 @@ _DEAD = _HOPELESS | _UNREACHABLE
 _PROBES = {"timeout": 2}  # each costs the whole time that a call may take
 _MOST_PROBES = 5
 _FIRST_PROBES = 2  # of an address where nobody ever was: a typing error, or a server not started
+_MOST_REFUSALS = 3  # of one parameter
 _FIRST_PROBE = 1.0  # seconds, doubled each time
 _FIRST_CONNECTIONS = 4
 _MOST_CONNECTIONS = 128
@@ -54,6 +55,9 @@ class Breaker:
     """the error kind for which it was given up"""
     met: bool = False
     """a server was reached, whatever it said"""
+    refused: str = ""
+    """the parameter that was refused last, and how often since the last answer"""
+    refusals: int = 0
 
     @property
     def down(self) -> bool:
@@ -88,6 +92,18 @@ class Breaker:
             # An attempt from before the endpoint was known to be down: no probe, and no news.
             return
         self._probe_later(kind, now)
+
+    def note_refused(self, name: str | None) -> None:
+        """Count the refusal of a parameter; None for an answer.
+
+        The same one refused again and again is refused for all questions.
+        """
+        if name is None or name != self.refused:
+            self.refused, self.refusals = name or "", 0
+        if name is not None:
+            self.refusals += 1
+            if self.limit and self.refusals >= _MOST_REFUSALS:
+                self.lost = self.lost or "bad_request"
 
     def _probe_later(self, kind: str, now: float) -> None:
         """Set the time of the next probe, or give the endpoint up where probing is hopeless.
@@ -297,6 +313,8 @@ class Lane:
         self.calls += 1
         nobody = is_nobody(completion.error_kind, completion.error_message)
         self.breaker.note(completion.error_kind, now, nobody=nobody)
+        if completion.ok or completion.refused_param:
+            self.breaker.note_refused(completion.refused_param)
         if completion.ok:
             self.window.answered(completion.latency)
         elif completion.error_kind in ("rate_limited", "timeout"):

@@ -24,6 +24,7 @@ from .local.provider import register
 # answer (`watched_globals`), because they change what is sent.
 
 _lock = threading.Lock()
+_DAY = 86_400  # seconds; a client that litellm drops earlier would stay open
 _module: Any = None
 _quiet = False
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -116,6 +117,26 @@ def watched_globals() -> dict[str, Any]:
         for name, value in values.items()
         if value
     }
+
+
+def text_client(api_base: str | None, api_key: str | None) -> Any:
+    """Return OpenAI's client for a completion endpoint, one for each address and event loop.
+
+    litellm would make a new one for each call, and close none. Call it inside the loop. None
+    without a key: litellm then says what is missing.
+    """
+    key = api_key or os.environ.get("OPENAI_API_KEY")
+    if key is None:
+        return None
+    litellm = litellm_module()
+    # Among litellm's own clients, so that `close_clients` finds it.
+    cache, name = litellm.in_memory_llm_clients_cache, f"text-{hash((api_base, key))}"
+    client = cache.get_cache(name)
+    if client is None:
+        openai = importlib.import_module("openai")
+        client = openai.AsyncOpenAI(api_key=key, base_url=api_base, max_retries=0)
+        cache.set_cache(name, client, ttl=_DAY)
+    return client
 
 
 async def close_clients() -> None:

@@ -19,6 +19,7 @@ At the one import:
 
 - `litellm_door._import`: importing it fetches a price list from the network, and pydantic warns
 - `litellm_door._set_up`: a repetitive answer is an error, and it prints, counts and downloads
+- `litellm_door.text_client`: it makes a client for each call of a completion endpoint
 - `litellm_door.close_clients`: its clients are closed from any loop, which leaves sockets open
 
 If a request is made:

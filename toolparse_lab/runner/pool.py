@@ -77,7 +77,8 @@ async def run_requests(
     time, with jitter, or as long as the provider asks. A model that fails `give_up_after` times in
     a row (None: never), by a refused key or an unknown name, or because no one answers, not even
     after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why,
-    and the other models go on. The pauses are 1, 2, 4, 8 and 16 s, and only the first two where no
+    and the other models go on. So is a model that refuses the same parameter three times with no
+    answer in between. The pauses are 1, 2, 4, 8 and 16 s, and only the first two where no
     connection ever came about, unless the alias is in `met`: models reached earlier in this run.
     `max_cost` (US dollars, calls in flight are reserved), `max_calls` (retries included) and
     `deadline` (seconds) stop the run before they are passed. `fresh` asks
@@ -500,6 +501,11 @@ class _Pool:
         lane.again.clear()
 
         message = completion.error_message or ""
+        if name := completion.refused_param:
+            message = (
+                f"it refuses {name}; plan again, which leaves out what was refused, or give "
+                f"tp.Model(..., params={{'{name}': None}}): {message}"
+            )
         if self.claims is not None:
             self.claims.end(dict.fromkeys(lane.waiting))
         open_keys = (*lane.waiting, *lane.unclaimed)

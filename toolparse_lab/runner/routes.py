@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from ..errors import BadOptions, UnknownModel
@@ -15,6 +16,7 @@ from .local.provider import LOCAL_MODEL, is_local
 from .local.setup import local_model_path
 
 _MILLION = 1_000_000
+_LONG_PROMPT = 128_000  # tokens above which some models have another price
 _DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 
 
@@ -89,30 +91,50 @@ def _takes_query(provider: str) -> bool:
 
 
 def token_cost(
-    model: Model, prompt_tokens: int | None, completion_tokens: int | None
+    model: Model,
+    prompt_tokens: int | None,
+    completion_tokens: int | None,
+    *,
+    cached: int | None = None,
+    cache_write: int | None = None,
 ) -> float | None:
     """US dollars by `Model.price`, else by litellm's own list.
 
-    None if the price or the tokens are unknown.
-
-    Free models cost 0.0, which is a known price.
+    cached, cache_write: those of the prompt's tokens that were read from the provider's cache, and
+    written into it. None if the price or the tokens are unknown. Free models cost 0.0, which is a
+    known price.
     """
     if prompt_tokens is None or completion_tokens is None:
         return None
-    price = _price(model)
+    price = _price(model, prompt_tokens)
     if price is None:
         return None
-    return (prompt_tokens * price[0] + completion_tokens * price[1]) / _MILLION
+    cached, cache_write = cached or 0, cache_write or 0
+    full = max(0, prompt_tokens - cached - cache_write)
+    cost = full * price.input + completion_tokens * price.output
+    return (cost + cached * price.cached + cache_write * price.cache_write) / _MILLION
 
 
-def _price(model: Model) -> tuple[float, float] | None:
-    """US dollars per million input and output tokens, None if they are unknown.
+class _Price(NamedTuple):
+    """US dollars per million tokens: sent, received, read from a cache and written into it."""
+
+    input: float
+    output: float
+    cached: float
+    cache_write: float
+
+
+def _price(model: Model, prompt_tokens: int) -> _Price | None:
+    """Return the price, None if it is unknown.
 
     A price of the user's own always wins: lists are old, and contracts differ.
     """
     if model.price is not None:
-        return model.price
-    return (0.0, 0.0) if is_local(model.name) else _listed_price(model.name)
+        sent, received, *cached = model.price
+        return _Price(sent, received, cached[0] if cached else sent, sent)
+    if is_local(model.name):
+        return _Price(0.0, 0.0, 0.0, 0.0)
+    return _listed_price(model.name, _MILLION if prompt_tokens > _LONG_PROMPT else 1000)
 
 
 def check_prices(models: Mapping[str, Model]) -> None:
@@ -131,24 +153,34 @@ def check_prices(models: Mapping[str, Model]) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _listed_price(name: str) -> tuple[float, float] | None:
-    """litellm's prices in US dollars per million tokens.
+def _listed_price(name: str, tokens: int) -> _Price | None:
+    """litellm's prices, for a prompt of so many tokens.
 
     It lists self-hosted models at nothing, which is unknown.
 
-    litellm computes it by a function of many cases, so it is asked once a model, for a million
-    tokens.
+    litellm computes it by a function of many cases, so it is asked once a model and size: some
+    models cost more for long prompts.
     """
     litellm = recording_litellm()
     try:
-        input_price, output_price = litellm.cost_per_token(
-            model=name, prompt_tokens=_MILLION, completion_tokens=_MILLION
-        )
+        prices = litellm.cost_per_token(model=name, prompt_tokens=tokens, completion_tokens=tokens)
     except Exception:  # an unmapped model raises one of several kinds
         return None
-    if not input_price and not output_price:
+    if not any(prices):
         return None
-    return float(input_price), float(output_price)
+    sent, received = (float(price) * _MILLION / tokens for price in prices)
+    try:
+        listed: Mapping[str, Any] = litellm.get_model_info(name)
+    except Exception:
+        listed = {}
+    read = listed.get("cache_read_input_token_cost")
+    written = listed.get("cache_creation_input_token_cost")
+    return _Price(
+        sent,
+        received,
+        sent if read is None else float(read) * _MILLION,
+        sent if written is None else float(written) * _MILLION,
+    )
 
 
 @functools.lru_cache(maxsize=256)

@@ -152,12 +152,27 @@ _FRAMES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ),
         ("status", _CATEGORY, "ok or error, of the completion."),
         ("model_name", _CATEGORY, "The model string that was sent, where the record has it."),
+        (
+            "sampling_json",
+            _CATEGORY,
+            "The sampling parameters that were really sent: temperature, seed, max_tokens …; one "
+            "that is not there was left to the provider.",
+        ),
         ("error", _CATEGORY, "The class of a provider's failure."),
         ("error_message", _TEXT, "Its message, redacted."),
+        ("error_param", _CATEGORY, "The parameter that the endpoint refused."),
         ("finish_reason", _CATEGORY, "Why the answer ended, in the provider's words."),
         ("prompt_tokens", _INT, "Tokens sent."),
         ("completion_tokens", _INT, "Tokens received."),
         ("total_tokens", _INT, "Both."),
+        (
+            "reasoning_tokens",
+            _INT,
+            "Those of the received that were reasoning, for Anthropic as litellm estimates them; "
+            "missing where they are not counted, like the next two.",
+        ),
+        ("cached_tokens", _INT, "Those of the sent that the provider had in its cache."),
+        ("cache_write_tokens", _INT, "Those of the sent that it wrote into its cache."),
         ("cost", _FLOAT, "US dollars."),
         ("latency", _FLOAT, "Seconds from request to end."),
         ("ttft", _FLOAT, "Seconds from request to the first chunk."),

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from ...errors import BadOptions
+from ...exchange.sampling import sampling_of
 from ...exchange.types import Completion
+from ...exchange.usage import token_details
 from ...rules import CODES, RULES
 from ...toolspec import ToolSpec
 from ...types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
@@ -479,13 +481,22 @@ def completion_row(c: Completion) -> dict[str, Any]:
         "model_name": _model_name(c.request),
         "server_json": None if server is None else _json(server),
         "error": c.error_kind,
+        "sampling_json": _sampling_text(c),
+        "error_param": c.refused_param,
         "total_tokens": tokens,
+        **token_details(c.response),
         "retries": c.attempt - 1,
         "raw_surrogates_json": surrogate_offsets(c.raw),
         "reasoning": c.reasoning or None,
         "completion_key": c.key,
         "created": c.created or None,
     }
+
+
+def _sampling_text(c: Completion) -> str | None:
+    """Return the column of the sampling parameters, None where nothing is recorded of them."""
+    sampling = sampling_of(c.request, c.response)
+    return None if sampling is None else _json(sampling)
 
 
 def _model_name(request: Mapping[str, Any]) -> str | None:

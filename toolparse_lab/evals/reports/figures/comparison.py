@@ -36,6 +36,7 @@ from .cells import (
     same_questions,
 )
 from .differences import paired_difference
+from .sampling import sampling_differences
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
@@ -304,7 +305,7 @@ def compare_arms(
         judged_arms = part.loc[part["score_success"].notna(), on].astype("string").nunique()
         pairs = max(1, judged_arms * (judged_arms - 1) // 2)
     # Only the two arms, and only what is counted: a frame holds whole answers too.
-    needed = dict.fromkeys([*strata, on, *_COUNTED, *_READERS.values()])
+    needed = dict.fromkeys([*strata, on, *_COUNTED, "sampling_json", *_READERS.values()])
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
     same = same_question_note(same_questions(part), cluster)
@@ -348,6 +349,7 @@ def compare_arms(
             *([same] if same else []),
             *_missing_notes({name: _missing(part[side == name]) for name in (a, b)}),
             *_pooled_note(part, side, strata, (a, b)),
+            *_sampling_note({name: part[side == name] for name in (a, b)}),
         ),
         cluster=cluster,
         pairs=pairs,
@@ -381,6 +383,11 @@ def _missing(side: pd.DataFrame) -> list[str]:
     if "missing_reason" not in lacking:
         return [UNRECORDED] * len(lacking)
     return lacking["missing_reason"].astype(object).fillna(UNRECORDED).astype(str).tolist()
+
+
+def _sampling_note(sides: Mapping[str, pd.DataFrame]) -> list[str]:
+    differences = sampling_differences(sides)
+    return [f"The two were not sampled alike: {differences}."] if differences else []
 
 
 def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:

@@ -13,6 +13,7 @@ from ....values.printable import counted
 from . import stats
 from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
 from .differences import paired_difference
+from .sampling import sampling_differences
 
 if TYPE_CHECKING:
     from .report import Report
@@ -94,6 +95,15 @@ def _pooled_columns(report: Report) -> Iterator[str]:
         )
 
 
+def _sampling(report: Report) -> Iterator[str]:
+    cells = {
+        report.cell_name(dict(zip(report.by, values, strict=True))): rows
+        for values, rows in groups(report.headline, report.by)
+    }
+    if differences := sampling_differences(cells, within=True):
+        yield f"Not all of these trials were sampled alike: {differences}."
+
+
 def _best_cell(report: Report) -> Iterator[str]:
     if note := best_of_many(report):
         yield note
@@ -120,6 +130,7 @@ _WARNINGS: tuple[Callable[[Report], Iterator[str]], ...] = (
     _embedded_model,
     _missing_trials,
     _pooled_columns,
+    _sampling,
     _best_cell,
     _same_questions,
     _few_cases,
