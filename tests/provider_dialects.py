@@ -112,7 +112,7 @@ class Chat(Events):
     def whole(self, said: Said) -> Any:
         message: dict[str, Any] = {"content": said.text or (None if said.calls else "")}
         thought = self._thought(said.reasoning)
-        if "content" in thought or len(said.parts) > 1:
+        if "content" in thought or (self.reasoning == "parts" and len(said.parts) > 1):
             texts = [{"type": "text", "text": part} for part in said.parts]
             message = {"content": [*thought.get("content", ()), *texts]}
         else:
@@ -170,7 +170,8 @@ class Responses(Chat):
             out.append({"type": "reasoning", "id": "r", "summary": summary})
         if said.parts or not said.calls:
             content = [
-                {"type": "output_text", "text": part, "annotations": []} for part in said.parts
+                {"type": "output_text", "text": part, "annotations": []}
+                for part in said.parts or ("",)
             ]
             head = {"type": "message", "id": "m", "role": "assistant", "status": "completed"}
             out.append({**head, "content": content})
@@ -378,18 +379,18 @@ class Generate(Events):
         return self._of(said, *self._parts(said))
 
     def stream(self, said: Said) -> list[Any]:
-        *first, last = self._parts(said) or [{"text": ""}]
-        events = [self._of(said, part) for part in first]
+        events = [self._of(said, part) for part in self._parts(said)]
         for event in events:
             del event["candidates"][0]["finishReason"]
-        return [*events, self._of(said, last)]
+        return [*events, self._of(said, {"text": ""})]
 
     def error(self, fault: Fault, code: str, message: str) -> Any:
         return {"error": {"code": fault.status, "message": message, "status": code}}
 
 
-class Cohere(Events):
-    """Cohere's chat, version 2."""
+class Cohere(Lines):
+    """Cohere's chat, version 2. Its streams are lines unless server-sent events are asked for in
+    the header `Accept`, which litellm does not."""
 
     def _calls(self, said: Said) -> list[dict[str, Any]]:
         return [

@@ -6,16 +6,21 @@ each cell, and what is expected of it.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import toolparse_lab as tp
 from tests.provider_dialects import DIALECTS, Dialect, Fault, Said, Script, Server, Turn
 from toolparse_lab.runner import takes
+from toolparse_lab.runner.litellm_door import litellm_module
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -147,6 +152,30 @@ class Cell:
     faults: tuple[str, ...]
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """litellm asks nobody but the server: a token for Vertex AI is Google's to give, through a
+    package that is not installed, and the length of a model's context Hugging Face's to say, once a
+    call. Bedrock's keys are of the environment.
+    """
+    litellm_module()
+    vertex = importlib.import_module("litellm.llms.vertex_ai.vertex_llm_base").VertexBase
+    utils = importlib.import_module("litellm.utils")
+
+    async def token(*_: Any, **__: Any) -> tuple[str, str]:
+        return "planted", "p"
+
+    keys = {"AWS_ACCESS_KEY_ID": "planted-id", "AWS_SECRET_ACCESS_KEY": "planted-secret",
+            "AWS_REGION_NAME": "us-east-1"}  # fmt: skip
+    with (
+        mock.patch.dict(os.environ, keys),
+        mock.patch.object(vertex, "get_access_token_async", token),
+        mock.patch.object(vertex, "get_access_token", lambda *_, **__: ("planted", "p")),
+        mock.patch.object(utils, "_get_max_position_embeddings", lambda *_, **__: None),
+    ):
+        yield
+
+
 def ask(name: str) -> Iterator[Cell]:
     """All cells of a dialect."""
     dialect = DIALECTS[name]
@@ -157,7 +186,7 @@ def ask(name: str) -> Iterator[Cell]:
         for native in (False, True)
     }
     arms = ["hermes", *(["native"] if dialect.takes_tools else [])]
-    with tempfile.TemporaryDirectory() as folder, Server(dialect, scripts) as server:
+    with alone(), tempfile.TemporaryDirectory() as folder, Server(dialect, scripts) as server:
         model = tp.Model(
             dialect.model, price=(1, 2), max_retries=2, timeout=20, **server.model_settings()
         )

@@ -104,8 +104,16 @@ class Answer:
             message = original["message"]
             self.finish_reason = original.get("finish_reason") or self.finish_reason
         self._add(message)
+        if not self.reasoning:
+            self._add_lost_thoughts()
         self.got_any = True
         self.check_room()
+
+    def _add_lost_thoughts(self) -> None:
+        """Take in the reasoning that Cohere writes as parts of its message: litellm drops them."""
+        parts = _get((_json_object(self.original) or {}).get("message"), "content")
+        for part in parts if isinstance(parts, list) else ():
+            self._add_text(self.reasoning, _thought_of_part(part), None, "reasoning")
 
     def recover(self) -> bool:
         """Take in a whole answer that litellm refused, from the provider's own text.
@@ -160,19 +168,22 @@ class Answer:
         `cut` is then True if it ended without a finish reason.
         """
         is_whole = False
+        wrapper = stream
         try:
             is_whole = await self._read_unstreamed(stream)
             if is_whole:
                 self.check_room()
                 return
             async for chunk in _chunks_of(stream):
+                if not self.got_any:
+                    wrapper = _wrapper_of(stream)
                 self.take_chunk(chunk)
                 if self.room < 0:
                     break
         finally:
             if not is_whole and not _is_direct(stream):
-                self.end_stream(stream)
-            await close_stream(stream)
+                self.end_stream(wrapper)
+            await close_stream(wrapper)
         self.check_room()
         self.cut = self.finish_reason is None
 
@@ -446,6 +457,17 @@ async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
     async for chunk in source:
         if chunk is not None:
             yield chunk
+
+
+def _wrapper_of(stream: Any) -> Any:
+    """Return litellm's wrapper of a stream that has begun: the stream itself, or what it holds
+    where it is the generator of a completion endpoint.
+    """
+    frame = getattr(stream, "ag_frame", None)
+    for held in frame.f_locals.values() if frame is not None else ():
+        if type(held).__name__ == "CustomStreamWrapper":
+            return held
+    return stream
 
 
 async def close_stream(stream: Any) -> None:
