@@ -523,7 +523,7 @@ class Dialect:
     words: Words = field(default_factory=lambda: _OPENAI)
     overflow: int = 400  # status of a prompt that is too long
     takes_tools: bool = True
-    shows_reasoning: bool = True
+    shows_reasoning: bool = True  # or litellm hands none on
     template: str | None = None
 
     def written(self, said: Said | Fault, *, stream: bool) -> tuple[int, Wire]:
@@ -632,7 +632,7 @@ DIALECTS: dict[str, Dialect] = {
     "Cohere v2": Dialect(
         "cohere_chat/command-a-03-2025", Cohere(), "/v2/chat",
         "https://docs.cohere.com/v2/reference/chat",
-        path="/v2/chat",
+        path="/v2/chat", shows_reasoning=False,
         words=_words(
             context=(
                 "",

@@ -104,16 +104,8 @@ class Answer:
             message = original["message"]
             self.finish_reason = original.get("finish_reason") or self.finish_reason
         self._add(message)
-        if not self.reasoning:
-            self._add_lost_thoughts()
         self.got_any = True
         self.check_room()
-
-    def _add_lost_thoughts(self) -> None:
-        """Take in the reasoning that Cohere writes as parts of its message: litellm drops them."""
-        parts = _get((_json_object(self.original) or {}).get("message"), "content")
-        for part in parts if isinstance(parts, list) else ():
-            self._add_text(self.reasoning, _thought_of_part(part), None, "reasoning")
 
     def recover(self) -> bool:
         """Take in a whole answer that litellm refused, from the provider's own text.
@@ -229,6 +221,8 @@ class Answer:
         # The wrapper says "stop" for a stream that broke off; these two hold what was really
         # received.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
+        if self.body_end.finish_part is False:
+            self.finish_reason = None
         # Where the provider counted no tokens the wrapper guesses; its chunks hold only what was
         # received.
         counts = [usage for c in stream.chunks if (usage := _get(c, "usage"))]
