@@ -799,4 +799,6 @@ class Server(Providers):
         shape = self.dialect.shape
         events = shape.stream(said)
         first = json.dumps(said.parts[0])[1:-1] if said.parts else said.calls[0][0]
-        return shape.framed(events[: next(i for i, e in enumerate(events) if first in json.dumps(e)) + 1])
+        return shape.framed(
+            events[: next(i for i, e in enumerate(events) if first in json.dumps(e)) + 1]
+        )

@@ -64,9 +64,7 @@ def _says(*turns: Callable[[bool], Turn]) -> Callable[[Dialect, bool], Script]:
     return lambda _dialect, native: Script(tuple(turn(native) for turn in turns))
 
 
-def _fails(
-    *faults: Fault, then: bool = True
-) -> Callable[[Dialect, bool], Script]:
+def _fails(*faults: Fault, then: bool = True) -> Callable[[Dialect, bool], Script]:
     return lambda _dialect, native: Script((*faults, *([said(native, 5)] if then else ())))
 
 
@@ -83,9 +81,7 @@ def _parts(_dialect: Dialect, native: bool) -> Script:
     return Script((Said(("One moment: ", text[:30], text[30:])),))
 
 
-def _cut(
-    *, breaks: bool = False, short: bool = False
-) -> Callable[[Dialect, bool], Script]:
+def _cut(*, breaks: bool = False, short: bool = False) -> Callable[[Dialect, bool], Script]:
     return lambda _dialect, native: Script(
         (said(native, 5, text="One moment: "),), breaks=breaks, short=short
     )
@@ -95,14 +91,24 @@ _RIGHT = {"status": "ok", "outcome": "correct"}
 SITUATIONS: dict[str, Situation] = {
     "one call": Situation(_says(lambda native: said(native, 5)), (5,), _RIGHT),
     "two calls": Situation(_says(lambda native: said(native, 5, 7)), (5, 7), _RIGHT),
-    "text": Situation(_says(lambda _: Said(("It is noon.",))), (), {"status": "ok", "outcome": "abstained_correctly", "text": "It is noon."}),
+    "text": Situation(
+        _says(lambda _: Said(("It is noon.",))),
+        (),
+        {"status": "ok", "outcome": "abstained_correctly", "text": "It is noon."},
+    ),
     "reasoning": Situation(
         _says(lambda native: said(native, 5, reasoning="five is asked")), (5,), _RIGHT
     ),
     "tool loop": Situation(
         _says(lambda n: said(n, 5), lambda n: said(n, 7), lambda _: Said(("Both are set.",))),
         (5,),  # the first turn is graded
-        {**_RIGHT, "n_turns": 3, "conversation_tokens": 36, "conversation_cost": 45e-6, "final_text": "Both are set."},
+        {
+            **_RIGHT,
+            "n_turns": 3,
+            "conversation_tokens": 36,
+            "conversation_cost": 45e-6,
+            "final_text": "Both are set.",
+        },
         turns=4,
     ),
     "refusal": Situation(_policy, (5,), {}),
@@ -221,7 +227,8 @@ def _cases(turns: int) -> Iterator[dict[str, Any]]:
                 "input": f"Set a timer. situation={key.replace(' ', '-')}",
                 "tools": TOOLS,
                 "target": [
-                    {"name": "set_timer", "arguments": {"minutes": m}} for m in situation.target or ()
+                    {"name": "set_timer", "arguments": {"minutes": m}}
+                    for m in situation.target or ()
                 ],
             }
 
