@@ -90,6 +90,7 @@ class Chat(Events):
     those of Mistral, None is a provider that keeps it to itself."""
 
     reasoning: str | None = "reasoning_content"
+    members: tuple[tuple[str, Any], ...] = ()  # more of a whole answer
 
     def _usage(self, said: Said) -> dict[str, Any]:
         thought = {"completion_tokens_details": {"reasoning_tokens": THOUGHT}}
@@ -124,7 +125,7 @@ class Chat(Events):
             ]
         answer = shapes.openai(message, self._usage(said))
         answer["choices"][0]["finish_reason"] = self._end(said)
-        return answer
+        return {**answer, **dict(self.members)}
 
     def stream(self, said: Said) -> list[Any]:
         deltas = [self._thought(half) for half in halves(said.reasoning) if half]
@@ -657,7 +658,9 @@ DIALECTS: dict[str, Dialect] = {
         path="/v1",
     ),
     "Groq": Dialect(
-        "groq/qwen/qwen3-32b", Chat("reasoning"), "/chat/completions",
+        "groq/qwen/qwen3-32b",
+        Chat("reasoning", (("service_tier", "on_demand"),)),  # litellm fails without it
+        "/chat/completions",
         "https://console.groq.com/docs/api-reference",
         path="/v1",
         words=_words(

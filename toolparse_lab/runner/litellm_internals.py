@@ -47,7 +47,8 @@ INTERNALS: tuple[Internal, ...] = (
     Internal("httpx:AsyncClient.send", "body_end",
              "wrapped: the one way out of every provider's client, so that a stream's end is seen"),
     Internal("litellm.llms.cohere.common_utils:CohereV2ModelResponseIterator.chunk_parser",
-             "litellm_faults.keep_finish_parts", "wrapped: the event that ends a stream is not read"),
+             "litellm_faults.keep_finish_parts",
+             "wrapped: the event that ends a stream is not read"),
     Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
              "ModelResponseIterator.chunk_parser",
              "litellm_faults.keep_finish_parts",
