@@ -199,7 +199,9 @@ class Responses(Chat):
         events: list[Any] = [{"type": "response.created", "response": started}]
         for index, item in enumerate(whole["output"]):
             at = {"item_id": item["id"], "output_index": index}
-            empty = {"summary": []} if item["type"] == "reasoning" else {"content": []}
+            empty: dict[str, Any] = (
+                {"summary": []} if item["type"] == "reasoning" else {"content": []}
+            )
             if item["type"] == "function_call":
                 empty = {"arguments": ""}
             added = {**item, **empty}

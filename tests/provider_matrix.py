@@ -176,8 +176,8 @@ def alone() -> Iterator[None]:
     with (
         mock.patch.dict(os.environ, keys),
         mock.patch.object(vertex, "get_access_token_async", token),
-        mock.patch.object(vertex, "get_access_token", lambda *_, **__: ("planted", "p")),
-        mock.patch.object(utils, "_get_max_position_embeddings", lambda *_, **__: None),
+        mock.patch.object(vertex, "get_access_token", return_value=("planted", "p")),
+        mock.patch.object(utils, "_get_max_position_embeddings", return_value=None),
     ):
         yield
 
@@ -204,8 +204,9 @@ def ask(name: str) -> Iterator[Cell]:
                         max_turns=turns, runnable={"set_timer": lambda minutes: f"{minutes} set"},
                     )  # fmt: skip
                     run = lab.run(plan, progress=False, backoff=0.001, give_up_after=None)
-                    chunks = {t.trial_id: t.completion.chunks for t in run.trials()}
-                    for row in run.frame().to_dict("records"):
+                    chunks = {t.trial_id: t.completion.chunks for t in run.trials() if t.completion}
+                    rows: list[dict[str, Any]] = run.frame().to_dict("records")  # type: ignore[assignment]
+                    for row in rows:
                         native = row["arm"].startswith("native")
                         key = row["case_id"]
                         row["text"] = _text(row["raw"], native)

@@ -318,7 +318,7 @@ def _cohere(chunk: dict[str, Any]) -> dict[str, Any]:
     # In a whole answer litellm translates these reasons, in a stream it does not.
     end = dict(chunk.get("delta") or {})
     reason = end.get("finish_reason")
-    end["finish_reason"] = _COHERE_REASONS.get(reason, reason)
+    end["finish_reason"] = _COHERE_REASONS.get(str(reason), reason)
     return {"event": "message-end", "data": {**chunk, "delta": end}}
 
 
