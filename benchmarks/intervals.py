@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from toolparse_lab.evals.reports.figures.comparison import MARGIN
+from toolparse_lab.evals.reports.figures.cells import REQUIRED
+from toolparse_lab.evals.reports.figures.comparison import MARGIN, compare_arms
 from toolparse_lab.evals.reports.figures.differences import Difference, paired_difference
 from toolparse_lab.evals.reports.figures.regression import verdict_of
 from toolparse_lab.evals.reports.figures.stats import clustered_interval
@@ -198,6 +200,44 @@ def ten_points_on_ten_cases(sets: int, seed: int) -> dict[str, float]:
     return {name: n / sets for name, n in verdicts.items()}
 
 
+def equal_arms(rng: np.random.Generator, arms: int = 18, cases: int = 100) -> pd.DataFrame:
+    """Return a trials frame of arms that are alike."""
+    chances = rng.beta(1.4, 0.6, cases)
+    right = rng.random((arms, cases)) < chances
+    index = np.indices(right.shape)
+    frame = pd.DataFrame(
+        {
+            "arm": np.char.add("arm", index[0].ravel().astype(str)),
+            "case_id": index[1].ravel(),
+            "score_success": right.ravel(),
+            "trial": 0,
+            "policy": "safe",
+        }
+    )
+    frame["trial_id"] = frame.index
+    return frame.assign(**{c: None for c in REQUIRED if c not in frame})
+
+
+def picked_pair(sets: int, seed: int) -> tuple[float, float, float]:
+    """Return how often the pair of 18 equal arms that looks most different is called different.
+
+    By p alone, by the adjusted p, and by its interval.
+    """
+    rng = np.random.default_rng(seed)
+    counts = np.zeros(3)
+    for _ in range(sets):
+        frame = equal_arms(rng)
+        right = frame["score_success"].to_numpy(float).reshape(18, -1)
+        gaps = right[:, None] - right[None]
+        apart = np.abs(gaps.sum(axis=2)) / np.sqrt(np.maximum(1, (gaps**2).sum(axis=2)))
+        a, b = np.unravel_index(int(apart.argmax()), apart.shape)
+        row = compare_arms(frame, f"arm{a}", f"arm{b}", within=None).frame.iloc[0]
+        excluded = row["ci_low"] > 0 or row["ci_high"] < 0
+        counts += [row["p"] <= 0.05, row["p_holm"] <= 0.05, excluded]
+    alone, adjusted, interval = counts / sets
+    return float(alone), float(adjusted), float(interval)
+
+
 def table(sets: int, seed: int, cases: tuple[int, ...] = CASES) -> str:
     """Return the whole text: the table, and the verdicts on ten cases."""
     lines = ["| " + " | ".join(HEAD) + " |", "|---|--:|--:|--:|--:|--:|--:|"]
@@ -206,8 +246,16 @@ def table(sets: int, seed: int, cases: tuple[int, ...] = CASES) -> str:
         print(lines[-1], flush=True)
     ten = ten_points_on_ten_cases(sets, seed)
     verdicts = ", ".join(f"*{name}* {100 * share:.1f} %" for name, share in sorted(ten.items()))
+    alone, adjusted, interval = (f"{100 * share:.1f} %" for share in picked_pair(sets, seed))
     return "\n".join(
-        [*lines, "", f"A true drop of ten points, ten cases of one trial: {verdicts}."]
+        [
+            *lines,
+            "",
+            f"A true drop of ten points, ten cases of one trial: {verdicts}.",
+            "",
+            "The pair that looks most different among 18 equal arms, 100 cases: "
+            f"p ≤ .05 {alone}, p_holm ≤ .05 {adjusted}, interval without 0 {interval}.",
+        ]
     )
 
 

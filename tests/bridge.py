@@ -92,7 +92,14 @@ def ask(
         answer = await source.acompletion(**arguments)
         return [chunk async for chunk in answer] if arguments.get("stream") else answer
 
-    return run(work)
+    try:
+        return run(work)
+    except module.exceptions.MidStreamFallbackError as e:
+        # litellm 1.80 wraps even a bad request, if it comes from an async stream of a provider that
+        # is not its own.
+        if isinstance(e.original_exception, module.BadRequestError):
+            raise e.original_exception from None
+        raise
 
 
 def checked(answer: Any) -> Any:

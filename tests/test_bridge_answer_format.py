@@ -166,7 +166,13 @@ def test_parameters_of_newer_models_pass(
 ) -> None:
     answer = ask(way, mock, "say=" + OSLO, tools=TOOLS, stream=stream, **{name: value})
     assert said(answer)[1] == [OSLO_CALL]
-    assert mock.bodies[-1][name] == value
+    body = mock.bodies[-1]
+    if name == "verbosity" and way.endswith("provider"):
+        # litellm 1.80 has the argument and sends it nowhere.
+        ask("alone", mock, "x", model="openai/gpt-5", **{name: value})
+        assert body.get(name) == mock.bodies[-1].get(name)
+    else:
+        assert body[name] == value
     ask(way, mock, "hello", drop_params=True, stream=stream, thinking={"type": "enabled"})
     assert "thinking" not in mock.bodies[-1]
 

@@ -83,7 +83,11 @@ def test_what_is_no_good_call_stays_text(mock: MockOpenAI, way: str, text: str) 
     alone, answer = ask("alone", mock, said), checked(ask(way, mock, said, tools=TOOLS))
     message = answer.choices[0].message.model_dump()
     found = (message["provider_specific_fields"] or {}).pop("toolparse", None)
-    assert message == alone.choices[0].message.model_dump()
+    # litellm has an empty dict or None where it has nothing to say, by its version.
+    message["provider_specific_fields"] = message["provider_specific_fields"] or None
+    expected = alone.choices[0].message.model_dump()
+    expected["provider_specific_fields"] = expected["provider_specific_fields"] or None
+    assert message == expected
     assert (found is not None) == ("<tool_call>" in text)
     assert answer.choices[0].finish_reason == "stop"
 

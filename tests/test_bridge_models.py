@@ -16,7 +16,6 @@ from toolparse_lab.errors import BadOptions, UnknownProtocol
 from toolparse_lab.runner.litellm_door import litellm_module
 
 ROOT = Path(__file__).parent.parent
-OLDEST = ROOT / ".venv-oldest" / "bin" / "python"
 # A process of its own, because litellm never forgets a model that it was told of.
 SCRIPT = """
 import asyncio, json, logging, os, sys
@@ -126,12 +125,6 @@ def check(said: dict[str, Any]) -> None:
 @pytest.mark.slow
 def test_litellm_knows_tools_and_costs() -> None:
     check(said_by(sys.executable))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not OLDEST.exists(), reason="make oldest sets the environment up")
-def test_the_oldest_litellm_knows_tools_and_costs() -> None:
-    check(said_by(OLDEST))
 
 
 @pytest.mark.parametrize(

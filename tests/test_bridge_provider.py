@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,10 +198,15 @@ def test_router_falls_back_to_it(mock: MockOpenAI) -> None:
     assert calls_of(answer.choices[0].message) == [OSLO_CALL]
 
 
+HANDLER = "chat_completions_handler.py"
+
+
 @pytest.mark.skipif(importlib.util.find_spec("mcp") is not None, reason="mcp is installed")
 def test_requests_with_tools_need_no_mcp(mock: MockOpenAI) -> None:
     answer = ask("alone", mock, 'tool say={"city":"Rome"}', tools=TOOLS)
     assert calls_of(answer.choices[0].message) == [("get_weather", '{"city":"Rome"}')]
+    if not Path(litellm().__file__).with_name("responses").joinpath("mcp", HANDLER).exists():
+        return  # litellm 1.80 knows no tools of its gateway in a chat
     with pytest.raises(Exception, match="No module named 'mcp'"):
         ask(
             "alone",

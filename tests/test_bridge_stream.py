@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import openai
 import pytest
 
 from tests.bridge import (
@@ -88,7 +89,7 @@ def test_the_end_is_last_and_usage_after_it(mock: MockOpenAI, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["drop-in", "async drop-in"])
 def test_without_include_usage_the_hidden_usage_is_litellms(mock: MockOpenAI, way: str) -> None:
-    alone = ask("alone", mock, "say=" + OSLO, stream=True)
+    alone = ask(way.replace("drop-in", "alone"), mock, "say=" + OSLO, stream=True)
     *_, end = streamed(way, mock, "say=" + OSLO)
     assert set(end._hidden_params) == set(alone[-1]._hidden_params)
     assert (
@@ -146,7 +147,9 @@ def test_every_choice_is_read_on_its_own(mock: MockOpenAI, way: str) -> None:
     assert said[0]["reasons"] == ["tool_calls"]
     if "drop-in" in way:  # litellm sends the end of the first choice only
         assert [s["reasons"] for s in said] == [["tool_calls"], ["stop"], ["tool_calls"]]
-    assert chunks[-1].usage.total_tokens == 15
+    # litellm 1.80 counts several choices itself.
+    alone = ask("alone", mock, "say=a~~b", stream=True, n=2, stream_options={"include_usage": True})
+    assert (chunks[-1].usage.total_tokens == 15) == (alone[-1].usage.total_tokens == 15)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -195,8 +198,9 @@ def test_a_stream_is_litellms_stream(mock: MockOpenAI, way: str) -> None:
         stream._hidden_params["additional_headers"]["llm_provider-content-type"]
         == "text/event-stream"
     )
-    assert stream.hidden_params is stream._hidden_params
-    assert stream._response_headers["content-type"] == "text/event-stream"
+    if hasattr(module.CustomStreamWrapper, "hidden_params"):  # not with litellm 1.80
+        assert stream.hidden_params is stream._hidden_params
+        assert stream._response_headers["content-type"] == "text/event-stream"
     assert iter(stream) is stream
     if not way.startswith("async"):
         assert list(stream)
@@ -251,6 +255,8 @@ BREAKS = {
 }
 
 
+# litellm 1.80 leaves the connection of an async stream that broke off to the garbage collector.
+@pytest.mark.filterwarnings("ignore:(?s).*Connection.__del__:Warning")
 @pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", BREAKS.values(), ids=BREAKS)
@@ -297,8 +303,9 @@ def test_a_stream_that_breaks_loses_no_text(
 
     alone, alone_failed = read("async alone" if way.startswith("async") else "alone")
     ours, failed = read(way)
-    assert alone_failed is not None
+    # litellm 1.80 raises nothing from an async stream, and makes up an end for it.
     assert type(failed) is type(alone_failed)
+    assert (alone_failed is None) == bool(joined(alone)["reasons"])
     said = joined(ours)
     raw = joined(alone)["content"]
     if "call before" in text or text.startswith(OSLO):
@@ -306,18 +313,24 @@ def test_a_stream_that_breaks_loses_no_text(
         assert said["content"] == raw.removeprefix(OSLO)
     else:
         assert (said["content"], said["calls"]) == (raw, [])
-    assert said["reasons"] == []
+    assert bool(said["reasons"]) == bool(joined(alone)["reasons"])
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stream_that_just_ends_is_what_litellm_makes_of_it(mock: MockOpenAI, way: str) -> None:
-    alone = joined(ask("alone", mock, f"cut=8 say={OSLO}", stream=True))
-    said = joined(streamed(way, mock, f"cut=8 say={OSLO}"))
-    assert (said["content"], said["reasons"], said["calls"]) == (
-        alone["content"],
-        alone["reasons"],
-        [],
-    )
+    """Later versions raise, earlier ones make up an end."""
+
+    def read(each: str, **more: Any) -> dict[str, Any]:
+        try:
+            return joined(ask(each, mock, f"cut=8 say={OSLO}", stream=True, **more))
+        except openai.APIError as e:
+            return {"failed": type(e)}
+
+    alone = read("async alone" if way.startswith("async") else "alone")
+    said = read(way, tools=TOOLS)
+    assert said.get("calls", []) == []
+    for what in ("content", "reasons", "failed"):
+        assert said.get(what) == alone.get(what)
 
 
 @pytest.mark.parametrize("way", ["drop-in", "provider"])
@@ -346,7 +359,8 @@ def test_closing_a_stream_closes_the_connection(way: str) -> None:
         async def closed() -> None:
             stream = await source.acompletion(**arguments(mock))
             await stream.__anext__()
-            await stream.aclose()
+            # litellm's own object has no `aclose` before 1.81.
+            await (stream if way == "drop-in" else stream.completion_stream).aclose()
             if way == "drop-in":
                 assert [chunk async for chunk in stream] == []
             assert await asyncio.to_thread(gone, mock)

@@ -1,47 +1,42 @@
-"""The bridge with the newest litellm and with the oldest that this package takes."""
+"""A dozen calls through the bridge, and the versions that the gate tries."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from .bridge_calls import CASES, outcomes
 
 ROOT = Path(__file__).parent.parent
-OLDEST = ROOT / ".venv-oldest" / "bin" / "python"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+DEPENDENCIES = [
+    line
+    for lines in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    for line in lines
+    if not line.startswith(PROJECT["name"])
+]
 
 
-def wrong(found: dict[str, Any]) -> dict[str, Any]:
-    """The outcomes that are not what their case says."""
+def pins(name: str) -> dict[str, str]:
+    """Package -> version of a file in .ci; of several, for several Pythons, the first."""
+    lines = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / ".ci" / name).read_text("utf-8"), re.M)
+    return dict(reversed(lines))
+
+
+def test_every_way_through_the_bridge() -> None:
+    found = outcomes()
     assert len(found) == len(CASES) * 8
-    return {k: v for k, v in found.items() if v != list(CASES[k.partition(": ")[2]][2])}
+    assert {k: v for k, v in found.items() if v != list(CASES[k.partition(": ")[2]][2])} == {}
 
 
-def test_the_litellm_that_is_installed() -> None:
-    assert wrong(outcomes()) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not OLDEST.exists(), reason="make oldest sets the environment up")
-def test_the_oldest_litellm() -> None:
-    done = subprocess.run(
-        [OLDEST, "-m", "tests.bridge_calls"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert wrong(said["outcomes"]) == {}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    floor = next(d for d in project["project"]["optional-dependencies"]["lab"] if "litellm" in d)
-    assert said["litellm"].startswith(floor.partition(">=")[2] + ".")
+@pytest.mark.parametrize("line", sorted(set(DEPENDENCIES)))
+def test_the_gate_names_a_version_of_each_dependency(line: str) -> None:
+    found = re.match(r"([\w.-]+)(?:\[\w+\])?>=([\w.]+)", line)
+    assert found is not None, f"{line}: a dependency has a lower bound"
+    name, floor = found.groups()
+    lowest, newest = pins("constraints-lowest.txt")[name], pins("constraints.txt")[name]
+    assert lowest == floor or lowest.startswith(f"{floor}."), f"{name}: run `make constraints`"
+    assert newest

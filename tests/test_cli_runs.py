@@ -3,6 +3,7 @@ mock over HTTP."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -18,6 +19,10 @@ import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.cli import main
+from toolparse_lab.evals.cases import row_files
+from toolparse_lab.ingest import build
+from toolparse_lab.runner import progress
+from toolparse_lab.store.recording import export_recording
 
 ROOT = Path(__file__).parent.parent
 RECORDING = ROOT / "datasets" / "recordings" / "smollm2-135m.jsonl"
@@ -753,6 +758,80 @@ def test_outputs_from_elsewhere_become_a_run(
     assert main(["retry", "--fresh"]) == 2
     assert "from elsewhere" in capsys.readouterr().err
     assert main(["ingest", "none.jsonl"]) == 2
+
+
+def test_a_refused_source_leaves_no_store(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "bad.jsonl").write_text('{"nothing": 1}\n', "utf-8")
+    (project / "good.jsonl").write_text('{"raw": "hi"}\n', "utf-8")
+    new = ["--store", "new/new.db"]
+    (project / "new").mkdir()
+    assert main(["ingest", "bad.jsonl", *new]) == 2
+    assert list((project / "new").iterdir()) == []
+    assert out_of(capsys, ["ingest", "good.jsonl", *new])["answers"] == 1
+    assert main(["ingest", "bad.jsonl", *new]) == 2
+    assert len(out_of(capsys, ["list", *new])) == 1
+
+
+def test_a_small_packed_file_of_many_rows_is_refused_at_once(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "MAX_PACKED_ROWS", 10)
+    rows = [json.dumps({"case_id": f"c{i}", "raw": "hi"}) for i in range(30)]
+    text = "\n".join(rows).encode()
+    (project / "many.jsonl.gz").write_bytes(gzip.compress(text))
+    (project / "many.jsonl").write_bytes(text)
+    assert main(["ingest", "many.jsonl.gz", "--store", "n.db"]) == 2
+    assert "--max-rows 100 reads more" in capsys.readouterr().err
+    assert not (project / "n.db").exists()
+    assert main(["ingest", "many.jsonl", "--store", "n.db", "--max-rows", "29"]) == 2
+    assert not (project / "n.db").exists()
+    for source in (["many.jsonl.gz", "--max-rows", "30"], ["many.jsonl"]):
+        assert out_of(capsys, ["ingest", *source, "--store", "n.db"])["answers"] == 30
+    (project / "many.csv").write_text("raw\n" + "hi\n" * 12, "utf-8")
+    assert main(["ingest", "many.csv", "--store", "n.db", "--max-rows", "11"]) == 2
+    assert main(["ingest", "many.csv", "--store", "n.db", "--max-rows", "0"]) == 2
+    assert "--max-rows" in capsys.readouterr().err
+
+
+def test_a_packed_file_has_a_size(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_files, "MAX_UNPACKED", 1000)
+    row = {"raw": "x" * 2000}
+    (project / "large.json.gz").write_bytes(gzip.compress(json.dumps([row]).encode()))
+    assert main(["ingest", "large.json.gz", "--store", "n.db"]) == 2
+    assert "more than 1,000 bytes" in capsys.readouterr().err
+
+
+def test_progress_is_told_where_nobody_sees_a_bar(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_LINE_INTERVAL", 0.0)
+    monkeypatch.setattr(build, "_PER_STEP", 2)
+    (project / "rows.jsonl").write_text('{"raw": "hi"}\n' * 4, "utf-8")
+    assert main(["ingest", "rows.jsonl", "--store", "n.db"]) == 0
+    told = capsys.readouterr().err
+    assert "2 rows\n4 rows\n" in told
+    assert "of 4 answers" in told
+
+
+def test_an_exported_recording_is_imported(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_outputs(project)
+    run_id = out_of(capsys, INGEST)["run_id"]
+    with tp.Lab("runs.db") as lab:
+        export_recording(lab.store, "recording.jsonl", run_id=run_id)
+        answers = lab.store.answers([item.key for item in lab.store.items(run_id)])
+    there = ["ingest", "recording.jsonl", "--store", "there.db"]
+    assert out_of(capsys, there)["new"] == 2
+    assert out_of(capsys, there)["new"] == 0
+    with tp.Lab("there.db") as lab:
+        assert lab.store.answers(answers) == answers
+    assert main([*there, "--model", "m"]) == 2
+    assert "says itself" in capsys.readouterr().err
 
 
 def test_recorded_answers_are_read_again(

@@ -24,6 +24,7 @@ from toolparse_lab.correction import (
     run_call,
 )
 from toolparse_lab.errors import BadOptions
+from toolparse_lab.plans import arun_plan, read_plan, run_plan
 
 TOOL = {
     "name": "weather",
@@ -178,6 +179,30 @@ def test_attempts_calls_and_pauses_are_counted_exactly(name: str, later: bool) -
     assert pauses == list(call.pauses) == waits
     assert call.ok == (stop == "accepted") == (call.value == "sunny")
     assert call.stop in STOPS
+
+
+def test_a_sleep_may_be_plain_or_awaitable_everywhere() -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(0)
+        pauses.append(seconds)
+
+    def runnable(**arguments: Any) -> str:
+        raise ValueError("down")
+
+    twice = Feedback(max_attempts=2)
+    plan = read_plan([{"step_id": "a", "tool": "f", "parameters": {}}])
+    tool = {"name": "f"}
+    step: dict[str, Any] = {"tools": [tool], "runnable": {"f": runnable}, "feedback": twice}
+    asyncio.run(arun_call(tool, {}, runnable, feedback=twice, sleep=pauses.append))
+    asyncio.run(arun_plan(plan, **step, sleep=sleep))
+    run_plan(plan, **step, sleep=pauses.append)
+    with pytest.warns(DeprecationWarning, match="sleep of run_call is a plain function"):
+        run_call(tool, {}, runnable, feedback=twice, sleep=sleep)
+    with pytest.warns(DeprecationWarning, match="sleep of run_plan is a plain function"):
+        run_plan(plan, **step, sleep=sleep)
+    assert len(pauses) == 5
 
 
 @given(

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats as scipy_stats
 from statsmodels.stats.power import TTestPower
 
+from benchmarks.power import BOUND, DROPS, SCENARIOS, Scenario, printed, simulated
 from tests.recorded import recorded_run
 from toolparse_lab.errors import BadOptions
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
@@ -100,6 +101,46 @@ def test_the_claimed_power_is_reached(trials: int, cases: int) -> None:
         keys = np.repeat(np.arange(cases), trials)
         found += sign_flip(a.ravel(), keys, b.ravel(), keys) <= 0.05
     assert found / 200 >= 0.72  # 0.8, less three standard errors
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(("cases", "trials"), [(13, 3), (40, 5)])
+def test_the_power_of_several_trials_is_that_of_simulated_data(
+    cases: int, trials: int, scenario: Scenario
+) -> None:
+    """A slice of `benchmarks/power.py`, within its bound and two standard errors."""
+    drop = DROPS[cases]
+    said = printed(scenario, cases, trials, drop)
+    assert simulated(scenario, cases, trials, drop, 300) == pytest.approx(said, abs=BOUND + 0.055)
+
+
+def test_a_run_of_several_trials_shows_more_than_its_whole_flips() -> None:
+    random = np.random.default_rng(2)
+    rates = random.beta(2, 1, 40)
+    pilot = random.random((2, 40, 5)) < rates[:, None]
+    answer = power_table(trials_of({("m", "a"): pilot[0], ("m", "b"): pilot[1]}), 0.15)[0]
+    spread = answer.spread
+    assert answer.chance > paired_power(40, spread.mean_square(0.15), 0.15) + 0.2
+    found = [
+        sign_flip(a.ravel(), keys, b.ravel(), keys) <= 0.05
+        for keys in [np.repeat(np.arange(40), 5)]
+        for _ in range(300)
+        for chances in [random.beta(2, 1, 40)]
+        for a in [random.random((40, 5)) < chances[:, None]]
+        for b in [random.random((40, 5)) < (chances * (1 - 0.15 * 1.5))[:, None]]
+    ]
+    # The spread of a pilot is taken cautiously, so that the true power is a little more.
+    assert -0.05 <= np.mean(found) - answer.chance <= 0.2
+
+
+def test_unequal_and_many_trials_have_a_power_too() -> None:
+    random = np.random.default_rng(3)
+    frame = trials_of({("m", arm): random.random((30, 7)) < 0.7 for arm in ("a", "b")})
+    thinned = frame[random.random(len(frame)) < 0.7]
+    for row in (*power_table(thinned), *power_table(thinned, again=True)):
+        assert 0 < row.chance < 1
+        assert row.detectable is not None
+        assert row.needed is not None
 
 
 def test_the_drop_that_is_detectable_is_the_one_that_needs_these_cases() -> None:

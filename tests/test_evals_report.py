@@ -87,11 +87,15 @@ def make(
     )
     answered = score is not None and score.outcome != "provider_error"
     return Trial.of(
-        Case(f"case-{case}", "?", (), None if target is None else [{"name": "f", "arguments": {"a": 1}}]),
+        Case(
+            f"case-{case}", f"{case}?", (),
+            None if target is None else [{"name": "f", "arguments": {"a": 1}}],
+        ),
         None, run_id="r", model=model, arm=protocol, prompt_protocol=protocol,
         parse_protocol=protocol, policy=policy, trial=trial, missing_reason=reason,
     ) if score is None else Trial(
-        "r", f"id-{key}-{policy}", Case(f"case-{case}", "?", (), None if target is None else []),
+        "r", f"id-{key}-{policy}",
+        Case(f"case-{case}", f"{case}?", (), None if target is None else []),
         model, protocol, protocol, protocol, policy, trial, c,
         read(c.raw, policy, rules, valid) if answered else None, score,
     )  # fmt: skip

@@ -3,15 +3,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import toolparse_lab as tp
+from benchmarks.intervals import equal_arms
 from tests.test_evals_report import make, scored
 from toolparse_lab.errors import BadOptions, GateFailed
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
+from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.figures.run_diff import compare_runs
 from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS
 from toolparse_lab.evals.reports.pages.html_parts import read_row
@@ -285,3 +288,48 @@ def test_answers_of_a_report_are_the_ones_that_were_scored(lab: Any) -> None:
     page = run.report().html(page=True)
     assert page.count('class="trial"') > 20
     assert "<script" not in page
+
+
+def arms_of(seed: int, arms: int = 18, cases: int = 60) -> pd.DataFrame:
+    """Arms that are alike."""
+    return equal_arms(np.random.default_rng(seed), arms, cases)
+
+
+def test_a_pair_among_many_is_held_to_all_pairs() -> None:
+    frame = arms_of(3)
+    rates = frame.groupby("arm")["score_success"].mean()
+    a, b = str(rates.idxmax()), str(rates.idxmin())
+    alone, picked = (compare_arms(frame, a, b, within=None, pairs=n) for n in (1, None))
+    assert alone.frame["p_holm"][0] == alone.frame["p"][0] <= 0.05
+    row = picked.frame.iloc[0]
+    assert picked.pairs == 153
+    assert row["p_holm"] == 1
+    assert row["ci_low"] < 0 < row["ci_high"]
+    assert row["smallest"] > alone.frame["smallest"][0]
+    assert "one of 153 pairs" in str(picked)
+    assert "pairs=1" in picked.notes[0]
+    assert not alone.notes
+    assert compare_arms(arms_of(3, arms=2), "arm0", "arm1", within=None).pairs == 1
+    with pytest.raises(BadOptions, match="pairs is how many"):
+        compare_arms(frame, a, b, pairs=0)
+
+
+def test_one_question_under_several_ids_is_one_cluster() -> None:
+    frame = arms_of(1, arms=2, cases=40).assign(model="m", prompt_protocol="hermes")
+    frame["input"] = frame["case_id"].map(lambda case: f"question {case}")
+    once = compare_arms(frame, "arm0", "arm1")
+    copies = [frame.assign(case_id=[f"{c}-{n}" for c in frame["case_id"]]) for n in range(3)]
+    thrice = pd.concat(copies, ignore_index=True).assign(trial_id=range(3 * len(frame)))
+    found = compare_arms(thrice, "arm0", "arm1")
+    assert found.frame["n_cases"][0] == 120
+    for figure in ("p", "ci_low", "ci_high"):
+        assert found.frame[figure][0] == pytest.approx(once.frame[figure][0])
+    said = "40 questions are asked by several cases (the same input, tools and target"
+    assert any(note.startswith(said) for note in found.notes)
+    report, single = (Report(rows, by="arm") for rows in (thrice, frame))
+    assert any(note.startswith(said) for note in report.notes)
+    assert not any("asked by several" in note for note in single.notes)
+    for end in ("ci_low", "ci_high"):
+        assert report.frame[end].tolist() == pytest.approx(single.frame[end].tolist())
+    # Cases of which the question is not known are like no others.
+    assert not compare_arms(thrice.assign(input=None), "arm0", "arm1").notes

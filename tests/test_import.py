@@ -45,6 +45,22 @@ def test_the_import_loads_nothing_heavy() -> None:
     assert loaded_after("import toolparse_lab") & set(HEAVY) <= BEFORE
 
 
+def test_a_report_is_made_without_scipy() -> None:
+    code = """
+import pandas as pd
+from toolparse_lab.evals.reports.figures.cells import REQUIRED
+from toolparse_lab.evals.reports.figures.report import Report
+rows = [
+    {"model": m, "case_id": c, "score_success": c % 3 > 0, "trial_id": f"{m}{c}", "policy": "safe"}
+    for m in "abc" for c in range(20)
+]
+frame = pd.DataFrame(rows).assign(trial=0)
+report = Report(frame.assign(**{c: None for c in REQUIRED if c not in frame}), by="model")
+assert report.text() and report.compare("a", "b").frame["p"][0] == 1
+"""
+    assert "scipy" not in loaded_after(code) - BEFORE
+
+
 def test_the_import_loads_no_layer_above_the_parser() -> None:
     ours = {
         m.split(".")[1]

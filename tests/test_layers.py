@@ -98,7 +98,7 @@ THIRD_PARTY = {
     "IPython": ("widgets",),
     "anywidget": ("widgets",),
     "distributed": ("reparse",),
-    "httpx": ("correction",),
+    "httpx": ("correction", "runner"),
     "jinja2": ("derivation", "render"),
     "jsonschema": ("schema",),
     "litellm": ("litellm_bridge", "runner"),

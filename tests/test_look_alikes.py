@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from benchmarks import silent_misses
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
 from toolparse_lab.protocols.registry import family_heads
@@ -79,3 +80,7 @@ def test_the_problem_says_where_which_tool_and_what_would_read_it() -> None:
     assert "note" in problem.message
     assert "'auto' reads one" in problem.message
     assert not result.ok
+
+
+def test_no_attempt_in_a_form_of_no_format_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert silent_misses.main(["--n", "120", "--misses", "5"]) == 0, capsys.readouterr().out

@@ -13,7 +13,7 @@ from toolparse_lab.errors import UnknownModel
 from toolparse_lab.exchange.types import ERROR_KINDS, Completion, Model, Request
 from toolparse_lab.runner.complete import check_model, complete, token_cost
 from toolparse_lab.runner.failures import error_kind, error_message, retry_after
-from toolparse_lab.runner.litellm_door import close_clients
+from toolparse_lab.runner.litellm_door import close_clients, litellm_module
 from toolparse_lab.runner.loop import run_sync
 
 T = TypeVar("T")
@@ -337,6 +337,16 @@ def test_an_error_message_is_one_short_line() -> None:
     assert error_message(Odd("")) == "Odd"
 
 
+def test_the_error_of_a_broken_stream_says_its_message_once() -> None:
+    litellm_module()
+    from litellm.exceptions import APIConnectionError, MidStreamFallbackError
+
+    cut = APIConnectionError("OpenAIException - payload is not completed", "openai", "m")
+    broken = MidStreamFallbackError(str(cut), "m", "openai", original_exception=cut)
+    assert str(broken).count("payload") == 2
+    assert error_message(broken) == "OpenAIException - payload is not completed"
+
+
 def _alone(code: str) -> Coroutine[Any, Any, tuple[int, str]]:
     async def go() -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
@@ -361,7 +371,7 @@ def test_a_fresh_interpreter_that_turns_warnings_into_errors_can_ask_and_prints_
     code = f"""
 import asyncio
 from toolparse_lab.runner.complete import complete
-from toolparse_lab.runner.litellm_door import close_clients
+from toolparse_lab.runner.litellm_door import close_clients, litellm_module
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.exchange.types import Model, Request
 r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "say=hi"}},))

@@ -6,11 +6,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
+import importlib.metadata
 import importlib.util
+import inspect
 import re
 import sys
 import warnings
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from toolparse_lab.exchange.types import Model, Request
 from toolparse_lab.runner import litellm_faults
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
+from toolparse_lab.runner.litellm_internals import INTERNALS, Internal
 from toolparse_lab.runner.loop import run_sync
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -42,6 +46,32 @@ def test_the_list_names_places_that_are_there() -> None:
         assert callable(reduce(getattr, names[size:], source)), place
 
 
+@pytest.mark.parametrize("item", INTERNALS, ids=lambda item: f"{item.place} {item.text}".strip())
+def test_what_is_used_of_litellm_is_there(item: Internal) -> None:
+    litellm_module()
+    module, _, path = item.place.partition(":")
+    first = item.seen.partition(" to ")[0]
+    if version_of(importlib.metadata.version("litellm")) < version_of(first):
+        pytest.skip(f"litellm has it since {first}")
+    source = Path(importlib.import_module("litellm").__file__ or "").parent
+    file = source.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    if "responses.mcp" in module:  # its import needs `mcp`
+        assert f"def {path}(" in file.read_text("utf-8")
+        return
+    found: Any = importlib.import_module(module)
+    for name in filter(None, path.split(".")):
+        assert hasattr(found, name), f"{item.place}, used by {item.user}: {item.why}"
+        found = getattr(found, name)
+    if item.text:
+        holder: Any = found if inspect.isclass(found) else inspect.getmodule(found)
+        code = inspect.getsource(holder)
+        assert item.text in code, f"{item.text} in {item.place}, used by {item.user}: {item.why}"
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")[:2]))
+
+
 def _is_module(names: list[str]) -> bool:
     try:
         return importlib.util.find_spec(".".join(["toolparse_lab.runner", *names])) is not None
@@ -52,6 +82,8 @@ def _is_module(names: list[str]) -> bool:
 @pytest.mark.skipif(not NO_MCP, reason="mcp is installed")
 def test_stand_ins_belong_to_this_workaround_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm_module()
+    if importlib.util.find_spec("litellm.responses.mcp.chat_completions_handler") is None:
+        return  # litellm 1.80 does not ask whether a tool belongs to its gateway
     names = [name for name in sys.modules if name.startswith("litellm.responses.mcp.")]
     for name in names:
         monkeypatch.delitem(sys.modules, name)
@@ -121,7 +153,7 @@ def test_closing_the_clients_of_a_loop_leaves_those_of_another() -> None:
 
         async def clients() -> set[str]:
             assert (await complete(request)).raw == "x"
-            ending = f"-{id(asyncio.get_running_loop())}"
+            ending = cache.update_cache_key_with_event_loop("")
             return {key for key in cache.cache_dict if key.endswith(ending)}
 
         async def go() -> None:

@@ -21,6 +21,7 @@ MOST_COMPLEX = 24
 MOST_FIELDS = 15
 # File and class with more fields -> why.
 WIDE: dict[str, str] = {
+    "runner/answer.py:Answer": "everything that comes in while one answer is received",
     "capture/captured.py:Captured": "one field for each thing that some client says of an answer",
     "evals/scoring/trial.py:Trial": "a row of the trials frame with everything behind it",
     "exchange/completion.py:Completion": "the record of an answer as it is stored",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from toolparse_lab.correction import Feedback, run_call
-from toolparse_lab.telemetry import traced
+from toolparse_lab.telemetry import tool_span, traced
 
 TOOL = {
     "name": "get_weather",
@@ -126,6 +127,37 @@ def test_a_failed_call_says_why_and_the_older_names_count_too(sdk: Any) -> None:
         ((value, labels),) = failed[f"{prefix}.validation_feedback.failed"]
         assert (value, labels["reason"]) == (1, "max_retries_exceeded")
     assert "toolparse.layer3.rescued" not in failed
+
+
+@pytest.mark.parametrize(
+    ("correct", "code", "words"),
+    [
+        (None, "no_corrector", "nobody can be asked"),
+        (lambda context: "no arguments", "unusable_correction", "no arguments came"),
+        (lambda context: os.environ["KEY-4711"], "corrector_error", "'KEY-4711'"),
+    ],
+)
+def test_the_label_reason_is_a_code_and_never_the_words_of_an_error(
+    sdk: Any, correct: Any, code: str, words: str
+) -> None:
+    exporter, reader = sdk
+    once = Feedback(max_validation_retries=1, max_attempts=1)
+    call = traced(run_call, TOOL, WRONG, run, correct=correct, feedback=once)
+    assert [correction.reason for correction in call.corrections] == [words]
+    (span,) = exporter.get_finished_spans()
+    ((_, labels),) = counts(reader)["orchestration.validation_feedback.failed"]
+    assert labels["reason"] == code
+    assert "error" not in labels
+    failed = next(e for e in span.events if e.name == "validation_feedback_failed")
+    assert (failed.attributes["reason"], failed.attributes["error"]) == (code, words)
+
+
+def test_a_reason_of_somebody_else_s_event_is_other(sdk: Any) -> None:
+    _, reader = sdk
+    with tool_span("f") as span:
+        span.on_event("validation_feedback_failed", {"reason": "ValueError: KEY-4711"})
+    ((_, labels),) = counts(reader)["orchestration.validation_feedback.failed"]
+    assert labels["reason"] == "other"
 
 
 def test_without_the_package_nothing_happens_and_nothing_is_loaded() -> None:

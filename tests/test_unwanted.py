@@ -4,26 +4,12 @@ of reading."""
 from __future__ import annotations
 
 from itertools import cycle
-from typing import Any
 
 import pytest
 
 from .unwanted import KINDS, READERS, Answer, answers, formats, verdict
 
 PART = 4  # answers of each format and kind; `benchmarks/unwanted_calls.py` asks them all
-# Kinds of which a few answers are still read wrong; `benchmarks/unwanted_calls.py` counts them.
-ARGUMENT, TURN, NO_CALL = (
-    "an argument becomes the tool",
-    "after the end of the turn",
-    "no call",
-)
-
-
-def kinds(*still_wrong: str) -> list[Any]:
-    marks = pytest.mark.xfail(strict=False)
-    return [pytest.param(k, marks=marks if k in still_wrong else ()) for k in KINDS]
-
-
 BY_NAME = ("name", "stream by 1", "stream by 4", "generate", "wrap_stream")
 BY_AUTO = ("auto", "auto by 1", "auto by 4")
 
@@ -35,7 +21,7 @@ def readers(answer: Answer, names: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize("kind", kinds(ARGUMENT, TURN, NO_CALL))
+@pytest.mark.parametrize("kind", KINDS)
 def test_only_calls_of_the_model_run(kind: str) -> None:
     turn = cycle((*BY_NAME[1:], *BY_AUTO[1:]))
     wrong = [
@@ -47,7 +33,7 @@ def test_only_calls_of_the_model_run(kind: str) -> None:
     assert not wrong, f"{len(wrong)}: {wrong[:3]}"
 
 
-@pytest.mark.parametrize("kind", kinds(ARGUMENT))
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_way_of_reading_runs_the_same(kind: str) -> None:
     for answer in answers(kind, 1):
         for names in (BY_NAME, BY_AUTO):

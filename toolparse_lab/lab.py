@@ -45,6 +45,7 @@ from .plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .prompt.own_prompt import OwnPrompt
 from .protocols.like import ProtocolLike
 from .runner.loop import run_sync
+from .runner.progress import Show
 from .store.recording import replay
 from .store.store import RunRecord, Store
 from .toolspec import ToolsLike, tool_specs
@@ -369,7 +370,8 @@ class Lab:
         protocol: ProtocolLike = "auto",
         errors: Errors = "raise",
         split: str | None = None,
-        progress: bool | None = None,
+        max_rows: int | None = None,
+        progress: Show = None,
     ) -> Run:
         """Record outputs from elsewhere as a run, to parse, score and debug.
 
@@ -386,7 +388,9 @@ class Lab:
             model, protocol: for rows that name none. A provider's own calls are read as such.
             errors: "raise" reports all bad rows at once, "skip" counts them in
                 `run.plan.cases.skipped`. Rows that the store holds already are not written again.
-            progress: None shows it where someone can see it.
+            max_rows: a source with more is refused. None is no limit, but 100,000 for a packed file
+                (.gz), of which a small one can hold any number.
+            progress: None shows it where someone can see it, "lines" a line now and then elsewhere.
 
         Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and
         BadToolSpec.
@@ -410,6 +414,7 @@ class Lab:
             protocol=protocol,
             errors=errors,
             split=split,
+            max_rows=max_rows,
             progress=progress,
         )
         self._remember_protocols(ingested.plan.arms)

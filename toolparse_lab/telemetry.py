@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from .correction import CorrectedCall
-from .correction.call import OnEvent
+from .correction.call import REASONS, OnEvent
 from .toolspec import ToolSpec
 
 # Event -> the counter that it adds one to. The names are those of the orchestrator's dashboards, so
@@ -45,6 +45,9 @@ class ToolSpan:
         if self._span is None or counter is None:
             return
         labels = {k: attributes[k] for k in _LABELS if k in attributes}
+        # A counter has one series for each value of a label: words of an error must never be one.
+        if "reason" in labels and labels["reason"] not in REASONS:
+            labels["reason"] = "other"
         more = {k: attributes[k] for k in _SPAN_ONLY if k in attributes}
         self._span.add_event(name, {**labels, **more})
         if name == "validation_feedback_started":

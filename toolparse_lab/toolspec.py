@@ -139,7 +139,21 @@ def tool_specs(tools: ToolsLike) -> tuple[ToolSpec, ...]:
     if type(tools) is tuple and all(type(t) is ToolSpec for t in tools):
         return _distinct(tools)
 
-    definitions = _definitions(tools)
+    if type(tools) is list:
+        try:
+            return _specs_from_bytes(marshal.dumps(tools, 2))
+        except ValueError:  # not plain JSON
+            pass
+    return _specs_of(_definitions(tools))
+
+
+@lru_cache(maxsize=128)
+def _specs_from_bytes(tools: bytes) -> tuple[ToolSpec, ...]:
+    """Return the tools of a list of plain definitions. Equal bytes are equal values."""
+    return _specs_of(marshal.loads(tools))  # noqa: S302 - bytes of our own
+
+
+def _specs_of(definitions: Iterable[Any]) -> tuple[ToolSpec, ...]:
     return _distinct(tuple(ToolSpec.of(t) for tool in definitions for t in _capabilities(tool)))
 
 

@@ -15,13 +15,13 @@ import pytest
 from tests.browser.test_hostile_pages import Watch
 from tests.hostile_texts import TEXTS
 from tests.render_samples import hostile
-from toolparse_lab.render import render_page, render_result
+from toolparse_lab.render import render_page, render_result, render_side_by_side
 
 pytest.importorskip("anywidget", reason="the views need the jupyter extra")
 pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
-from toolparse_lab.widgets import export_html
+from toolparse_lab.widgets import CoercionDiff, export_html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -62,6 +62,14 @@ def answer(texts: list[str]) -> str:
     return "\n".join([*calls, f"<tool_call>{{{texts[0]}</tool_call>"])
 
 
+def two_readings(texts: list[str]) -> tuple[tp.ParseResult, tp.ParseResult]:
+    tools = [tool(texts[0])]
+    none, lossy = (
+        tp.parse(answer(texts), "hermes", tools, {"coerce": policy}) for policy in ("none", "lossy")
+    )
+    return none, lossy
+
+
 def test_there_are_more_than_200() -> None:
     assert len(set(TEXTS)) > 200
 
@@ -72,6 +80,7 @@ def test_static_views(watch: Watch, tmp_path: Path) -> None:
     for texts in groups():
         comparison = tp.compare(answer(texts), [tool(texts[0])])
         body += comparison._repr_mimebundle_()["text/html"]
+        body += render_side_by_side(*two_readings(texts), (texts[0], texts[-1]))
     path = tmp_path / "all.html"
     page = render_page("All", body)
     policy = page[page.index("<meta http-equiv") : page.index(">", page.index("<meta http-equiv"))]
@@ -91,6 +100,13 @@ def test_live_views(watch: Watch, tmp_path: Path) -> None:
             watch.page.focus(".tp-text")
             watch.page.keyboard.press(key)
         watch.check(view)
+
+        pair = CoercionDiff(*two_readings(texts), (texts[0], texts[-1]))
+        side = pair.export_html(tmp_path / f"side{n}.html")
+        watch.open(side)
+        watch.page.hover(".tpd-mark >> nth=0")
+        watch.page.click(".tpd-number >> nth=0")
+        watch.check(side)
 
         bench = tp.workbench(answer(texts), "hermes", tools).export_html(tmp_path / f"b{n}.html")
         watch.open(bench)

@@ -61,7 +61,7 @@ def groups_of(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Keys, pd
     if not by:
         yield (), frame
         return
-    for keys, part in frame.groupby(list(by), sort=True):
+    for keys, part in frame.groupby(list(by), sort=True, observed=True):
         yield tuple(keys), part
 
 

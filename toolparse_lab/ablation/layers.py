@@ -100,7 +100,11 @@ def _price(answers: pd.DataFrame, calls: pd.DataFrame) -> tuple[float, float]:
     if not {False, True} <= set(tokens.columns):
         return stats.NAN, stats.NAN
     tokens = tokens.dropna()
-    wrong = calls.groupby([*_SAMPLE, "l1"], sort=False)["mistyped"].sum().unstack(fill_value=0)
+    wrong = (
+        calls.groupby([*_SAMPLE, "l1"], sort=False, observed=True)["mistyped"]
+        .sum()
+        .unstack(fill_value=0)
+    )
     wrong = wrong.reindex(index=tokens.index, columns=[False, True], fill_value=0)
     extra = float((tokens[True] - tokens[False]).sum())
     return extra, float((wrong[False] - wrong[True]).sum())

@@ -59,6 +59,7 @@ def show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
                 "a": comparison.a,
                 "b": comparison.b,
                 "on": comparison.on,
+                "pairs": comparison.pairs,
                 "rows": records(comparison.frame),
                 "flips": records(comparison.flips),
                 "notes": comparison.notes,

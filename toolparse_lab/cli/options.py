@@ -7,11 +7,12 @@ import importlib.util
 import json
 import os
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import BadOptions, MissingExtra, StoreError
+from ..errors import BadOptions, MissingExtra, StoreError, UsageError
 from ..settings import SETTINGS, Settings, load_settings
 from .output import say
 
@@ -180,6 +181,24 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
         raise BadOptions(
             "this file is no store", got=store, hint="--store names another one"
         ) from None
+
+
+@contextmanager
+def lab_to_write(settings: Settings) -> Iterator[Lab]:
+    """Yield the lab over the settings' store, which is made.
+
+    A store that was not there is not left there by a command that was refused.
+    """
+    store = Path(str(settings["store"])).expanduser()
+    is_new = "://" not in str(settings["store"]) and not store.exists()
+    try:
+        with open_lab(settings, must_be=False) as lab:
+            yield lab
+    except UsageError:
+        if is_new:
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{store}{suffix}").unlink(missing_ok=True)
+        raise
 
 
 def nearest_store(folder: Path | None = None) -> Path | None:

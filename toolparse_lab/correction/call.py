@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from ..errors import CorrectionFailed
 from ..schema import coerce
 from ..toolspec import EMPTY_SCHEMA, ToolSpec
 from ..types import Step
@@ -39,6 +40,17 @@ STOPS: Mapping[Stop, str] = {
     "not_recorded": "The next correction is not recorded.",
 }
 """Why a corrected call ended -> one sentence."""
+REASONS: Mapping[str, str] = {
+    "no_schema": "The tool has no schema, so that nothing says what is right.",
+    "no_corrector": "Nobody can be asked for a correction.",
+    "unusable_correction": "The correction held no arguments, or its model could not be asked.",
+    "corrector_error": "The callback that corrects raised an error of its own.",
+    "same_arguments": STOPS["same_arguments"],
+    "max_retries_exceeded": STOPS["attempts_used_up"],
+    "budget_used_up": STOPS["budget_used_up"],
+    "not_recorded": STOPS["not_recorded"],
+}
+"""The `reason` of an event validation_feedback_failed -> one sentence. Its words are in `error`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +349,10 @@ class _Call:
         number = len(self.corrections) + 1
         self.place.tell("validation_feedback_started", retry_number=number, error=failure.message)
         if not self.can_correct or self.tool.schema_json == EMPTY_SCHEMA:
-            reason = "the tool has no schema" if self.can_correct else "nobody can be asked"
-            self._failed(number, failure, issues, reason)
+            if self.can_correct:
+                self._failed(number, failure, issues, "no_schema", "the tool has no schema")
+            else:
+                self._failed(number, failure, issues, "no_corrector", "nobody can be asked")
             return None, None
         context = CorrectionContext(
             self.tool,
@@ -369,9 +383,13 @@ class _Call:
         """Return the outcome of an answer to a correction, in the form of `_correction`."""
         answer = Corrected(answer) if isinstance(answer, Mapping) else answer
         if not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
-            reason = str(answer) if isinstance(answer, BaseException) else "no arguments came"
+            code, reason = "unusable_correction", "no arguments came"
+            if isinstance(answer, BaseException):
+                reason = str(answer)
+                if not isinstance(answer, CorrectionFailed):
+                    code = "corrector_error"
             tokens, cost = _price(answer)
-            self._failed(number, failure, issues, reason, tokens, cost)
+            self._failed(number, failure, issues, code, reason, tokens, cost)
             return None, None
 
         correction = dict(answer.arguments)
@@ -408,15 +426,18 @@ class _Call:
         number: int,
         failure: ToolFailure,
         issues: tuple[Issue, ...],
+        code: str,
         reason: str,
         tokens: int = 0,
         cost: float = 0.0,
     ) -> None:
-        """Note a correction of which nothing came."""
+        """Note a correction of which nothing came. code: of `REASONS`, reason: in words."""
         self.corrections.append(
             Correction(number, failure.message, issues, "failed", reason, tokens=tokens, cost=cost)
         )
-        self.place.tell("validation_feedback_failed", retry_number=number, reason=reason)
+        self.place.tell(
+            "validation_feedback_failed", retry_number=number, reason=code, error=reason
+        )
 
     def _coerced(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Step, ...]]:
         """Arguments after layer 2, and its steps."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -108,7 +110,7 @@ def run_call(
         run: the function itself, called with the arguments by name. The error that it raises is its
             refusal.
         correct: gives corrected arguments, None if no one can be asked.
-        sleep: waits between regular attempts.
+        sleep: waits so many seconds between regular attempts.
 
     >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
     >>> run_call(tool, {"n": "7"}, lambda n: n + 1).value
@@ -120,7 +122,12 @@ def run_call(
             return result_of(run, need)
         if isinstance(need, Correct):
             return _corrected(correct, need.context)
-        sleep(need.seconds)
+        waiting = sleep(need.seconds)
+        if inspect.isawaitable(waiting):
+            warn_of_awaitable("run_call")
+            # In a thread, because this one may have a loop that runs.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, _result(waiting)).result()
         return None
 
     flow = corrected_call(
@@ -150,12 +157,12 @@ async def arun_call(
     correct: Callback | None = None,
     feedback: Feedback | None = None,
     messages: Messages = (),
-    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    sleep: Callable[[float], Any] = asyncio.sleep,
     on_event: OnEvent | None = None,
     step_id: str = "",
     agent: str = "",
 ) -> CorrectedCall:
-    """`run_call` for a tool and a correction that may be awaited.
+    """`run_call` for a tool, a correction and a `sleep` that may be awaited.
 
     >>> import asyncio
     >>> from toolparse_lab.correction import arun_call
@@ -174,7 +181,7 @@ async def arun_call(
             correction = _corrected(correct, need.context)
             awaitable = inspect.isawaitable(correction)
             return await _corrected_later(correction) if awaitable else correction
-        await sleep(need.seconds)
+        await wait_by(sleep, need.seconds)
         return None
 
     flow = corrected_call(
@@ -194,6 +201,27 @@ async def arun_call(
         except StopIteration as end:
             return cast(CorrectedCall, end.value)
         reply = await answer(need)
+
+
+async def wait_by(sleep: Callable[[float], Any], seconds: float) -> None:
+    """Wait by a function of seconds, and await its result if it can be."""
+    # As a plain function it would stop everything else that runs in this loop.
+    waiting = (asyncio.sleep if sleep is time.sleep else sleep)(seconds)
+    if inspect.isawaitable(waiting):
+        await waiting
+
+
+def warn_of_awaitable(name: str) -> None:
+    """Warn that a function which is not async was given an awaitable `sleep`."""
+    warnings.warn(
+        f"sleep of {name} is a plain function, as time.sleep; an awaitable one is for a{name}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+async def _result(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | None]) -> Callback:

@@ -23,6 +23,7 @@ from .feed import Feed
 from .log import Log
 from .open_body import OpenBody
 from .open_heads import open_head
+from .quotation import WINDOW
 from .resolve import Body
 from .setting import Setting
 from .text import TextScanner
@@ -85,7 +86,10 @@ class BodyCalls:
             calls = resolver.leading(unit, body.opening, segment, len(log.segments), len(log.calls))
         at = len(log.calls) + len(calls)
         calls += resolver.calls(decoded, unit, segment, len(log.segments), at)
-        if body.opening.speculative and not any(c.ok and not _is_word(body, c) for c in calls):
+        if body.opening.speculative and (
+            not any(c.ok and not _is_word(body, c) for c in calls)
+            or self._is_given_to_other_tool(body, calls)
+        ):
             self._take_back(body, after)
             return
         if self._repeats(body, calls):
@@ -134,6 +138,15 @@ class BodyCalls:
         if unit.kind == "implicit":
             self._repeat_end = end
         self._text.resume_behind_call()
+
+    def _is_given_to_other_tool(self, body: OpenBody, calls: tuple[ToolCall, ...]) -> bool:
+        """Return True if the line before a body names another tool: the body is its arguments."""
+        log = self._log
+        last = log.segments[-1] if log.segments else None
+        if body.opening.name or last is None or last.kind != "text":
+            return False
+        before = Span(max(last.span.start, body.opener - WINDOW), body.opener)
+        return self._text.is_of_other_tool(calls, self._feed.text_of(before))
 
     def _is_inside_words(self, calls: tuple[ToolCall, ...]) -> bool:
         """Return True if the words that were dropped around a call begin another one."""

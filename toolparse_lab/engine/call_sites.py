@@ -2,10 +2,10 @@
 
 # How it works
 # ------------
-# A place is a tool's name with `(`, `{` or `=` after it. Where it is decides: a call alone on its
-# line, in a fence, between tags, or as the whole answer is an attempt, whatever is wrong with it. A
-# call inside a sentence, or with words after it on its line, is a remark about the tool; so is one
-# in code that a sentence holds, and a signature with types.
+# A place is a tool's name with `(`, `{`, `<`, `|` or `=` after it. Where it is decides: a call
+# alone on its line, in a fence, between tags, or as the whole answer is an attempt, whatever is
+# wrong with it. A call inside a sentence, or with words after it on its line, is a remark about the
+# tool; so is one in code that a sentence holds, and a signature with types.
 #
 # Cost: one search for the names with a sign, and a bounded look at the line of each place.
 
@@ -22,23 +22,29 @@ _LINE = 2000  # characters of a line that are looked at on either side of a plac
 _LEAD = re.compile(
     r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++(?P<item>))?+"
     r"(?:<\|[^<>|\n]{1,40}\|>|<[^<>\n]{1,80}>|\[[A-Z_]{2,20}\]|[\[(\"'`*{,]"
-    r"|(?:print|tool|call|functions?|tool_code|default_api|tools)\b[ \t]*[(:.]?|await\b|return\b"
+    r"|(?:print|tool|call|invoke|functions?|tool_code|default_api|tools)\b[ \t]*[(:.]?"
+    r"|await\b|return\b"
     r"|[A-Za-z_]\w{0,40}[ \t]*=(?=[ \t])|[ \t])*+"
 )
 _LABEL = re.compile(
     r"(?:^|[\s*>])[^\W\d_][\w -]{0,30}[*`]{0,2}\s*(?::|：|->|→|=>)[ \t*]*[`\[\"']{0,2}\Z"
 )
+# Elements that only show their text.
+_SHOWING = r"(?:li|code|br|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|dt|dd)"
+_CALL_WORDS = r"(?:call|use|tool|function|invoke|run|action)"
 _TAG_END = re.compile(
-    r"<(?!/?(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|dt|dd)\b)"
+    rf"<(?!/?{_SHOWING}\b)"
     r"[^<>\n]{1,80}>[ \t]*[\[\"'`]?\Z"
 )
 _TAIL = re.compile(
     r"(?:[ \t]*+(?:[\])}\"'`;,.!。|*]|</?[^<>\n]{0,80}>?|<\|[^<>\n]{0,40}))*+[ \t\r]*\Z"
 )
 _TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
-_TYPED = re.compile(rf"\w[ \t]*:[ \t]*{_TYPES}\b|->[ \t]*\w", re.IGNORECASE)
+_TYPED = re.compile(rf"\w[ \t]*:[ \t]*{_TYPES}\b", re.IGNORECASE)
+_RETURNS = re.compile(r"[ \t]*->[ \t]*\w")
 _VALUE = re.compile(r"[=:\"'\d{\[]")
 _DEFINES = re.compile(r"(?:def|function|fn|func|class|import|from)\s+\Z")
+_ANGLES = re.compile(r"<{1,3}[^<>\n]{0,400}>{1,3}")
 _OPENS = frozenset("({[")
 _FEW_WORDS = re.compile(r"(?:[^\s?]{1,20}[ \t]+){1,3}")
 _ATTRIBUTE = re.compile(r"[ \t]+[\w:.-]{1,64}[ \t]*=|[ \t]*/>")
@@ -74,9 +80,10 @@ class _Patterns:
             re.compile(
                 rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
                 r"(?:\[[^\[\]\n]{0,80}\])?"
-                r"(?:[({]|=[ \t]{0,8}[({\[\"']|=(?!=))"
+                r"(?:[({]|:?=[ \t]{0,8}[({\[\"']|=(?!=)"
+                rf"|(?<=\w)<(?!/|[|｜]|{_SHOWING}\b)|[ \t]\|(?=[^|\n]{{0,200}}=))"
             ),
-            re.compile(rf"<(?:\w{{1,20}}:)?(?P<name>{word})(?=[\s/>])"),
+            re.compile(rf"<(?:\w{{1,20}}:|{_CALL_WORDS}[ \t])?(?P<name>{word})(?=[\s/>])"),
             re.compile(rf"[ \t]*[,;][ \t]*{name}\("),
         )
 
@@ -122,7 +129,7 @@ def _is_attempt(text: str, match: re.Match[str], patterns: _Patterns) -> tuple[b
         return False, True  # an assignment of a word or a number
     behind, arguments = _behind(after)
     values = bool(_VALUE.search(arguments)) or not arguments.strip() or behind is None
-    if _DEFINES.search(before) or _TYPED.search(arguments + (behind or "")[:8]):
+    if _DEFINES.search(before) or _TYPED.search(arguments) or _RETURNS.match(behind or ""):
         return False, values
     alone = behind is None or bool(_TAIL.match(behind) or patterns.following.match(behind))
     lead = _LEAD.fullmatch(before)
@@ -152,6 +159,9 @@ def _behind(after: str) -> tuple[str | None, str]:
 
     None if the bracket does not close on that line. after: the line from the bracket on.
     """
+    if after[0] == "<":
+        angle = _ANGLES.match(after)
+        return (after[angle.end() :], angle[0]) if angle else (None, after[1:])
     if after[0] not in _OPENS:
         return "", after
     depth = 0

@@ -165,8 +165,10 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.said or self.repeats or self.echoes or self.turn_end is not None:
+        if self.echoes or self.turn_end is not None or (self.calls and (self.said or self.repeats)):
             calls = self._doubted(calls)
+        elif self.said:
+            self.said.clear()
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -177,8 +179,10 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.said or self.repeats or self.echoes or self.turn_end is not None:
+        if self.echoes or self.turn_end is not None or (self.calls and (self.said or self.repeats)):
             calls = self._doubted(calls)
+        elif self.said:
+            self.said.clear()
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))

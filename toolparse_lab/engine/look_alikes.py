@@ -28,7 +28,7 @@ _MOST_EXAMPLES = 20  # a text with more shows things, and is not looked at to it
 # What a text without any of them cannot be.
 _ANY_SIGN = re.compile(r"[({\[<\"“=>&:\u2014|\uff1a-\uffee\u2329\u27e8\u3008\u2039-]")
 _SIGN_AFTER = re.compile(
-    r"[^\w,;.?!\n]{0,12}?[({=\[<\"“>&]|:[ \t]*\S|\.\w|[ \t]+(?:--\w|->)"
+    r"[^\w,;.?!\n]{0,12}?[({=\[<|\"“>&]|:[ \t]*\S|\.\w|[ \t]+(?:--\w|->)"
     r"|[*`:]{0,3}\s{0,8}\n[ \t]*(?:[\"'`{]|[^\n:=]{1,40}[:=])"
     r"|[ \t]*(?:with|and)\b[^\n{]{0,40}\{"
 )
@@ -36,7 +36,7 @@ _SIGN_AFTER = re.compile(
 _CALLED = re.compile(r"\((?<=[\w\]]\()(?:\w{1,40}[ \t]?=[^=]|[\"'{])")
 _MEMBER = re.compile(r"\"\s{0,8}:\s{0,8}[\"{\[\d]")
 _TAG = re.compile(r"<\W?(?:tool|function|invoke|call)", re.IGNORECASE)
-_SIGN_BEFORE = re.compile(r"[<\"“>;:=\[][ \t]?[*`]{0,3}\Z")
+_SIGN_BEFORE = re.compile(r"(?:[<\"“>;:=\[][ \t]?|<\w{1,8}[ \t])[*`]{0,3}\Z")
 # Signs that look like those of a tag, each as long as the one that it stands for.
 _SIGNS_ALIKE = (
     "\uff1c\u3008\u2039\u27e8\u2329\uff1e\u3009\u203a\u27e9\u232a\uff5c\u2502\u2016\uff1d"
@@ -105,7 +105,9 @@ def _is_structured(text: str) -> bool:
 def _is_near_sign(text: str, start: int, end: int) -> bool:
     if text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
         return False
-    return bool(_SIGN_AFTER.match(text, end) or _SIGN_BEFORE.search(text, max(0, start - 6), start))
+    return bool(
+        _SIGN_AFTER.match(text, end) or _SIGN_BEFORE.search(text, max(0, start - 12), start)
+    )
 
 
 def _examples(setting: Setting, log: Log, raw: str) -> list[tuple[int, int]]:

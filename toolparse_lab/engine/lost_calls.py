@@ -63,7 +63,8 @@ def find_lost_calls(log: Log, raw: str, setting: Setting, reader: Reader) -> Non
         _find_escaped(log, raw, tools, protocol, reader)
     if protocol in _OF_SERVER:
         _find_in_content(log, raw, tools, reader)
-    _find_in_reasoning(log, raw, tools, protocol, reader)
+    if len(log.segments) > 1 or (log.segments and log.segments[0].kind != "text"):
+        _find_in_reasoning(log, raw, tools, protocol, reader)
 
 
 def _find_in_content(log: Log, raw: str, tools: tuple[ToolSpec, ...], reader: Reader) -> None:

@@ -31,9 +31,11 @@ from functools import lru_cache
 
 _NAME = r"[^\s<>()\"'=/`]{1,256}+"
 _HEAD = re.compile(
-    rf"<(?:[|｜]{{1,2}}\w{{1,20}}[|｜]{{1,2}})?(?:function[ \t]*(?:=|[ \t]name[ \t]*=)"
+    rf"<(?:[|｜]{{1,2}}\w{{1,20}}[|｜]{{1,2}} ?)?(?:function[ \t]*(?:=|[ \t]name[ \t]*=)"
     rf"|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
+    rf"|<[|｜](?P<slot>[^<>|｜\s]{{0,32}}(?:arg|param|value)[^<>|｜\s]{{0,32}})[|｜]>"
+    rf"|<\|open\|>(?P<argument>argument)[^<>]{{0,200}}<\|sep\|>"
     rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
     rf"|(?P<fence>~~~)"
     rf"|<(?P<element>{_NAME})(?=[\s>/<])"
@@ -66,6 +68,7 @@ _QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
 _FUNCTION_CLOSERS = (
     "</function>", "</invoke>", "</tool_call>", "</function_calls>", "|invoke>", "｜invoke>",
 )  # fmt: skip
+_TOKENS = ("<|", "<｜")  # any other token ends the value of one such as `<|tool_arg:value|>`
 _OBJECT_CLOSERS = ("}<", "}\n", "}|")
 _CALL_CLOSERS = ('")', "')")
 
@@ -109,7 +112,8 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
             closer = _any_of(closers).search(text, pos)
             if closer is None:
                 return OpenHead(pos, closers)
-            pos = closer.end()
+            # The token that ends one value may begin the next.
+            pos = closer.start() if closers is _TOKENS else closer.end()
         match = _HEAD.search(text, pos)
     return None
 
@@ -137,6 +141,8 @@ def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple
     """
     if head["mark"]:
         return (_ENDS[head["mark"]],)
+    if head["slot"] or head["argument"]:
+        return _TOKENS
     if head["image"]:
         return ("](",)
     if head["block"]:

@@ -64,6 +64,7 @@ _TICKS = re.compile(r"`*+")
 _OUTER_END = re.compile(r"\s{0,16}+(?P<ticks>`*+)")
 _ARGUMENTS = re.compile(rf"""["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:\s*(?:[{{"']|null\b)""")
 _SPACE = re.compile(r"\s*")
+_BLANK_LINE = re.compile(r"\n[ \t\r]{0,40}+\n")
 _LINE_END = re.compile(r"[ \t\r]{0,40}\n")
 # Tokens that end a call: of a turn's end, and the head of a turn, which some models write where a
 # closer should be.
@@ -330,6 +331,9 @@ class Recovery:
             return False
         if begin < 0:
             return NEED_MORE
+        # After a blank line a list is a set of calls of its own.
+        if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
+            return False
         self._lead = self._scanned = begin
         self._end = None
         self._scan = Balanced()

@@ -24,15 +24,16 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from ..protocols.base import NEED_MORE, NeedMore, Opening
+from ..protocols.base import NEED_MORE, Decoded, NeedMore, Opening
 from ..protocols.json.scan import ends_in_value
 from ..protocols.scan import longest_of
 from ..protocols.tags import THINK_ENDS, THINK_TAGS, open_reasoning
 from ..protocols.turns import TURN_ENDS
-from ..types import Problem, Segment, Span, TextDelta
+from ..types import Problem, Segment, Span, TextDelta, ToolCall
 from .call_lines import CallLines
 from .feed import Feed
 from .log import Log
@@ -453,6 +454,8 @@ class TextScanner:
         if self._feed.base + at + 1 == self._plain_to:
             # It was given back, and the text before it is a segment by now.
             return tail[at : at + opening.end].strip() == f"<{opening.name}>"
+        if at == 0 and self._feed.base == self._log.text_start:
+            return False
         if (at and tail[at - 1] != " ") or tail[at : at + opening.end] != f"<{opening.name}>":
             return False
         before = self._before(at)[-2:]
@@ -505,7 +508,7 @@ class TextScanner:
         if line.strip(" \t;,") and (
             _MAY_BEGIN.search(line) is None
             or _is_in_bracket(line)
-            or self._last_word(at) in self._setting.tools
+            or self._last_word(before) in self._setting.tools
         ):
             return True
         return _INSIDE_JSON.search(before) is not None
@@ -845,7 +848,7 @@ class TextScanner:
         closed = self._closes(tail, at, final)
         if closed is None:
             return NEED_MORE
-        if self._is_of_other_tool(outcome, at):
+        if self.is_of_other_tool(outcome.decoded, self._before(at)):
             return Held(outcome.end)
         if self._shown.goes_on(self._feed.base + at, self._log.text_start):
             alone = self._shown.alone
@@ -857,21 +860,24 @@ class TextScanner:
         self._note_example(at, Opening(outcome.end, whole=True), _SHOWN, alone)
         return Held(outcome.end)
 
-    def _is_of_other_tool(self, outcome: Held, at: int) -> bool:
-        """Return True if the line before tail[at] ends with the name of another tool.
+    def is_of_other_tool(self, calls: Iterable[Decoded | ToolCall], before: str) -> bool:
+        """Return True if the last line before some calls ends with the name of another tool.
 
         The JSON after it is what that tool was given, and no call of the tool that it names.
         """
-        name = self._last_word(at)
+        name = self._last_word(before)
         if name not in self._setting.tools:
             return False
-        return any(call.name != name for call in outcome.decoded)
+        return any(call.name != name for call in calls)
 
-    def _last_word(self, at: int) -> str:
-        """Return the last word before tail[at] or on the line before, without signs after it."""
-        line = _MARKER_END.sub("", self._before(at).rstrip().rpartition("\n")[2])
+    def _last_word(self, before: str) -> str:
+        """Return the last word of a text, without signs after it."""
+        line = _MARKER_END.sub("", before.rstrip().rpartition("\n")[2])
         words = line.rstrip(" \t`*\"':(=>-").split()
-        return re.split(r"[<>|\]\[{`*\"'.#(]", words[-1])[-1] if words else ""
+        word = re.split(r"[<>|\]\[{`*\"'.#(=]", words[-1])[-1] if words else ""
+        # An opener without a bracket is glued to the name: `functoolsget_tide`.
+        heads = (head for head in self._setting.heads if word.startswith(head))
+        return word.removeprefix(max(heads, key=len, default=""))
 
     def _is_introduced(self, at: int) -> bool:
         """Return True if the text before a line or a fence at tail[at] makes it an example.

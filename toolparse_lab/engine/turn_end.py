@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from html import unescape
 
 from ..protocols.scan import longest_of
@@ -77,26 +78,42 @@ _LINES = (
 _LINES_AFTER_CALL = tuple(sorted((_RESULTS & PLAIN) - {*_LINES}))
 # Most characters begin no token, and one look at a set says so.
 _FIRST = f"(?=[&{re.escape(''.join(sorted({token[0] for token in _ENDS | _HEADERS})))}])"
-_TOKEN = re.compile(
-    rf"{_FIRST}(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
-    rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
-    rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
-)
 # What a text with any of them holds: most texts hold nothing of it.
 _SIGN = re.compile(r"[<&\[\]✿]")
 _WORDS = tuple(line.strip() for line in (*_LINES, *_LINES_AFTER_CALL) if line[:1] not in "<[")
-_SPECIAL = re.compile(rf"{_FIRST}(?:{_any_of(_ENDS | _HEADERS)})")
 _MORE_ENDS = re.compile(rf"(?:\s*+(?:{_any_of(_ENDS)}))*+\s*+")
 # Families without an end have the header alone.
 _LONE_HEADERS = [token for turns in _rows if not turns.ends for token in turns.foreign]
-_END_AND_HEADER = re.compile(
-    rf"{_FIRST}(?:(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
-    rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
-)
 # A conversation without its tokens: the line of a user, and one of the assistant after it.
 _USER_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:user|human)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
 _OWN_LINE = re.compile(r"^[ \t]*[*#]{0,3}[ \t]?(?:assistant|ai)\*{0,2}[ \t]*(?::|$)", re.I | re.M)
+_LAST = frozenset("rnmRNM")  # the last letters of user, human and system
 _FOREIGN = tuple(_HEADERS)
+
+
+# Three patterns of many tokens, compiled when a text first needs them: each takes 50 milliseconds.
+
+
+@cache
+def _tokens() -> re.Pattern[str]:
+    return re.compile(
+        rf"{_FIRST}(?:(?P<header>{_any_of(_HEADERS)})|(?P<end>{_any_of(_ENDS)}))"
+        rf"|(?:^|(?<=\n))[ \t]{{0,8}}(?:(?P<line>{longest_of(_LINES)})"
+        rf"|(?P<result>{longest_of(_LINES_AFTER_CALL)}))"
+    )
+
+
+@cache
+def _special_tokens() -> re.Pattern[str]:
+    return re.compile(rf"{_FIRST}(?:{_any_of(_ENDS | _HEADERS)})")
+
+
+@cache
+def _end_and_header() -> re.Pattern[str]:
+    return re.compile(
+        rf"{_FIRST}(?:(?:{_any_of(_ENDS)})\s*+(?:{_any_of(_HEADERS)})"
+        rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
+    )
 
 
 def is_end(token: str) -> bool:
@@ -111,7 +128,7 @@ def is_foreign(token: str) -> bool:
 
 def find_token(text: str) -> int:
     """Return the offset of the first special token in a text that ends or begins a turn, or -1."""
-    token = _SPECIAL.search(text)
+    token = _special_tokens().search(text)
     return token.start() if token else -1
 
 
@@ -121,11 +138,13 @@ def find_turn_end(text: str, rest: str, first: bool, called: bool, shown: int = 
     rest: what follows the text. first: the answer begins with it. called: a call is before it.
     shown: the end of what the text only shows.
     """
-    if not _SIGN.search(text) and not any(word in text for word in _WORDS):
+    # Each of the words has one of these signs.
+    may_be_word = ":" in text or "#" in text or "`" in text
+    if not _SIGN.search(text) and not (may_be_word and any(word in text for word in _WORDS)):
         return _dialogue(text)
     examples = Examples(text)
     line = seen = 0  # where the line begins, and up to where line breaks were looked for
-    for token in _TOKEN.finditer(text):
+    for token in _tokens().finditer(text):
         start, end = token.span()
         kind = token.lastgroup
         if start < shown or (kind == "result" and not called):
@@ -156,16 +175,18 @@ def thought_end(text: str) -> int:
 
     A thought may mention a token: only an end with a header right after it ends the turn.
     """
-    both = _END_AND_HEADER.search(text)
+    both = _end_and_header().search(text)
     return both.start() if both else -1
 
 
 def _dialogue(text: str) -> int | None:
     """Return the offset of a user's line in a text, if one of the assistant is after it."""
     # The line of a user alone, and then a call that is no user's.
-    last = text.rstrip(" *:\n\t").rpartition("\n")[2].strip(" *#\t").lower()
-    if last in ("user", "human", "system") and text[-1:] == "\n":
-        return len(text.rstrip()) - len(last)
+    if text[-1:] == "\n":
+        plain = text.rstrip(" *:\n\t")
+        last = plain.rpartition("\n")[2].strip(" *#\t").lower() if plain[-1:] in _LAST else ""
+        if last in ("user", "human", "system"):
+            return len(text.rstrip()) - len(last)
     if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
         return None
     user = _USER_LINE.search(text)

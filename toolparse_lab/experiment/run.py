@@ -388,14 +388,18 @@ class Run:
         within: str | Sequence[str] | None = None,
         policy: Policy = HEADLINE,
         cluster: str | None = None,
+        pairs: int | None = None,
     ) -> ArmComparison:
         """Return the comparison of two arms, models or protocols, paired on cases.
 
         within: the columns to hold fixed. cluster: a column that holds whole cases together, such
-        as conversation_id, which interval and p go by. Raises BadOptions for an arm or a column
-        that the run has not.
+        as conversation_id, which interval and p go by. pairs: how many pairs this one may have been
+        picked from, which interval and p allow for: all pairs of the run by default, 1 for a pair
+        that was chosen before the run. Raises BadOptions for an arm or a column that the run has
+        not.
         """
-        return self.report(policy=policy, cluster=cluster).compare(a, b, within=within)
+        report = self.report(policy=policy, cluster=cluster)
+        return report.compare(a, b, within=within, pairs=pairs)
 
     def power(
         self,

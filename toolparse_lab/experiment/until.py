@@ -223,7 +223,7 @@ class CaseMeans:
         judged = frame[frame["score_success"].notna()]
         success = judged["score_success"].astype(bool).astype(float)
         keys = [judged[c].astype(str) for c in ("model", "arm", "case_id")]
-        means: Mapping[Any, float] = success.groupby(keys).mean().to_dict()
+        means: Mapping[Any, float] = success.groupby(keys, observed=True).mean().to_dict()
         for (model, arm, case), mean in means.items():
             self._cells.setdefault((model, arm), {})[case] = float(mean)
 

@@ -47,12 +47,13 @@ class Chat:
         guard_logs(question.secrets)
         exchange = Exchange(question, self.upstream.url)
         try:
-            answer = await self._ask(question, exchange)
-            if question.stream:
-                await _write_stream(answer, writer, question, exchange)
-            else:
-                writer.write(json_response(_slim(answer.model_dump(mode="json"))))
-                await writer.drain()
+            with exchange.watched():
+                answer = await self._ask(question, exchange)
+                if question.stream:
+                    await _write_stream(answer, writer, question, exchange)
+                else:
+                    writer.write(json_response(_slim(answer.model_dump(mode="json"))))
+                    await writer.drain()
         except asyncio.CancelledError:
             exchange.failure = CallerGone("the caller went away before the end")
             raise

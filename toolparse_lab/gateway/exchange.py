@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,6 +37,10 @@ class Exchange:
         self._created = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._stream: Any = None
         self._ended = False
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Return the context in which to ask and to read, so that a stream's end is seen."""
+        return self._answer.body_end.watched()
 
     def sent(self, turn: Turn) -> Mapping[str, Any]:
         """Take the request as it is sent."""

@@ -12,15 +12,16 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..capture import Captured
-from ..errors import BadCase, BadOptions
+from ..errors import BadCase, BadOptions, UnreadableInput
 from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, Skipped
 from ..evals.cases.loading import load_cases
-from ..evals.cases.row_files import RowSource
+from ..evals.cases.row_files import RowSource, has_more_lines, is_packed
 from ..evals.cases.rows import BadRows, Errors, Others
 from ..exchange.credentials import secrets_in
 from ..exchange.questions import Held
@@ -29,7 +30,7 @@ from ..exchange.summary import Summary
 from ..exchange.types import Chunk, Completion, Model, PlanItem
 from ..experiment.arms import Arm, prompt_protocol
 from ..experiment.plan import Plan
-from ..runner.progress import Progress
+from ..runner.progress import Progress, Show
 from ..store.store import Store
 from ..values import write_canonical
 from .rows import Observed, RowReader, tools_digest
@@ -38,6 +39,8 @@ from .sources import answers_of
 _VERSION = 1  # of the keys; another one makes old rows new answers
 _BATCH = 500  # answers in one transaction, and in memory
 _PER_STEP = 2000  # rows from one word of progress to the next
+MAX_PACKED_ROWS = 100_000
+"""Rows that are read of a packed file if nobody says how many: a small one can hold any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ def ingest(
     protocol: Any = "auto",
     errors: Errors = "raise",
     split: str | None = None,
-    progress: bool | None = None,
+    max_rows: int | None = None,
+    progress: Show = None,
 ) -> Ingested:
     """Record the answers of a source, without asking anybody.
 
@@ -70,7 +74,9 @@ def ingest(
     Raises BadCase and BadOptions for rows and columns that cannot be read.
     """
     start = time.monotonic()
-    rows = answers_of(source, split=split)
+    if max_rows is not None and (isinstance(max_rows, bool) or max_rows < 1):
+        raise BadOptions("max_rows is the most rows that are read", got=max_rows, expected=">= 1")
+    rows = _at_most(answers_of(source, split=split), source, max_rows)
     reader = RowReader(
         rows, tools=tools, columns=columns, others=others, model=model, protocol=protocol
     )
@@ -83,8 +89,38 @@ def ingest(
     return Ingested(run_id, plan, summary)
 
 
+def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
+    """Return rows that end in UnreadableInput where there are more than `most`.
+
+    None is no limit, but for a packed file. Lines of a file are counted before anything is read, so
+    that a refused one leaves no half of it in the store.
+    """
+    file = Path(source) if isinstance(source, (str, Path)) and Path(rows.name).is_file() else None
+    if most is None:
+        if file is None or not is_packed(file):
+            return rows
+        most = MAX_PACKED_ROWS
+    too_many = UnreadableInput(
+        "the source has more rows than are read",
+        got=f"{rows.name}: more than {most:,}",
+        expected=f"at most {most:,} rows",
+        hint=f"max_rows={10 * most} reads more",
+    )
+    # A cell of CSV may have line breaks, and JSON or Parquet has no lines to count.
+    if file is not None and ".jsonl" in file.name.lower() and has_more_lines(file, most):
+        raise too_many
+
+    def limited() -> Iterator[tuple[int | None, Any]]:
+        for count, row in enumerate(rows.rows, 1):
+            if count > most:
+                raise too_many
+            yield row
+
+    return replace(rows, rows=limited())
+
+
 def _read_rows(
-    rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: bool | None
+    rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: Show
 ) -> BadRows:
     """Read every row into `building` and return those that cannot be read.
 
@@ -94,7 +130,7 @@ def _read_rows(
     reader: makes answers of each row.
     building: takes the answers over.
     bad: collects the unreadable rows, or raises for the first, as the caller chose.
-    progress: show it, None if a terminal is there.
+    progress: show it, None if a terminal is there. "lines" without one too.
     """
     count = 0
     with ExitStack() as stack:

@@ -5,6 +5,7 @@ coerced, and corrected where its tool refuses it.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, Literal
 
 from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
-from ..correction.drive import Callback, Messages
+from ..correction.drive import Callback, Messages, warn_of_awaitable
 from ..errors import BadOptions, UnresolvedTemplate
 from ..toolspec import ToolsLike, ToolSpec, tool_specs
 from .plan import Step, TaskPlan
@@ -159,10 +160,10 @@ def run_plan(
     feedback: Feedback | None = None,
     messages: Messages = (),
     concurrency: int = 5,
-    sleep: Callable[[float], Any] = asyncio.sleep,
+    sleep: Callable[[float], Any] = time.sleep,
     on_event: OnEvent | None = None,
 ) -> PlanRun:
-    """`arun_plan` for code that is not async.
+    """`arun_plan` for code that is not async, `sleep` included.
 
     >>> from toolparse_lab.plans import read_plan, run_plan
     >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
@@ -171,6 +172,8 @@ def run_plan(
     >>> run_plan(plan, tools, {"add": lambda n: n + 1}).results
     {'a': 8}
     """
+    if inspect.iscoroutinefunction(sleep):
+        warn_of_awaitable("run_plan")
     return asyncio.run(
         arun_plan(
             plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,

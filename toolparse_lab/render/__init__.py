@@ -8,5 +8,6 @@ from __future__ import annotations
 from .ansi import render_ansi
 from .html import render_diff, render_result
 from .page import render_page
+from .side_by_side import render_side_by_side
 
-__all__ = ["render_ansi", "render_diff", "render_page", "render_result"]
+__all__ = ["render_ansi", "render_diff", "render_page", "render_result", "render_side_by_side"]

@@ -14,6 +14,7 @@ from ..types.spans import make_edit
 from ..values import Value, space_end, write_canonical
 from .positions import apply_edits
 from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
+from .source import HOLDS_JSON
 from .strict import read_sequence, too_deep
 from .text_ends import TextEnds
 from .words import NO_JSON
@@ -60,6 +61,7 @@ _JSON_LITERAL = {"t": "true", "f": "false", "n": "null"}
 _BARE_KEY = re.compile(r"[^\W\d][\w.\-$]*+(?=[ \t]*[:=：])")
 _BARE_WORD = re.compile(r"[^\W\d][\w\-]*+(?=\s*+[,}\]])")
 _COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/|#[^\n]*+", re.DOTALL)
+_SECOND_QUOTE = re.compile(r'"\s{1,8}+"(?=\w[^"\n]{0,256}+"\s*+[,}\]])')
 _ARROW = re.compile(r"=>|->|:=|::")
 
 Chain = tuple["Chain", Edit] | None
@@ -233,7 +235,9 @@ class _Search:
     ) -> None:
         """Add the next states where the text is another language's notation."""
         text = self._text
-        if ch in "/#" and (comment := _COMMENT.match(text, pos)):
+        comment = _COMMENT.match(text, pos) if ch in "/#" else None
+        # To the end of the text it would take the rest of the value with it.
+        if comment and (comment.end() < self._size or not HOLDS_JSON.search(comment[0])):
             edit = make_edit(Span(pos, comment.end()), "", "rjson.comment")
             self._add(comment.end(), cost + DIALECT, mode, stack, (chain, edit))
         if text.startswith("\\n", pos) and mode not in (VALUE, COLON):
@@ -297,7 +301,12 @@ class _Search:
         if ch not in DROPPABLE:
             return
         double = is_doubled(self._text, pos)
-        if ch == '"' and mode in _VALUES and not double:
+        if (
+            ch == '"'
+            and mode in _VALUES
+            and not double
+            and not _SECOND_QUOTE.match(self._text, pos)
+        ):
             return  # it opens a string; nobody puts it before a word by mistake
         price = DROPPED_DOUBLE if double else DROPPED
         if cost + price > self._max_cost:

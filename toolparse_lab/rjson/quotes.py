@@ -163,6 +163,7 @@ class _Inside:
             at, ch = stop.start(), stop[0]
             if ch in closers and closes(at):
                 self._refuse_two_readings()
+                self._refuse_two_openers(pos)
                 return at
 
             offset = self._pass_over(at, ch)
@@ -210,6 +211,15 @@ class _Inside:
 
     def _edit(self, start: int, end: int, text: str, rule: str) -> None:
         self.edits.append(Edit(Span(start, end), text, rule))
+
+    def _refuse_two_openers(self, pos: int) -> None:
+        """Refuse a string at `pos` that has one quote inside, with nothing but white space before
+        it: it may be the one that opens the string.
+        """
+        inside = [edit.span.start for edit in self.edits if edit.rule == self._quotes.rule]
+        if len(inside) == 1 and self._text[pos + 1 : inside[0]].isspace():
+            message = "either of two quotes may open the string"
+            raise Refusal("decode.ambiguous", message, inside[0])
 
     def _refuse_two_readings(self) -> None:
         """Refuse a string in which some backslashes begin escapes with a letter and some letters'

@@ -14,6 +14,8 @@ _ODD_SPACE = re.compile(
 )
 # Signs, quotes, letters: what is neither white space nor the beginning of a comment.
 _PLAIN = frozenset(map(chr, range(ord("!"), ord("~") + 1))) - {"/", "#"}
+# In a comment: what closes a bracket, or a key.
+HOLDS_JSON = re.compile(r"[}\]]|[\"']\s*:")
 _BEFORE_HASH = " \t\n"  # a # inside a word begins no comment
 
 
@@ -103,6 +105,10 @@ class Source:
             end = self.text.find("\n", pos)
             if end < 0:
                 end = self.size
+                # A sign that begins no comment would take the rest of the value with it.
+                if HOLDS_JSON.search(self.text, pos):
+                    message = "a comment to the end of the text would hold a part of the value"
+                    raise Refusal("decode.ambiguous", message, pos)
 
         self.edit(pos, end, "", "rjson.comment")
         return end

@@ -14,7 +14,7 @@ from .signs import QUOTES
 # places with its neighbour, and a later quote where those before it are part of the text. Only
 # places that something plainly follows are taken, since every comma of a prose text might be one.
 
-_PUT_IN, _REPLACED, _SWAPPED, _ESCAPED, _RAW_CONTROL = 2, 2, 2, 3, 1
+_PUT_IN, _DROPPED, _REPLACED, _SWAPPED, _ESCAPED, _RAW_CONTROL = 2, 2, 2, 2, 3, 1
 _STOP = re.compile(r'["\\\x00-\x1f,:}\]' + QUOTES + "]")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OTHER_QUOTES = frozenset(QUOTES) - {'"'}
@@ -67,6 +67,7 @@ class TextEnds:
         start, cost = pos, 0
         inside: tuple[Edit, ...] = ()
         has_control = False
+        escaped = 0
         while stop := _STOP.search(text, pos):
             at, ch = stop.start(), stop[0]
             pos = at + 1
@@ -80,6 +81,12 @@ class TextEnds:
                 if escape is None:
                     return  # which escape was meant is not for a search to say
                 pos = escape.end()
+                is_quote = escape[0] == '\\"'
+                escaped += is_quote
+                # Of quotes in pairs none has a backslash too many.
+                if is_quote and escaped % 2 and behind_other.match(text, pos):
+                    edit = Edit(Span(at, at + 1), "", "rjson.extra-sign")
+                    yield pos, cost + _DROPPED, (*inside, edit), ""
             elif ch < " ":
                 # A quote that is missing is missing in front of the line break, not behind it.
                 if behind.match(text, at):
@@ -92,7 +99,7 @@ class TextEnds:
                 if behind_other.match(text, at + 1):
                     edit = Edit(Span(at, at + 1), '"', "rjson.wrong-sign")
                     yield at + 1, cost + _REPLACED, (*inside, edit), ""
-            elif behind.match(text, at):
+            elif behind.match(text, at) and not _has_its_quote(inside):
                 edit = Edit(Span(at, at), '"', "rjson.missing-quote")
                 price = _PUT_IN + (at > start and text[at - 1] in _OTHER_QUOTES)
                 price += has_control and text[at - 1].isspace()
@@ -114,6 +121,11 @@ class TextEnds:
                 (Span(at + 1, at + 2), "", "rjson.extra-sign"),
             ):
                 yield at + 2, cost + _SWAPPED, (*inside, Edit(span, signs, rule)), ""
+
+
+def _has_its_quote(inside: tuple[Edit, ...]) -> bool:
+    """Tell if the odd one of the quotes inside a string is its end, so that none is missing."""
+    return sum(edit.rule == "rjson.unescaped-quote" for edit in inside) % 2 == 1
 
 
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:

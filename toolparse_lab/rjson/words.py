@@ -76,6 +76,8 @@ def _refuse_doubtful_word(source: Source, pos: int, end: int, top: str) -> None:
         raise Refusal("decode.truncated-value", message, end)
     if "\\" in text[pos:end]:
         raise Refusal("decode.ambiguous", "a bare word with a backslash", pos)
+    if "<" in text[pos:end] and ">" in text[pos:end]:
+        raise Refusal("decode.ambiguous", "a bare word with a tag, which may be a quote", pos)
 
 
 def _quote_word(source: Source, pos: int, end: int) -> None:

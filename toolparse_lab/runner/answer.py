@@ -13,7 +13,8 @@ from ..exchange.types import Chunk
 from ..types.call_pieces import CallPieces, joined, json_value, name_and_arguments
 from ..types.call_pieces import member as _get
 from ..values import write_canonical
-from .litellm_door import close_quietly
+from .body_end import BodyEnd
+from .litellm_door import close_body, close_quietly
 from .local.provider import PROVIDER
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
@@ -66,6 +67,8 @@ class Answer:
     cut: bool = False
     # Bytes of text that may still come; below 0 the answer is too large.
     room: float = math.inf
+    # Of a stream: whether its bytes came to an end, in order or not.
+    body_end: BodyEnd = field(default_factory=BodyEnd)
 
     def log(self, details: Mapping[str, Any]) -> None:
         """Take over the body as sent, and the response as it was before litellm read it.
@@ -451,8 +454,10 @@ async def close_stream(stream: Any) -> None:
     Nothing is raised, and a stream that has ended may be closed again.
     """
     inner = getattr(stream, "completion_stream", None)
-    for closable in (inner, getattr(inner, "response", None)):
+    response = getattr(inner, "response", None)
+    for closable in (inner, response):
         await close_quietly(closable)
+    await close_body(getattr(response, "stream", None))
 
 
 _JSON_SCALARS = (str, int, float, bool, type(None))

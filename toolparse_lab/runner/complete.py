@@ -35,6 +35,8 @@ from .takes import note_refusal, refused_param
 # Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
 # Arguments that are this module's to set, whatever a request's parameters say.
+# Kinds of a failure that a client may make up for a stream that ended.
+_UNEXPLAINED = frozenset({"server_error", "other"})
 _LONGEST_BODY = 100_000  # characters of a response that is no answer
 _RESERVED = frozenset(
     {"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"}
@@ -74,7 +76,7 @@ async def complete(request: Request) -> Completion:
     limit = None if is_local(request.model.name) else request.model.timeout
     answer.started = time.perf_counter()
     try:
-        with unchanged_switches(litellm):
+        with unchanged_switches(litellm), answer.body_end.watched():
             # The time of the whole answer: litellm's own time-out is one of each chunk.
             async with asyncio.timeout(limit):
                 call = litellm.acompletion(**arguments, logger_fn=answer.log)
@@ -224,11 +226,17 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
     if isinstance(e, TimeoutError) and not str(e):
         message = f"no finished answer after {request.model.timeout:g} s"
     cut = _broke_off(request, answer)
-    # A connection that breaks after the first chunk is a cut stream, and not an endpoint that
-    # nobody can reach.
-    if cut and kind == "connection":
+    if cut and _ended_early(answer, kind):
         kind = "cut_stream"
     return _Failure(kind, message, cut)
+
+
+def _ended_early(answer: Answer, kind: str) -> bool:
+    """Return True for a failure of this kind if it only says that no more bytes came."""
+    # Providers' clients and litellm's versions each have their own exception for it, some with a
+    # status that no server sent. An error that the server wrote into the stream is found while
+    # more bytes may come, or has a kind of its own.
+    return kind == "connection" or (answer.body_end.reached and kind in _UNEXPLAINED)
 
 
 def _broke_off(request: Request, answer: Answer) -> bool:

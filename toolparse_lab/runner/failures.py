@@ -96,11 +96,19 @@ def _chain(e: BaseException) -> Iterator[BaseException]:
     Clients wrap exceptions several times, and the one that says the outcome lies at the bottom.
     """
     visited: set[int] = set()
-    at: BaseException | None = e
+    at: BaseException | None = _unwrapped(e)
     while at is not None and id(at) not in visited:
         visited.add(id(at))
         yield at
         at = at.__cause__ or at.__context__
+
+
+def _unwrapped(e: BaseException) -> BaseException:
+    """Return the failure inside the one that litellm gives to every failure of a stream."""
+    inner = getattr(e, "original_exception", None)
+    if type(e).__name__ == "MidStreamFallbackError" and isinstance(inner, BaseException):
+        return _unwrapped(inner)
+    return e
 
 
 def error_kind(e: BaseException) -> ErrorKind:
@@ -111,6 +119,7 @@ def error_kind(e: BaseException) -> ErrorKind:
     It decides the next step: whether the question is asked again, and whether its endpoint is given
     up.
     """
+    e = _unwrapped(e)
     message = str(e)
     names = {c.__name__ for c in type(e).__mro__}
     if isinstance(e, asyncio.TimeoutError):
@@ -190,6 +199,7 @@ def status_code(e: BaseException) -> int | None:
 
     Clients keep it under two names, as a number or as text.
     """
+    e = _unwrapped(e)
     # A stream has begun with 200; the status of its failure is a member of the error's body.
     body = getattr(e, "body", None)
     in_body = body.get("code") if isinstance(body, dict) else None
@@ -234,7 +244,13 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
 
     `secrets` are credentials used for the call. Those of the environment are removed as well.
     """
+    e = _unwrapped(e)
     text = str(e).strip() or type(e).__name__
+    # litellm's error of a broken stream says its message, and then that of the exception in it,
+    # which is the same one.
+    within = getattr(e, "original_exception", None)
+    if within is not None and (inner := str(within).strip()) and text.endswith(inner):
+        text = inner
     text = re.sub(r"^(?:litellm\.[\w.]+: )+", "", text)
     if text.endswith("Connection error."):
         text = _with_reason(text, e)

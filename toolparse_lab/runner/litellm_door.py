@@ -152,20 +152,21 @@ async def close_clients() -> None:
         return
     with contextlib.suppress(AttributeError):
         cache = _module.in_memory_llm_clients_cache
-        for client in _pop_clients(cache, asyncio.get_running_loop()):
+        for client in _pop_clients(cache):
             await close_quietly(client)
     # Transports tell their sockets to close in the loop's next round.
     await asyncio.sleep(0)
 
 
-def _pop_clients(cache: Any, loop: asyncio.AbstractEventLoop) -> list[Any]:
-    """Return the clients of a loop, taken out of litellm's cache, so that a later loop that happens
-    to get the same id does not find them.
+def _pop_clients(cache: Any) -> list[Any]:
+    """Return the clients of the running loop, taken out of litellm's cache, so that a later loop
+    that happens to get the same id does not find them.
 
     Sync clients have no loop in their key, and stay for the next call.
     """
-    # litellm adds the loop's id to the key of each client that was made inside a running loop.
-    ending = f"-{id(loop)}"
+    # litellm adds a mark of the running loop to the key of each client: its id up to 1.106, and
+    # later another one.
+    ending = cache.update_cache_key_with_event_loop("")
     keys = [key for key in list(cache.cache_dict) if str(key).endswith(ending)]
     clients = [cache.cache_dict.pop(key, None) for key in keys]
     for key in keys:
@@ -185,3 +186,14 @@ async def close_quietly(closable: Any) -> None:
         result = close()
         if inspect.isawaitable(result):
             await result
+
+
+async def close_body(body: Any) -> None:
+    """Close the body of a response, and what it is made of.
+
+    litellm 1.80 gives httpx the body of its own transport as a plain iterator. Closing the response
+    closes that, and the connection stays open.
+    """
+    while body is not None:
+        await close_quietly(body)
+        body = getattr(body, "_stream", None)

@@ -1,9 +1,9 @@
 """The workarounds for litellm: those that change litellm or the process are here, the others are
 listed with their places.
 
-Each was needed with litellm 1.106 and is harmless with the other versions this package takes (1.80
-and later). Whoever moves to a newer litellm walks through this list, takes one out, and runs the
-tests that its place names.
+Each was needed with litellm 1.106 and is harmless with the others that were tried, 1.80 to 1.110.
+`make newest` meets a newer one: walk through this list, take one out, and run the tests that its
+place names. What is used of litellm without a promise is listed in `litellm_internals`.
 
 Here, because they reach into litellm:
 
@@ -73,6 +73,8 @@ def allow_tools_without_mcp() -> None:
     imported, modules of their names say that function tools do not belong there. Nothing is done
     where `mcp` will do, or with another litellm. Looked into once a process.
     """
+    # litellm's modules may warn while they are imported.
+    ignore_warnings()
     with _lock:
         if _ASKING in sys.modules:
             return
@@ -103,10 +105,12 @@ def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
     would raise.
     """
 
+    def refuse(*_: Any, **__: Any) -> None:
+        raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
+
     def belongs(tools: Iterable[Any] | None) -> bool:
-        for tool in tools or ():
-            if isinstance(tool, Mapping) and tool.get("type") == "mcp":
-                raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
+        if any(isinstance(tool, Mapping) and tool.get("type") == "mcp" for tool in tools or ()):
+            refuse()
         return False
 
     answering, asking = ModuleType(_ANSWERING), ModuleType(_ASKING)
@@ -114,8 +118,8 @@ def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
     names = ("should_use_litellm_mcp_gateway", "_should_use_litellm_mcp_gateway")
     members = dict.fromkeys(names, staticmethod(belongs))
     answering.__dict__["LiteLLM_Proxy_MCP_Handler"] = type("LiteLLM_Proxy_MCP_Handler", (), members)
-    # Imported beside the question, and used only after a yes.
-    asking.__dict__["acompletion_with_mcp"] = None
+    # Imported with the question and used after a yes; later versions ask elsewhere.
+    asking.__dict__["acompletion_with_mcp"] = refuse
     return answering, asking
 
 

@@ -17,7 +17,17 @@ _LOGGERS = (
     *("openai._client", "openai._response", "openai._legacy_response", "openai.agents"),
     *("anthropic", "anthropic._base_client", "anthropic._client", "anthropic._response"),
     *("httpx", "httpcore", "httpcore.connection", "httpcore.http11", "httpcore.http2"),
-    *("httpcore.proxy", "httpcore.socks", "hpack", "hpack.hpack", "hpack.table", "h2.config"),
+    *("httpx2", "httpcore2", "httpcore2.connection", "httpcore2.http11", "httpcore2.http2"),
+    *(
+        "httpcore.proxy",
+        "httpcore.socks",
+        "httpcore2.proxy",
+        "httpcore2.socks",
+        "hpack",
+        "hpack.hpack",
+        "hpack.table",
+        "h2.config",
+    ),
     *("urllib3.connectionpool", "urllib3.connection", "urllib3.util.retry", "requests"),
     *("requests_oauthlib", "oauthlib", "websockets.client", "websockets.server"),
     *(

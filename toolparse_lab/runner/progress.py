@@ -6,9 +6,13 @@ import sys
 import time
 import warnings
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 _INTERVAL = 0.25
+_LINE_INTERVAL = 10.0  # seconds between two lines of progress where nobody sees a bar
+
+Show: TypeAlias = bool | Literal["lines"] | None
+"""Show progress: None where someone can see it. "lines": a line now and then where nobody does."""
 
 
 def visible() -> bool:
@@ -31,11 +35,14 @@ class Progress:
     """
 
     def __init__(
-        self, total: int | None, *, initial: int = 0, show: bool | None = None, unit: str = "call"
+        self, total: int | None, *, initial: int = 0, show: Show = None, unit: str = "call"
     ) -> None:
         self._bar: Any = None
         self._last = 0.0
-        if show is False or (show is None and not visible()):
+        self._lines = show == "lines" and not visible()
+        if show is False or self._lines or (show is None and not visible()):
+            self._total, self._unit, self._count = total, unit, initial
+            self._last = time.monotonic()
             return
         with warnings.catch_warnings():
             # tqdm.auto warns where ipywidgets is missing, and shows text.
@@ -50,6 +57,13 @@ class Progress:
         """Add so many to the finished ones."""
         if self._bar is not None:
             self._bar.update(count)
+        elif self._lines:
+            self._count += count
+            now = time.monotonic()
+            if now - self._last >= _LINE_INTERVAL:
+                self._last = now
+                of = "" if self._total is None else f" of {self._total:,}"
+                print(f"{self._count:,}{of} {self._unit}s", file=sys.stderr, flush=True)
 
     def show_summary(self, *, done: int, failed: int, cost: float, final: bool = False) -> None:
         """Set the numbers of the bar (`cost` in US dollars).

@@ -143,6 +143,16 @@ def _check_version(version: Any) -> None:
         )
 
 
+def is_recording(path: str | Path) -> bool:
+    """Return True for a file with the head of a recording."""
+    try:
+        with Path(path).open("rb") as f:
+            head = json.loads(f.readline(1000))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(head, dict) and head.get("format") == FORMAT
+
+
 def import_recording(path: str | Path, store: Store, *, run_id: str | None = None) -> int:
     """Add a recording's completions to a store.
 

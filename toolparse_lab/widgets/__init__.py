@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 from .page import export_html
 
 if TYPE_CHECKING:
+    from .coercion_diff import CoercionDiff
     from .parse_view import ParseView
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return `ParseView`, whose module needs the extra `jupyter`."""
+        """Return a widget, whose module needs the extra `jupyter`."""
         if name == "ParseView":
             return importlib.import_module("toolparse_lab.widgets.parse_view").ParseView
+        if name == "CoercionDiff":
+            return importlib.import_module("toolparse_lab.widgets.coercion_diff").CoercionDiff
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # `widgets.browser.Browser` needs pandas, which a parse view does not.
-__all__ = ["ParseView", "export_html"]
+__all__ = ["CoercionDiff", "ParseView", "export_html"]

@@ -18,7 +18,12 @@ def static_id() -> str:
 
 
 def show_both(element_id: str, result: ParseResult, bundle: Any) -> None:
-    """Show the static view of a result, then the widget.
+    """Show the static view of a result, then the widget. See `show_html`."""
+    show_html(element_id, visible(str(result)), render_result(result), bundle)
+
+
+def show_html(element_id: str, text: str, html: str, bundle: Any) -> None:
+    """Show a static view, then the widget that hides it.
 
     A saved notebook is read without a kernel: then the static view is the rest, and a bundle that
     held both would show an error in its place. bundle: the return value of the widget's own
@@ -27,8 +32,8 @@ def show_both(element_id: str, result: ParseResult, bundle: Any) -> None:
     # A notebook has it, other programs need not; its functions have no types.
     display: Callable[..., Any] = import_module("IPython.display").display
 
-    html = f'<div id="{element_id}">{render_result(result)}</div>'
-    display({"text/plain": visible(str(result)), "text/html": html}, raw=True)
+    html = f'<div id="{element_id}">{html}</div>'
+    display({"text/plain": text, "text/html": html}, raw=True)
     data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
     if isinstance(data, Mapping):
         live = {kind: part for kind, part in data.items() if kind != "text/html"}

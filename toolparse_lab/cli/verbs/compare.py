@@ -19,6 +19,13 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("b", help="the new one")
     add_store(command)
     add_comparison(command)
+    command.add_argument(
+        "--pairs",
+        type=int,
+        metavar="N",
+        help="how many pairs this one was picked from (default: all of the run; 1 where it was "
+        "chosen before the run)",
+    )
 
 
 def run(options: Any) -> int:
@@ -34,5 +41,6 @@ def run(options: Any) -> int:
             within=options.within,
             policy=settings["policy"],
             cluster=options.cluster,
+            pairs=options.pairs,
         )
         return show_comparison(comparison, options, run)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,9 @@ from ...values import Value, read_strict
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes a line may have, or a cell of CSV; a longer one is taken for a file of another kind."""
+
+MAX_UNPACKED = 1024**3
+"""Bytes that a packed file may have when it is unpacked: a small one can hold any number."""
 
 _BATCH = 1024  # rows of Parquet that are Python objects at a time
 _PACKED = ".gz"
@@ -450,6 +454,50 @@ def _line(file: IO[bytes], path: Path, most: int | None) -> bytes:
         raise UnreadableInput("the file cannot be read to its end", got=f"{path}: {e}") from None
 
 
+class _Unpacked(io.RawIOBase):
+    """The bytes of a packed file, up to `MAX_UNPACKED`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = gzip.GzipFile(path)
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read1(len(buffer))
+        self._size += len(data)
+        if self._size > MAX_UNPACKED:
+            raise UnreadableInput(
+                "this packed file is too large when it is unpacked",
+                got=f"{self._path}: more than {MAX_UNPACKED:,} bytes",
+                hint="unpack it yourself if it is what you expect: gunzip FILE",
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def is_packed(path: str | Path) -> bool:
+    """Return True for the name of a packed file."""
+    return Path(path).suffix.lower() == _PACKED
+
+
+def has_more_lines(path: Path, most: int) -> bool:
+    """Return True if a file has more lines than `most`, without reading on."""
+    with _open(path) as file:
+        lines = 0
+        while block := file.read(1 << 20):
+            lines += block.count(b"\n")
+            if lines > most:
+                return True
+    return False
+
+
 def _open(path: Path) -> IO[bytes]:
     """Open a file for its bytes, unpacked where its name ends in .gz.
 
@@ -457,7 +505,7 @@ def _open(path: Path) -> IO[bytes]:
     """
     try:
         if path.suffix.lower() == _PACKED:
-            return cast(IO[bytes], gzip.open(path))
+            return cast(IO[bytes], io.BufferedReader(_Unpacked(path)))
         return path.open("rb")
     except OSError as e:
         raise UnreadableInput("the file cannot be opened", got=f"{path}: {e.strerror}") from None

@@ -82,15 +82,15 @@ class BareReader:
         """Return the calls of the body, one behind the other."""
         calls: list[Decoded] = []
         while self.skip():
-            calls.append(self.call())
+            calls.append(self.call(alone=not calls))
             if self.skip() in (",", ";"):
                 self.pos += 1
         if not calls:
             raise Refusal("decode.empty", "there is no call between opener and closer", 0)
         return tuple(calls)
 
-    def call(self) -> Decoded:
-        """Return the call at this place."""
+    def call(self, *, alone: bool) -> Decoded:
+        """Return the call at this place. alone: no call is before it in the body."""
         first = len(self.edits)
         if self.text.startswith(":", self.pos) and CALL.match(self.text, self.pos + 1):
             self.fix(self.pos, self.pos + 1, "", "barekey.colon")
@@ -123,8 +123,10 @@ class BareReader:
             arguments = self.members(_BRACKETS[match["open"]], "", view, 1)
             if match["open"] == "(":
                 self.fix(self.pos - 1, self.pos, "}", "barekey.parentheses")
-        else:
+        elif match["head"] or alone:
             self.fix(opened, opened, "{}", "barekey.no-object")
+        else:
+            raise self.fail("a word after a call")
         self.places[""] = (opened, self.pos)
 
         places = self.places  # the next call has others

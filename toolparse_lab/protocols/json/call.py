@@ -39,7 +39,7 @@ ARGUMENT_KEYS = (
 )  # fmt: skip
 _WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
 _THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
-_UNQUOTED = "rjson.unquoted-value"
+_UNQUOTED = ("rjson.unquoted-value", "rjson.unquoted-key")
 _ID_KEYS = ("id", "tool_call_id", "call_id")
 # A name that stands first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
@@ -311,7 +311,7 @@ class JsonCall(Codec):
 
         name_span = source.name_span(index, unit.at, key, name)
         if unit.edits and not reading.tools:
-            _refuse_bare_name(unit.edits, name_span)
+            refuse_bare_name(unit.edits, name_span)
         call = Decoded(
             name,
             args,
@@ -489,10 +489,13 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
         raise definition
     if arguments is None:
         arguments = {}
+    name_span = source.key_span(unit.index, base, name)
+    if unit.edits and not unit.reading.tools:
+        refuse_bare_name(unit.edits, name_span)
     return Decoded(
         name,
         arguments,
-        name_span=source.key_span(unit.index, base, name),
+        name_span=name_span,
         steps=(Step("read", "read.name-is-key", "", None, unit.value, arguments),),
         edits=unit.edits,
         places=source.places_of(unit.index, base, ""),
@@ -527,10 +530,10 @@ def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str
     return args_key
 
 
-def _refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
+def refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
     """Raise Refusal for a name without quotes, where no tools say that it is one."""
     for edit in edits:
-        if edit.rule == _UNQUOTED and name_span is not None and edit.span.start == name_span.start:
+        if edit.rule in _UNQUOTED and name_span is not None and edit.span.start == name_span.start:
             message = "the name is a bare word, and no tool is known that has it"
             raise Refusal("decode.ambiguous", message, name_span.start)
 

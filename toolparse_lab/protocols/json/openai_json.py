@@ -35,7 +35,7 @@ from ..base import (
 )
 from ..results import JsonResult
 from ..scan import Balanced, Scanner
-from .call import definition_of, in_order, read_body_values
+from .call import definition_of, in_order, read_body_values, refuse_bare_name
 from .judge import settle
 from .message import (
     arguments_key,
@@ -206,10 +206,13 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
         return Decoded("", None, problems=(problem,), readable=False, edits=edits)
 
     wire_id = call.get("id")
+    name_span = source.span_of(0, f"{path}{below}/name")
+    if edits and not reading.tools:
+        refuse_bare_name(edits, name_span)
     decoded = Decoded(
         name,
         {},
-        name_span=source.span_of(0, f"{path}{below}/name"),
+        name_span=name_span,
         edits=edits,
         unescape=unescape_offsets,
         wire_id=_text_or_none(wire_id),
@@ -259,6 +262,10 @@ def _read_arguments(
     if key is None and stray is not None:
         refusal = Refusal("decode.ambiguous", f"no arguments, but {stray!r} may hold them", 0)
         _refuse(decoded, refusal, source.span_of(0, path))
+        return
+    if key is None and decoded.edits:
+        message = "no arguments, and the damage may be what took them away"
+        _refuse(decoded, Refusal("decode.ambiguous", message, 0), source.span_of(0, path))
         return
     # A tool without parameters is often called with nothing at all.
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):

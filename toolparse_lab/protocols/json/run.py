@@ -22,6 +22,9 @@ from .call import behind_stray_brackets, next_call
 
 _MOST_SPACE = 64
 _SPACE = re.compile(rf"\s{{0,{_MOST_SPACE}}}")
+# A key right after a value, and what may become one. Both are shorter than `_MOST_SPACE`.
+_KEY = re.compile(r"""(?:,\s{0,8}+)?"[^"\\\n]{1,40}+"\s{0,8}+:""")
+_KEY_SO_FAR = re.compile(r"""(?:,\s{0,8}+)?(?:"[^"\\\n]{0,40}+(?:"\s{0,8}+)?)?\Z""")
 
 
 @lru_cache(maxsize=512)
@@ -178,6 +181,12 @@ class ValueRun:
             if not final and rest and closer.startswith(rest):
                 return -1
 
+        if not self._separators and rest and rest[0] in ',"':
+            if not final and _KEY_SO_FAR.match(rest):
+                return -1
+            # A key: the bracket was closed too early, and the text up to its own is one body.
+            if _KEY.match(rest):
+                return after
         begin = self._next_value(tail, after, final) if self._separators and rest else None
         return Close(end, end, "end") if begin is None else begin
 

@@ -54,6 +54,9 @@ def read_words(
         named = _named(body, edits, words[0], behind, match, keys)
         if named is not None:
             return [{keys[0]: match["name"], keys[1]: values[0]}], named
+    # A sign first, as in `("name": …`, is the damaged beginning of the object itself.
+    if not words[0].span.of(body).lstrip()[:1].isalnum():
+        raise Refusal("decode.json", "the beginning of this JSON is damaged", words[0].span.start)
     message = "the words in front of this JSON are no tool's name, so it may not be a call"
     raise Refusal("decode.words", message, words[0].span.start)
 

@@ -223,6 +223,11 @@ class HeadedCall(Codec):
         head = self.form.function_tag(reading.opening.name)
         whole = head + body + (self.form.function_closer if reading.closed else "")
         calls = ParameterCall(self.form).read(whole, reading)
+        if any(edit.rule == "tags.unclosed-parameter" for call in calls for edit in call.edits):
+            header = _RECIPIENT.search(body)
+            if header is not None:
+                message = "a value without its closer holds the header of another call"
+                raise Refusal("decode.ambiguous", message, header.start())
         return tuple(_shifted(call, -len(head), len(body)) for call in calls)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:

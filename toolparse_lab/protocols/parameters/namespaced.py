@@ -38,7 +38,7 @@ from ..base import (
 from ..results import Between, TextResult
 from ..scan import LiteralBody, Scanner
 from .item_lists import ItemLists
-from .repeated import holds_json_unread
+from .repeated import holds_json_unread, may_be_list
 
 _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
@@ -116,7 +116,8 @@ def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) 
 
 
 def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
-    """Raise Refusal, at an offset, for a parameter that stands twice with a whole list in each.
+    """Raise Refusal, at an offset, for a parameter that is there twice where the schema says no
+    list, or with a whole list in each.
 
     inner: the elements, without marks. value: as they were read. view: the schema of the call.
     """
@@ -124,7 +125,11 @@ def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) ->
         # The items of one list stand in elements of their own, and are meant as they are.
         if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
             continue
-        if holds_json_unread(items, view.child(name)):
+        member = view.child(name)
+        if not may_be_list(member):
+            message = f"{name!r} stands several times, and no schema says that it is a list"
+            raise Refusal("decode.duplicate-key", message, at)
+        if holds_json_unread(items, member):
             message = f"{name!r} stands several times, with a list or an object in each"
             raise Refusal("decode.ambiguous", message, at)
 

@@ -32,7 +32,7 @@ from ..base import Decoded, Reading
 from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
 from .form import Mark
-from .repeated import holds_json_unread
+from .repeated import holds_json_unread, may_be_list
 from .scan import ParameterScan
 from .shape import (
     Form,
@@ -44,6 +44,7 @@ from .shape import (
     typed_value,
     value_offsets,
 )
+from .slots import SlotForm
 from .strict import trimmed
 
 _Text: TypeAlias = tuple[str, int, int]
@@ -458,7 +459,7 @@ class FunctionReader:
 
         name: of the parameter. A tool that no one knows takes a text everywhere.
         """
-        member = self._view.child(name) if self._view is not None else None
+        member = self._member(name)
         return member is None or member.admits_string()
 
     def _is_single(self, name: str) -> bool:
@@ -466,15 +467,19 @@ class FunctionReader:
 
         name: of the parameter. Of a union it is unknown.
         """
-        member = self._view.child(name) if self._view is not None else None
+        member = self._member(name)
         return member is not None and not member.any_of and not member.allows("array")
+
+    def _member(self, name: str) -> View | None:
+        """Return what the schema says of a parameter, None if it says nothing."""
+        return self._view.child(name) if self._view is not None else None
 
     def _decoded(self) -> Decoded:
         """Return the call with one argument a parameter.
 
-        A parameter that stands several times is a list, unless it says the same each time and the
-        schema wants no list. All values are text, which the schema types later, where no tag says
-        their types.
+        A parameter that is there several times is a list where the schema says so, and one value if
+        it says the same each time and the schema wants no list. All values are text, which the
+        schema types later, where no tag says their types.
         """
         if "<value>" in self._body:
             self._unwrap()
@@ -490,6 +495,10 @@ class FunctionReader:
 
             # Equal texts have one value, whose place is that of the first.
             _, start, end = values[0]
+            form = self._form
+            cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
+            if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
+                raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
             if len(texts) == 1:
                 value = self._typed(name, texts[0])
                 arguments[name] = value
@@ -501,8 +510,10 @@ class FunctionReader:
             if name not in self._flags and self._holds_json_unread(name, texts):
                 message = f"{name!r} stands several times, with a list or an object in each"
                 raise Refusal("decode.ambiguous", message, start)
-            if not self._form.repeats_are_lists and not self._wants_list(name):
-                message = f"{name!r} stands several times, and is no list"
+            # Under a schema of another type, validation has the words for the list.
+            typed = self._form.repeats_are_lists and self._is_single(name)
+            if not typed and not may_be_list(self._member(name)):
+                message = f"{name!r} stands several times, and no schema says that it is a list"
                 raise Refusal("decode.duplicate-key", message, values[1][1])
             members = [self._typed(name, text) for text in texts]
             arguments[name] = members
@@ -546,13 +557,6 @@ class FunctionReader:
             return False
         return self._is_single(name) or self._holds_json_unread(name, texts)
 
-    def _wants_list(self, name: str) -> bool:
-        """Return True if the schema says that a parameter is a list, or may be one."""
-        member = self._view.child(name) if self._view is not None else None
-        if member is None:
-            return False
-        return any("array" in (view.types or ()) for view in (member, *member.alternatives))
-
     def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
         """Return True if a text among several of a parameter is JSON that no item can be.
 
@@ -560,8 +564,7 @@ class FunctionReader:
         """
         if self._is_single(name):
             return False
-        member = self._view.child(name) if self._view is not None else None
-        return holds_json_unread(texts, member)
+        return holds_json_unread(texts, self._member(name))
 
     def _elements(self) -> Decoded | None:
         """Return the call whose parameters are elements named after them.

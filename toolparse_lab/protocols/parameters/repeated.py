@@ -38,6 +38,17 @@ def holds_json_unread(texts: Sequence[Value], member: View | None) -> bool:
     return any(not _takes(kind, member) for kind in kinds)
 
 
+def may_be_list(member: View | None) -> bool:
+    """Return True if the schema says that a parameter is a list, or may be one.
+
+    member: as in `holds_json_unread`. A schema without a type says nothing.
+    """
+    if member is None:
+        return False
+    views = (member, *member.alternatives)
+    return any("array" in (view.types or ()) or view.items is not None for view in views)
+
+
 def _container_in(text: Value) -> str:
     """Return "array" or "object" for the text of one, "" for anything else."""
     if not isinstance(text, str) or text.lstrip()[:1] not in ("[", "{"):

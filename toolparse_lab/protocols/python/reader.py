@@ -505,16 +505,19 @@ class PythonReader:
     def unfolded(
         self, arguments: dict[str, Value], steps: list[Step], parameters: list[str]
     ) -> tuple[dict[str, Value], list[Step]]:
-        """Return the members of a dict that is the only argument, where they are parameters.
+        """Return the members of a dict that is the only argument, where they are the arguments.
 
         arguments, steps: one positional argument under the name of the first parameter. If that
-        parameter takes an object, the dict may be meant as its value.
+        parameter takes an object, the dict may be meant as its value; if it takes none, the dict
+        is no value of it, whatever its keys are.
         """
         ((name, value),) = arguments.items()
         member = self.view.child(name) if self.view is not None else None
-        if not isinstance(value, dict) or not value or not value.keys() <= set(parameters):
+        if not isinstance(value, dict) or not value:
             return arguments, steps
-        if member is not None and member.allows("object") and name not in value:
+        takes_object = member is None or member.allows("object") or bool(member.any_of)
+        known = value.keys() <= set(parameters)
+        if takes_object and (not known or (member is not None and name not in value)):
             return arguments, steps
 
         prefix = "/" + escape_token(name)

@@ -19,8 +19,53 @@ from ..turns import TURN_ENDS
 
 # How special tokens begin that may end an answer, where they were not stripped from it.
 _TOKENS = ("<|", "<｜", *TURN_ENDS)
+# An argument after the bracket of its call, and what may become one.
+_ARGUMENT = re.compile(r"[ \t]{0,64}+,?[ \t]{0,64}+[A-Za-z_]\w{0,127}+[ \t]{0,64}+=(?!=)")
+_ARGUMENT_SO_FAR = re.compile(
+    r"[ \t]{0,64}+(?:,[ \t]{0,64}+)?(?:[A-Za-z_]\w{0,127}+[ \t]{0,64}+=?)?\Z"
+)
 # What stands behind the list on its line, not far away: such a token, or any character.
 _BEHIND = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
+
+
+class LoneCall:
+    """Ends after the bracket of a call.
+
+    If an argument follows, the bracket was closed too early. Then the body reaches past it, so that
+    it cannot be read.
+    """
+
+    __slots__ = ("_at", "_balanced", "_end")
+
+    def __init__(self) -> None:
+        self._balanced = Balanced("\"'")
+        self._end: int | None = None  # after the bracket, from the body's beginning
+        self._at = 0
+
+    def finish(self) -> Close | None:
+        """Return None: a call that stays open is truncated."""
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Look for the closing bracket, and then for an argument after it.
+
+        Returns the close, or how many characters are final.
+        """
+        if self._end is None:
+            answer = self._balanced.scan(tail, final)
+            if not isinstance(answer, Close):
+                self._at += answer
+                return answer
+            self._end = answer.end
+        pos = self._end - self._at
+        argument = _ARGUMENT.match(tail, pos)
+        if not final and (
+            _ARGUMENT_SO_FAR.match(tail, pos) or (argument and argument.end() == len(tail))
+        ):
+            self._at = self._end
+            return pos
+        past = self._at + argument.end() if argument else self._end
+        return Close(past, past, "end")
 
 
 class LoneList:

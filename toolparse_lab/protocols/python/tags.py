@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools, make_opening
-from ..scan import Balanced, Scanner
-from .scan import PythonBody
+from ..scan import Scanner
+from .scan import LoneCall, PythonBody
 
 _SPACE = re.compile(r"\s*")
 # What a body begins with: a call, or a list with one in it or nothing.
@@ -70,9 +70,9 @@ class PythonTags(Envelope):
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return a scanner for Python that stops at a closer outside its strings."""
-        # Without a closer a call ends behind its bracket.
+        # Without a closer a call ends after its bracket.
         if not self.closers:
-            return Balanced("\"'")
+            return LoneCall()
         return PythonBody(self.closers, () if self.line else self.openers)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:

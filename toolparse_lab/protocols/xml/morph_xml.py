@@ -51,6 +51,13 @@ _ATTRIBUTES = re.compile(
     r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>"
 )
 _PLAIN_NAME = re.compile(r"[^ \t\r\n<>/]+")
+# A line of a text that says a call: a tool before its arguments, or the word for a tool before one.
+_CALL_IN_WORDS = re.compile(
+    r"""^[ \t]*+["'`]?(?:(?P<key>[\w.-]{1,128}+)["'`]?[ \t]*+[:=]?[ \t]*+(?P<open>[{(])"""
+    r"""|(?:action|function|tool|tool_name|name)["'`]?[ \t]*+[:=][ \t]*+["'`]?"""
+    r"""(?P<value>[\w.-]{1,128}+)["'`]?[ \t\r]*+$)""",
+    re.MULTILINE | re.IGNORECASE,
+)
 _MAX_OPENER = 2048
 _NO_ATTRIBUTES = len("/>")
 # a longer comment is text: waiting for its end would cost too much at each of many openers
@@ -427,6 +434,8 @@ class ElementCall(Codec):
         (name,) = names
         if re.search(rf"^\s*{re.escape(name)}\s*[:=]", body, re.MULTILINE):
             raise Refusal("decode.ambiguous", f"{name} is named in the text that is its value", 0)
+        if _names_call(body, reading.tools):
+            raise Refusal("decode.ambiguous", f"the text for {name} names a tool to call", 0)
         reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
         value = {name: reader.raw_text(0, len(body), f"/{name}")}
         reader.places[""] = (0, len(body))
@@ -489,6 +498,14 @@ def _decoded(
         places=places,
         unescape=unescape_offsets,
         untyped=True,
+    )
+
+
+def _names_call(text: str, tools: Tools) -> bool:
+    """Return True if a line is a call in words of its own: `action: delete` or `delete: {}`."""
+    return any(
+        line["key"] in tools if line["open"] else line["value"] in tools
+        for line in _CALL_IN_WORDS.finditer(text)
     )
 
 

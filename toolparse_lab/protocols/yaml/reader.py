@@ -291,10 +291,20 @@ class MappingReader:
             return
 
         path, view = self._next(root)
+        self._check_colon(event)
         self._check_end(event, view)
         value = resolve_plain(text, view) if event.style is None else text
         self.places.setdefault(path, self._place(event))
         self._put(value)
+
+    def _check_colon(self, event: Any) -> None:
+        """Raise Refusal for a key of a mapping in braces that no colon follows, such as `{a}`."""
+        if event.value or event.style is not None or not self._frames:
+            return
+        at = event.start_mark.index
+        before = self.text[max(0, at - _LOOK) : at].rstrip()
+        if isinstance(self._frames[-1].box, dict) and not before.endswith(":"):
+            raise Refusal("decode.yaml", "a key without a value", at)
 
     def _check_end(self, event: Any, view: View | None) -> None:
         """Raise Refusal for a text that may go on behind the place where YAML ends it.

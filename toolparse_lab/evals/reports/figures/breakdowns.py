@@ -144,9 +144,15 @@ def _counts(
     keys = [judged[c].astype("string").fillna("") for c in (of, over)]
     # Each case counts once, as in a report's success.
     each = [*keys, judged["case_id"].astype(object)]
-    rates = judged["score_success"].astype(bool).astype(float).groupby(each, sort=False).mean()
+    rates = (
+        judged["score_success"]
+        .astype(bool)
+        .astype(float)
+        .groupby(each, sort=False, observed=True)
+        .mean()
+    )
     cases = rates.groupby(level=[0, 1], sort=False)
-    trial_counts = judged.groupby(keys, sort=False).size()
+    trial_counts = judged.groupby(keys, sort=False, observed=True).size()
     sums, sizes, counts = (
         series.astype(float).unstack(fill_value=0)
         for series in (cases.sum(), cases.size(), trial_counts)
@@ -160,7 +166,7 @@ def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
     """
     leaders: Mapping[str, list[str]] = {
         str(value): part.loc[part["rank"] == 1, of].astype(str).tolist()
-        for value, part in frame.groupby("left_out", sort=False)
+        for value, part in frame.groupby("left_out", sort=False, observed=True)
     }
     first = leaders.get(EVERYTHING, [])
     # All of it and one value left out are the same order twice.

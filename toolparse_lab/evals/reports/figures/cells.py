@@ -27,6 +27,8 @@ REQUIRED = (
     "n_edits", "n_coercions", "codes_json", "rules_json", "cost", "latency", "completion_tokens",
 )  # fmt: skip
 UNRECORDED = "not recorded"
+QUESTION = ("input", "tools_json", "tool_choice", "target")
+"""Columns that say what was asked."""
 
 
 def check_trials(trials: pd.DataFrame) -> None:
@@ -123,13 +125,14 @@ def judged_of(part: pd.DataFrame) -> tuple[list[bool], list[Any]]:
 def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] | None:
     """case id -> its value of a column, which intervals and tests then go by.
 
-    None for no column.
+    Without a column, cases that ask the same question under two ids are one cluster, and None if no
+    two do.
 
     Cases of which the column says nothing stand for themselves. Raises BadOptions for a column that
     the frame lacks, and for a case with two values of it.
     """
     if column is None:
-        return None
+        return same_questions(trials) or None
     if column not in trials:
         raise BadOptions(
             "no such column to cluster by",
@@ -147,6 +150,44 @@ def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] |
             expected="a column that holds whole cases together, such as conversation_id",
         )
     return dict(zip(pairs["case_id"], pairs[column], strict=True))
+
+
+def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
+    """case id -> the first case with its question, of the cases that ask the same question.
+
+    The question is the input with the tools, their choice and the target. Answers to it depend on
+    one another, whatever the cases are called. A case without an input is like no other.
+    """
+    columns = [c for c in QUESTION if c in trials]
+    if "input" not in columns:
+        return {}
+    cases = trials[["case_id", *columns]].drop_duplicates("case_id").astype(object)
+    cases = cases[cases["input"].notna() & (cases["input"] != "")]
+    first = cases.fillna("").groupby(columns, sort=False)["case_id"]
+    cases = cases[first.transform("size") > 1]
+    return dict(zip(cases["case_id"], first.transform("first")[cases.index], strict=True))
+
+
+def same_question_note(clusters: Mapping[Any, Any], cluster: str | None) -> str:
+    """Return the sentence on cases that ask the same question.
+
+    '' if there are none. clusters: see `same_questions`. cluster: the column that intervals go by
+    instead.
+    """
+    if not clusters:
+        return ""
+    ids: dict[Any, list[str]] = {}
+    for case, first in clusters.items():
+        ids.setdefault(first, []).append(str(case))
+    example = " and ".join(next(iter(ids.values()))[:2])
+    done = "Intervals and p take them as one"
+    if cluster is not None:
+        done = f"Intervals and p go by {cluster}, and take them as one only where it does"
+    questions = "1 question is" if len(ids) == 1 else f"{len(ids)} questions are"
+    return (
+        f"{questions} asked by several cases (the same input, tools and target, such as "
+        f"{example}): {len(clusters)} cases in all. {done}."
+    )
 
 
 def cells_frame(

@@ -4,6 +4,10 @@ How it works. The rows of both arms are cut into the strata of other columns, an
 compared by itself: rates, interval and p over the cases that both arms were judged on, then the
 cases whose majority differs, then the cases that only one arm can be judged by. Holm's adjustment
 comes last, because it needs the p values of all strata.
+
+Of 18 arms that are alike, one pair of the 153 looks different. So a pair of an experiment with
+several arms is held to the level of all pairs (Bonferroni): each interval leaves out 1/153 of what
+it would alone, and p_holm is 153 times Holm's p. `pairs=1` is for a pair chosen before the run.
 """
 
 from __future__ import annotations
@@ -21,7 +25,16 @@ from .... import hooks
 from ....errors import BadOptions, UnknownArm, near
 from ....values.printable import counted
 from . import stats
-from .cells import UNRECORDED, check_by, check_trials, clusters_of, groups, read_under
+from .cells import (
+    UNRECORDED,
+    check_by,
+    check_trials,
+    clusters_of,
+    groups,
+    read_under,
+    same_question_note,
+    same_questions,
+)
 from .differences import paired_difference
 from .sampling import sampling_differences
 
@@ -31,8 +44,8 @@ if TYPE_CHECKING:
 
 MARGIN = 0.05
 """The drop that "not worse" rules out, unless another one is named."""
-QUESTION = ("input", "target", "tools_json")
-"""Columns that say what was asked: a case in which one differs is another case."""
+ASKED = ("input", "target", "tools_json")
+"""Columns that say what a case is: a case in which one differs is another case."""
 # The columns that a comparison counts.
 _COUNTED = (
     "case_id", "trial", "score_success", "outcome", "trial_id", "target", "missing_reason",
@@ -50,11 +63,12 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "success_a": "Mean over these cases of the share of a's trials that succeeded.",
     "success_b": "The same for b's.",
     "difference": "success_b less success_a: the mean of the cases' differences.",
-    "ci_low": "Lower end of its interval.",
+    "ci_low": "Lower end of its interval, which holds for all pairs together.",
     "ci_high": "Upper end of its interval.",
     "p": "The sign-flip test on the cases' differences, McNemar's exact test where each case has "
     "one trial; with unequal numbers of trials never below the p of the interval.",
-    "p_holm": "p, adjusted by Holm for the rows of the comparison.",
+    "p_holm": "p, adjusted by Holm for the rows of the comparison, and for the pairs that this one "
+    "may have been picked from.",
     "only_a": "Cases that the majority of a's trials gets right, and that of b's wrong.",
     "only_b": "The other way round.",
     "ties": "Cases for which an arm has no majority.",
@@ -109,7 +123,8 @@ class ArmComparison:
     case whose majority changed, `unpaired` one a case that only one arm has a judged trial of, with
     the reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the
     flips' trials of each arm, `source_notes` the sentences on where the frames came from. `cluster`
-    is the column that intervals and p go by.
+    is the column that intervals and p go by, `pairs` the number of pairs of arms that intervals and
+    p_holm allow for.
     """
 
     a: str
@@ -127,6 +142,7 @@ class ArmComparison:
     openers: tuple[Opener, Opener] | None = field(default=None, repr=False, compare=False)
     source_notes: tuple[str, ...] = ()
     cluster: str | None = None
+    pairs: int = 1
 
     def flip(self, which: int | str = 0) -> Flip:
         """Return a flipped case, by its row in `flips` or its case id, with the trials behind it.
@@ -196,6 +212,8 @@ class ArmComparison:
     def notes(self) -> tuple[str, ...]:
         """The sentences on the questions that the figures leave open."""
         notes = list(self.source_notes)
+        if self.pairs > 1:
+            notes.insert(0, _pairs_note(self.pairs, self.level))
         for side, name in (("a", self.a), ("b", self.b)):
             n = int(self.frame[f"unpaired_{side}"].sum())
             if n == 1:
@@ -255,6 +273,7 @@ def compare_arms(
     policy: str = "safe",
     level: float = 0.95,
     cluster: str | None = None,
+    pairs: int | None = None,
     openers: tuple[Opener, Opener] | None = None,
     notes: Sequence[str] = (),
 ) -> ArmComparison:
@@ -263,10 +282,18 @@ def compare_arms(
 
     Only cases judged in both arms count. p values are Holm's over the strata. A stratum that only
     one arm has is a row without figures. cluster: a column that holds whole cases together, such as
-    conversation_id, which intervals and p go by instead of by case. Raises BadOptions for a column
-    or an arm that the frame does not hold.
+    conversation_id, which intervals and p go by instead of by case. pairs: how many pairs this one
+    may have been picked from, by default all pairs of the column's judged values, and 1 for a pair
+    that was chosen before the run. Raises BadOptions for a column or an arm that the frame does not
+    hold, and for pairs that are not a number from 1 on.
     """
     check_trials(trials)
+    if pairs is not None and (not isinstance(pairs, int) or isinstance(pairs, bool) or pairs < 1):
+        raise BadOptions(
+            "pairs is how many pairs this one was picked from",
+            got=pairs,
+            expected="a whole number, 1 for a pair chosen before the run",
+        )
     if a == b:
         raise BadOptions(
             "an arm is compared with another one", got=a, hint="run.noise() compares it with itself"
@@ -274,10 +301,14 @@ def compare_arms(
     on = column_of(trials, a, b, on)
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
+    if pairs is None:
+        judged_arms = part.loc[part["score_success"].notna(), on].astype("string").nunique()
+        pairs = max(1, judged_arms * (judged_arms - 1) // 2)
     # Only the two arms, and only what is counted: a frame holds whole answers too.
     needed = dict.fromkeys([*strata, on, *_COUNTED, "sampling_json", *_READERS.values()])
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
+    same = same_question_note(same_questions(part), cluster)
     edited = _edited(part[part["score_success"].notna()], on, a, b)
     part = part[[c for c in needed if c in part]]
     side = part[on].astype(str)
@@ -293,7 +324,7 @@ def compare_arms(
             f"missing_{x}": len(_missing(stratum[side.loc[stratum.index] == name]))
             for x, name in (("a", a), ("b", b))
         }
-        rows.append({**keys, **_compare_stratum(of_a, of_b, level, clusters), **missing})
+        rows.append({**keys, **_compare_stratum(of_a, of_b, level, clusters, pairs), **missing})
         flips.append(_flips(of_a, of_b).assign(**keys))
         unpaired += ({**keys, **u} for u in _unpaired(stratum, side.loc[stratum.index], a, b))
 
@@ -302,7 +333,7 @@ def compare_arms(
         a,
         b,
         on,
-        frame=_adjusted(pd.DataFrame(rows, columns=[*strata, *_RAW_COLUMNS])),
+        frame=_adjusted(pd.DataFrame(rows, columns=[*strata, *_RAW_COLUMNS]), pairs),
         flips=flipped,
         unpaired=pd.DataFrame(unpaired, columns=[*strata, *UNPAIRED_COLUMNS]),
         edited=edited,
@@ -315,11 +346,13 @@ def compare_arms(
         openers=openers,
         source_notes=(
             *notes,
+            *([same] if same else []),
             *_missing_notes({name: _missing(part[side == name]) for name in (a, b)}),
             *_pooled_note(part, side, strata, (a, b)),
             *_sampling_note({name: part[side == name] for name in (a, b)}),
         ),
         cluster=cluster,
+        pairs=pairs,
     )
 
 
@@ -327,11 +360,19 @@ def compare_arms(
 _RAW_COLUMNS = [c for c in COMPARISON_COLUMNS if not c.endswith("_holm")]
 
 
-def _adjusted(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with each p value's adjusted one beside it."""
+def _adjusted(frame: pd.DataFrame, pairs: int) -> pd.DataFrame:
+    """Return the frame with each p value's adjusted one next to it."""
     # A stratum without a p value does not count as a test.
-    frame.insert(list(frame).index("p") + 1, "p_holm", stats.holm(frame["p"].tolist()))
+    adjusted = [min(1.0, p * pairs) if p == p else p for p in stats.holm(frame["p"].tolist())]
+    frame.insert(list(frame).index("p") + 1, "p_holm", adjusted)
     return frame
+
+
+def _pairs_note(pairs: int, level: float) -> str:
+    return (
+        f"This is one of {pairs} pairs: p and the {level:.0%} interval allow for a pair picked "
+        "among all of them. For a pair chosen before the run pass pairs=1 (--pairs 1)."
+    )
 
 
 def _missing(side: pd.DataFrame) -> list[str]:
@@ -364,7 +405,7 @@ def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
     """Return one row per case and a column of its question that is not the same in both arms."""
     rows = []
     side = part[on].astype(str)
-    for column in (c for c in QUESTION if c in part):
+    for column in (c for c in ASKED if c in part):
         texts = part[column].astype(object).map(lambda x: x if isinstance(x, str) else repr(x))
         first = {
             name: dict(zip(part.loc[mine, "case_id"], texts[mine], strict=True))
@@ -432,14 +473,20 @@ def _rows(trials: pd.DataFrame, ids: pd.Series[Any], on: str, side: str) -> pd.D
 
 
 def _compare_stratum(
-    of_a: pd.DataFrame, of_b: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None
+    of_a: pd.DataFrame,
+    of_b: pd.DataFrame,
+    level: float,
+    clusters: Mapping[Any, Any] | None,
+    pairs: int,
 ) -> dict[str, Any]:
     """Return the figures of the judged trials of both arms in one stratum, p values not yet
     adjusted.
     """
     x, x_cases = of_a["score_success"].astype(bool).tolist(), of_a["case_id"].tolist()
     y, y_cases = of_b["score_success"].astype(bool).tolist(), of_b["case_id"].tolist()
-    gap = paired_difference(x, x_cases, y, y_cases, level, clusters)
+    stats.check_level(level)
+    of_each = 1 - (1 - level) / pairs
+    gap = paired_difference(x, x_cases, y, y_cases, of_each, clusters, alpha=0.05 / pairs)
     shared = set(x_cases) & set(y_cases)
     return {
         "n_cases": gap.n_cases,
@@ -503,7 +550,7 @@ def _majorities(side: pd.DataFrame) -> pd.DataFrame:
     """
     ok = side["score_success"].astype(bool)
     cases = side["case_id"].astype(object)
-    rates = ok.astype(float).groupby(cases, sort=False).mean()
+    rates = ok.astype(float).groupby(cases, sort=False, observed=True).mean()
     # In order of appearance, so that the first trial is the same in every run of a report.
     typical = side[ok == (cases.map(rates) > 0.5)].drop_duplicates("case_id").set_index("case_id")
     texts = {c: typical[c].astype(object) for c in ("outcome", "trial_id")}

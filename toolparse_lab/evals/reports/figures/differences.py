@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats as scipy_stats
 
 from .stats import (
     NAN,
@@ -84,11 +83,14 @@ def paired_difference(
     b_cases: Keys,
     level: float = 0.95,
     clusters: Mapping[Any, Any] | None = None,
+    *,
+    alpha: float = 0.05,
 ) -> Difference:
     """Return the difference of two arms.
 
     a, b: True for each trial that succeeded. a_cases, b_cases: the case of each. clusters: case ->
-    the unit that was drawn, such as a conversation. The case itself by default.
+    the unit that was drawn, such as a conversation. The case itself by default. alpha: the p at
+    which a difference is shown, which `smallest` goes by.
 
     >>> d = paired_difference([True] * 12, range(12), [c < 2 for c in range(12)], range(12))
     >>> round(d.rate, 3), d.only_a, round(d.p, 4)
@@ -107,7 +109,7 @@ def paired_difference(
     units = cluster_codes(cases, clusters)
     rate_a, rate_b = ha[shared] / na[shared], hb[shared] / nb[shared]
     gaps = _Gaps(rate_b - rate_a, units[shared], np.minimum(na, nb)[shared], level)
-    p, visible = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared])
+    p, visible = _flips(ha[shared], na[shared], hb[shared], nb[shared], units[shared], alpha)
     if (na != nb)[shared].any():
         p = max(p, gaps.p)
     all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
@@ -216,12 +218,11 @@ def _flips(
     hb: npt.NDArray[Any],
     nb: npt.NDArray[Any],
     units: npt.NDArray[Any],
+    alpha: float = 0.05,
 ) -> tuple[float, float]:
-    """(p, the smallest sum of differences with a p of at most .05, NaN without one) of the
+    """(p, the smallest sum of differences with a p of at most alpha, NaN without one) of the
     sign-flip test of successes and trials of both arms by case. A cluster flips as a whole.
     """
-    from scipy.signal import fftconvolve  # slow to import, and only comparisons need it
-
     # Rates of cases with 2 and 3 trials are sixths of a success, and so on: on the grid of the
     # least common multiple every difference is a whole number of steps.
     unit = math.lcm(*(int(n) for n in np.unique(np.concatenate([na, nb]))))
@@ -237,14 +238,14 @@ def _flips(
     for size, count in zip(*np.unique(np.abs(steps[steps != 0]), return_counts=True), strict=True):
         spread = np.zeros(2 * size * count + 1)
         spread[:: 2 * size] = _coins(int(count))
-        sums = fftconvolve(sums, spread) if len(sums) > 1 else spread
+        sums = _convolved(sums, spread)
     # Two-sided: all sums at least as far from nothing as the observed one.
     middle = len(sums) // 2
     # The chance of a sum at least so far from nothing, by its distance.
     beyond = np.cumsum(sums[middle:][::-1])[::-1] * 2
     beyond[0] = 1.0
     p = float(min(1.0, max(0.0, beyond[abs(int(steps.sum()))])))
-    enough = np.flatnonzero(beyond <= 0.05 + 1e-12)
+    enough = np.flatnonzero(beyond <= alpha + 1e-12)
     # A distance that no sum has is none.
     enough = enough[sums[middle + enough] > 0] if len(enough) else enough
     return p, float(enough[0]) / unit if len(enough) else NAN
@@ -253,7 +254,21 @@ def _flips(
 @lru_cache(maxsize=256)
 def _coins(count: int) -> npt.NDArray[Any]:
     """Return the chance of each number of heads among `count` coins."""
-    return np.asarray(scipy_stats.binom.pmf(np.arange(count + 1), count, 0.5))
+    if count <= 500:
+        return np.array([math.comb(count, k) / 2**count for k in range(count + 1)])
+    k = np.arange(1, count + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(count - k + 1) - np.log(k))])
+    chances = np.exp(logs - logs.max())
+    return np.asarray(chances / chances.sum())
+
+
+def _convolved(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the chances of the sum of two numbers that are independent of each other."""
+    if min(len(a), len(b)) < 200:
+        return np.convolve(a, b)
+    size = len(a) + len(b) - 1
+    spectrum = np.fft.rfft(a, size) * np.fft.rfft(b, size)
+    return np.fft.irfft(spectrum, size)
 
 
 def mcnemar_exact(only_a: int, only_b: int) -> float:
@@ -265,4 +280,4 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
     n = only_a + only_b
     if n == 0:
         return 1.0
-    return float(scipy_stats.binomtest(min(only_a, only_b), n, 0.5).pvalue)
+    return float(min(1.0, 2 * _coins(n)[: min(only_a, only_b) + 1].sum()))

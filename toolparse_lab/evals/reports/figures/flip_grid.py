@@ -22,11 +22,11 @@ def flip_grid_frame(
     """
     judged = headline[headline["score_success"].notna()]
     shares: dict[str, pd.Series[Any]] = {}
-    for keys, part in judged.groupby(list(by), sort=False, dropna=False):
+    for keys, part in judged.groupby(list(by), sort=False, dropna=False, observed=True):
         values = keys if isinstance(keys, tuple) else (keys,)
         success = part["score_success"].astype(float)
         shares[name_of(dict(zip(by, values, strict=True)))] = success.groupby(
-            part["case_id"]
+            part["case_id"], observed=True
         ).mean()
     grid = pd.DataFrame(shares)
     flips = grid[(grid.max(axis=1) > 0.5) & (grid.min(axis=1) < 0.5)]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from .... import hooks
 from ....errors import BadOptions
-from .cells import cells_frame, check_by, check_trials, policies_of
+from .cells import cells_frame, check_by, check_trials, clusters_of, policies_of
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,8 @@ def matrix(
         raise BadOptions(
             "no trial was read under this policy", got=policy, expected=", ".join(policies)
         )
+    trials = trials.reset_index(drop=True)
+    clusters = clusters_of(trials, None)
     return Matrix(
-        rows,
-        columns,
-        policy,
-        cells_frame(trials.reset_index(drop=True), [rows, columns], policy, level),
+        rows, columns, policy, cells_frame(trials, [rows, columns], policy, level, clusters)
     )

@@ -176,8 +176,8 @@ def _halves(judged: pd.DataFrame) -> tuple[float, float]:
     A middle trial of an odd number is in neither half. Cases stand against themselves, so that
     their differences do not count.
     """
-    place = judged.groupby("case_id", sort=False).cumcount()
-    size = judged.groupby("case_id", sort=False)["case_id"].transform("count")
+    place = judged.groupby("case_id", sort=False, observed=True).cumcount()
+    size = judged.groupby("case_id", sort=False, observed=True)["case_id"].transform("count")
     early, late = place < size // 2, place >= size - size // 2
     first, second = (case_counts(judged[half & (size >= 2)]) for half in (early, late))
     gaps = second["hits"] / second["n"] - first["hits"] / first["n"]

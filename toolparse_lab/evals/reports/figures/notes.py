@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....values.printable import counted
 from . import stats
-from .cells import UNRECORDED, groups, judged_of
+from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
 from .differences import paired_difference
 from .sampling import sampling_differences
 
@@ -109,6 +109,11 @@ def _best_cell(report: Report) -> Iterator[str]:
         yield note
 
 
+def _same_questions(report: Report) -> Iterator[str]:
+    if note := same_question_note(same_questions(report.headline), report.cluster):
+        yield note
+
+
 def _few_cases(report: Report) -> Iterator[str]:
     cases = _judged_cases(report)
     if 0 < cases < FEW_CASES:
@@ -127,6 +132,7 @@ _WARNINGS: tuple[Callable[[Report], Iterator[str]], ...] = (
     _pooled_columns,
     _sampling,
     _best_cell,
+    _same_questions,
     _few_cases,
 )
 """What warns of something, in the order in which it is read."""
@@ -150,8 +156,11 @@ def best_of_many(report: Report, alpha: float = 0.05) -> str:
     if len(judged) < MANY:
         return ""
     best = max(judged, key=lambda values: _share(judged[values]))
+    clusters = clusters_of(report.trials, report.cluster)
     others = [values for values in judged if values != best]
-    adjusted = stats.holm([paired_difference(*judged[k], *judged[best]).p for k in others])
+    adjusted = stats.holm(
+        [paired_difference(*judged[k], *judged[best], clusters=clusters).p for k in others]
+    )
     # Not `p > alpha`: a p that is not known tells two cells no more apart than a high one.
     alike = [k for k, p in zip(others, adjusted, strict=True) if not p <= alpha]
     equal = sum(_share(judged[k]) == _share(judged[best]) for k in others)

@@ -5,25 +5,32 @@ which with one trial a case is McNemar's.
 """
 
 # How it works. A case's difference d lies between -1 and 1: the rate of one arm less that of the
-# other. Power depends on two moments of d: its mean, which is the drop, and its mean square, which
-# is called the spread here. With one trial a case d is -1, 0 or 1, and the spread is the share of
-# cases that flip. The power of McNemar's exact test is then an exact sum: over the number of flips,
-# the chance of so many times the chance that they lean far enough to one side. With several trials
-# the sum is taken at the same two moments, which is on the safe side: finer steps of d give the
-# sign-flip test more values of p to choose from.
+# other. With one trial a case d is -1, 0 or 1, and two moments decide: its mean, which is the drop,
+# and its mean square, which is called the spread here and is the share of cases that flip. The
+# power of McNemar's exact test is then an exact sum: over the number of flips, the chance of so
+# many times the chance that they lean far enough to one side.
+#
+# With several trials d has finer steps, and the same spread consists of many small differences
+# instead of few whole flips, which the sign-flip test sees far more often. `Steps` models the mean
+# of a case: rates of cases are Beta, trials are drawn from them, and the chances of every step of d
+# follow. Power is then the share of 4,000 simulated data sets (with fixed seeds) in which the test
+# shows the drop. Its p comes from a saddlepoint approximation (Lugannani and Rice 1980, with
+# Daniels' correction for a lattice), because exact sums of so many data sets would take minutes.
 #
 # Spreads that come from a run are estimates from its cases. The upper end of a one-sided 80 %
 # interval stands for them (Browne 1995), since a plan made with the estimate itself is too small
-# every second time. Cost: one sum over the likely numbers of flips for each n that is looked at.
+# every second time. Cost: one sum or simulation for each n that is looked at.
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 from scipy import stats as scipy_stats
 
 from ....errors import BadOptions
@@ -34,6 +41,14 @@ MOST_CASES = 1_000_000
 """The most cases that are looked at; a drop that needs more is as good as none."""
 _CAUTIOUS = 0.6  # the level of the two-sided interval whose upper end is the one-sided 80 % one
 
+_SETS = 20_000
+_SEARCH_SETS = 2000  # while a search looks at many sizes
+_NODES = (np.arange(1000) + 0.5) / 1000  # the quantiles at which rates of cases are taken
+
+Chances: TypeAlias = npt.NDArray[Any]
+Steps: TypeAlias = Callable[[float], Chances]
+"""The chances of a case's difference under a drop: of -1, -1 + 1/k, and so on to 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -41,13 +56,16 @@ class Spread:
 
     base: the mean square of the cases' differences without a drop. cases: those there are, or are
     planned. growth: the power of the drop added to the base: 1 if a drop is cases that disappear
-    for good, 2 where the base is a variance, 0 if the mean square is as assumed.
+    for good, 2 where the base is a variance, 0 if the mean square is as assumed. steps: the chances
+    of a case's difference where cases have several trials, None where every difference is a whole
+    flip.
     """
 
     base: float
     cases: int
     source: str
     growth: int = 0
+    steps: Steps | None = field(default=None, repr=False, compare=False)
 
     def mean_square(self, drop: float) -> float:
         """Return the mean of the squared differences under a drop, between the drop and 1.
@@ -57,6 +75,9 @@ class Spread:
         >>> Spread(0.25, 50, "from a run", growth=1).mean_square(0.25)
         0.5
         """
+        if self.steps is not None:
+            chances = self.steps(drop)
+            return float(chances @ _grid(chances) ** 2)
         added = drop**self.growth if self.growth else 0.0
         # No fewer cases can flip than a drop takes.
         return min(1.0, max(self.base + added, drop))
@@ -145,8 +166,19 @@ def power_of(
         alpha,
         detectable_drop(spread, power=power, alpha=alpha),
         cases_needed(spread, drop, power=power, alpha=alpha),
-        paired_power(spread.cases, spread.mean_square(drop), drop, alpha),
+        _chance_to_show(spread, drop, alpha)(spread.cases),
     )
+
+
+def _chance_to_show(
+    spread: Spread, drop: float, alpha: float, sets: int = _SETS
+) -> Callable[[int], float]:
+    """Return the function from a number of cases to their chance to show a drop."""
+    if spread.steps is None:
+        square = spread.mean_square(drop)
+        return lambda cases: paired_power(cases, square, drop, alpha)
+    chances = spread.steps(drop)
+    return lambda cases: simulated_power(cases, chances, alpha, sets)
 
 
 def check_shares(**shares: Any) -> None:
@@ -188,6 +220,132 @@ def _likely_flips(cases: int, spread: float) -> npt.NDArray[Any]:
     return np.arange(max(0, int(middle - width)), min(cases, int(middle + width)) + 1)
 
 
+def simulated_power(cases: int, chances: Chances, alpha: float = 0.05, sets: int = _SETS) -> float:
+    """Return the share of simulated data sets in which the sign-flip test shows a difference.
+
+    chances: of each step of a case's difference, from -1 to 1.
+
+    >>> simulated_power(40, np.array([0, 0, 0.6, 0.4, 0])) > 0.99  # halves, all to one side
+    True
+    """
+    if cases < 1:
+        return 0.0
+    counts = np.random.default_rng(0).multinomial(cases, chances / chances.sum(), size=sets)
+    return float((_sign_flip_ps(counts) <= alpha).mean())
+
+
+def _sign_flip_ps(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the sign-flip test's p of each row: the numbers of cases by the step of their
+    difference.
+    """
+    k = counts.shape[1] // 2
+    sizes = np.arange(1, k + 1)
+    coins = (counts[:, k + 1 :] + counts[:, :k][:, ::-1]).astype(float)
+    sums = np.abs(counts[:, k + 1 :] @ sizes - counts[:, :k][:, ::-1] @ sizes).astype(float)
+    # The largest sum is one of the 2^coins, and its negative another.
+    ps = np.where(sums == coins @ sizes, np.minimum(1.0, 2.0 ** (1 - coins.sum(axis=1))), 1.0)
+    inner = (sums > 1) & (sums < coins @ sizes)
+    # Signs change a sum by even numbers, so that half a step of the lattice is 1.
+    ps[inner] = np.minimum(1.0, 2 * _tails(coins[inner], sums[inner] - 1, sizes))
+    return ps
+
+
+def _tails(
+    coins: npt.NDArray[Any], sums: npt.NDArray[Any], sizes: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Return the chance that coins of these sizes, one row a data set, sum up to more than `sums`.
+
+    Lugannani and Rice's formula at the saddlepoint t, where the tilted coins have the mean `sums`.
+    """
+    t = sums / (coins @ sizes**2)
+    # The mean is concave in t, so that Newton's steps approach from below and never pass the root.
+    for _ in range(20):
+        tanh = np.tanh(np.outer(t, sizes))
+        variance = (coins * (1 - tanh**2)) @ sizes**2
+        change = (sums - (coins * tanh) @ sizes) / np.maximum(variance, 1e-12)
+        t += change
+        if not len(t) or np.abs(change / t).max() < 1e-3:
+            break
+    angle = np.outer(t, sizes)
+    variance = (coins * (1 - np.tanh(angle) ** 2)) @ sizes**2
+    log_cosh = angle + np.log1p(np.exp(-2 * angle)) - math.log(2)
+    w = np.sqrt(np.maximum(2 * (t * sums - (coins * log_cosh).sum(axis=1)), 1e-12))
+    u = np.sinh(t) * np.sqrt(variance)
+    density = np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi)
+    return np.asarray(special.ndtr(-w) + density * (1 / u - 1 / w))
+
+
+def _grid(chances: Chances) -> npt.NDArray[Any]:
+    """Return the differences that chances are of."""
+    return np.linspace(-1, 1, len(chances))
+
+
+def tilted(chances: Chances, mean: float, square: float) -> Chances:
+    """Return the chances nearest to these whose mean and mean square are as given.
+
+    The nearest by relative entropy: each chance times exp(a·d + b·d²). A square that no chances of
+    the mean have becomes the nearest one.
+    """
+    d = _grid(chances)
+    step = d[1] - d[0]
+    below = math.floor(mean / step + 1e-9) * step
+    # A mean between two steps needs both of them.
+    least = below**2 + (mean - below) * (2 * below + step)
+    moments = np.stack([d, d**2])
+    want = np.array([mean, min(max(square, least + 0.02 * step * mean), 1 - 1e-6)])
+    logs = np.log(np.maximum(chances, 1e-12))
+
+    def at(tilt: npt.NDArray[Any]) -> tuple[float, Chances]:
+        weights = logs + tilt @ moments
+        top = weights.max()
+        raw = np.exp(weights - top)
+        return float(top + math.log(raw.sum()) - tilt @ want), raw / raw.sum()
+
+    # Newton's method on a convex function, with halved steps where a whole one goes too far.
+    tilt = np.zeros(2)
+    height, found = at(tilt)
+    for _ in range(100):
+        gradient = moments @ found - want
+        if np.abs(gradient).max() < 1e-9:
+            break
+        spread = (moments * found) @ moments.T - np.outer(moments @ found, moments @ found)
+        change = np.linalg.solve(spread + 1e-12 * np.eye(2), gradient)
+        while np.abs(change).max() > 1e-10:
+            lower, chances = at(tilt - change)
+            if lower <= height:
+                break
+            change = change / 2
+        else:
+            break
+        tilt, height, found = tilt - change, lower, chances
+    return found
+
+
+def case_rates(rate: float, noise: float) -> npt.NDArray[Any]:
+    """Return rates of cases: quantiles of the Beta distribution with this mean, of which two trials
+    of a case disagree so often.
+    """
+    own = rate * (1 - rate)
+    between = own - noise / 2
+    if between <= 1e-6 * own:
+        return np.full(len(_NODES), rate)
+    # The precision of the Beta: small where cases are nearly certain to succeed or fail.
+    total = max(own / between - 1, 1e-3)
+    return np.asarray(special.betaincinv(rate * total, (1 - rate) * total, _NODES))
+
+
+def hits_of(rates: npt.NDArray[Any], trials: int) -> npt.NDArray[Any]:
+    """Return the chances of 0 to `trials` successes, one row a case."""
+    return np.asarray(scipy_stats.binom.pmf(np.arange(trials + 1), trials, rates[:, None]))
+
+
+def gaps_of(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Chances:
+    """Return the chances of a's successes less b's, over the rows of both."""
+    joint = a.T @ b / len(a)
+    trials = len(joint) - 1
+    return np.array([np.trace(joint, offset=-gap) for gap in range(-trials, trials + 1)])
+
+
 def detectable_drop(spread: Spread, *, power: float = 0.8, alpha: float = 0.05) -> float | None:
     """Return the smallest drop that the cases show with this power, to a tenth of a point or finer,
     or None if they show none.
@@ -197,7 +355,7 @@ def detectable_drop(spread: Spread, *, power: float = 0.8, alpha: float = 0.05) 
     """
 
     def shows(drop: float) -> bool:
-        return paired_power(spread.cases, spread.mean_square(drop), drop, alpha) >= power
+        return _chance_to_show(spread, drop, alpha, _SEARCH_SETS)(spread.cases) >= power
 
     low, high = 0.0, 1.0
     if not shows(high):
@@ -218,20 +376,16 @@ def cases_needed(
     The exact test's power falls a little now and then as cases are added. The number is one from
     which on it stays above.
     """
-    size = spread.mean_square(drop)
-
-    def shows(cases: int) -> bool:
-        return paired_power(cases, size, drop, alpha) >= power
-
+    chance = _chance_to_show(spread, drop, alpha, _SEARCH_SETS)
     high = 2
-    while not shows(high):
+    while chance(high) < power:
         high *= 2
         if high > MOST_CASES:
             return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if shows(middle) else (middle, high)
+        low, high = (low, middle) if chance(middle) >= power else (middle, high)
     return high
 
 
@@ -267,22 +421,50 @@ def assumed_spread(
     >>> round(assumed_spread(100, 0.05, rate=0.9, correlation=0.5).base, 3)
     0.113
     """
-    lower = max(0.0, rate - drop) if isinstance(rate, (int, float)) else rate
     _check_range("rate", rate, 0, 1)
     _check_range("correlation", correlation, -1, 1)
     _check_range("noise", noise, 0, 1)
     if flips is None:
-        own, other = rate * (1 - rate), lower * (1 - lower)
-        square = own + other - 2 * correlation * math.sqrt(own * other) + drop**2
         source = f"assumed: rate {rate:g}, correlation {correlation:g} between the arms"
     else:
         _check_range("flips", flips, drop, 1)
-        square = flips
         source = f"assumed: {flips:.0%} of the cases flip"
-    square -= noise * (1 - 1 / trials)
     if trials > 1:
         source += f", {trials} trials, of which two disagree {noise:.0%} of the time"
-    return Spread(max(0.0, square), cases, source)
+    one = _flipping(rate, drop, correlation) if flips is None else flips
+    if trials == 1 or not noise:
+        return Spread(one, cases, source)
+
+    def steps(drop: float) -> Chances:
+        lower = max(0.0, rate - drop)
+        own, other = rate * (1 - rate), lower * (1 - lower)
+        flip = _flipping(rate, drop, correlation) if flips is None else max(flips, drop)
+        # The noise is that of both arms, each by the variance of its answers, which it can't pass.
+        part = min(1.0, noise / (own + other)) if own + other else 0.0
+        noise_a, noise_b = 2 * own * part, 2 * other * part
+        rates = case_rates(rate, noise_a)
+        a = hits_of(rates, trials)
+        # What both arms' answers to a case have in common is a share of what cases differ by. Of
+        # these cases each loses the same share of its rate, the others have a rate of their own.
+        common = (own + other + drop**2 - flip) / 2
+        between = math.sqrt(max(own - noise_a / 2, 0) * max(other - noise_b / 2, 0))
+        alike = min(1.0, max(0.0, common / between)) if between > 0 else 0.0
+        shared = gaps_of(a, hits_of(rates * lower / rate if rate else rates, trials))
+        apart = gaps_of(
+            a.mean(axis=0, keepdims=True),
+            hits_of(case_rates(lower, noise_b), trials).mean(axis=0, keepdims=True),
+        )
+        square = flip - (noise_a + noise_b) / 2 * (1 - 1 / trials)
+        return tilted(alike * shared + (1 - alike) * apart, drop, square)
+
+    return Spread(one, cases, source, steps=steps)
+
+
+def _flipping(rate: float, drop: float, correlation: float) -> float:
+    """Return the chance that single answers of two arms to a case differ in success."""
+    lower = max(0.0, rate - drop)
+    own, other = rate * (1 - rate), lower * (1 - lower)
+    return own + other - 2 * correlation * math.sqrt(own * other) + drop**2
 
 
 def _check_range(name: str, value: Any, low: float, high: float) -> None:

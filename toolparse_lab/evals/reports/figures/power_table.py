@@ -4,19 +4,33 @@ to come.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ....errors import BadOptions
 from ....values.printable import counted
 from .cells import check_trials, groups, read_under
-from .power import Power, Spread, cautious, check_shares, power_of
+from .power import (
+    Power,
+    Spread,
+    case_rates,
+    cautious,
+    check_shares,
+    gaps_of,
+    hits_of,
+    power_of,
+    tilted,
+)
 
 _BY = ("model", "arm")
+_FINEST = 20  # the most steps of a success in which differences are counted
 
 
 class PowerTable(Sequence[Power]):
@@ -93,7 +107,9 @@ def case_counts(judged: pd.DataFrame) -> pd.DataFrame:
     judged: trials that could be judged.
     """
     success = judged["score_success"].astype(bool).astype(float)
-    counts = success.groupby(judged["case_id"].astype(object), sort=False).agg(["sum", "count"])
+    counts = success.groupby(judged["case_id"].astype(object), sort=False, observed=True).agg(
+        ["sum", "count"]
+    )
     return counts.rename(columns={"sum": "hits", "count": "n"}).astype(float)
 
 
@@ -137,7 +153,24 @@ def _between(a: pd.DataFrame, b: pd.DataFrame) -> Spread:
     variance = max(0.0, square - float(gaps.mean()) ** 2)
     share = float((gaps != 0).mean())
     source = f"the two differ on {share:.0%} of {counted(cases, 'case')}"
-    return Spread(variance, cases, source, growth=2)
+    parts = _parts_of_a_success(both["n_a"], both["n_b"])
+    if parts == 1:
+        return Spread(variance, cases, source, growth=2)
+    # One more case, of which every difference is as likely, since others than these will be seen.
+    middle = np.rint(gaps.to_numpy() * parts).astype(int) + parts
+    seen = np.bincount(middle, minlength=2 * parts + 1) + 1 / (2 * parts + 1)
+    base = seen + seen[::-1]  # of two arms that are alike, either may be the better one
+
+    def steps(drop: float) -> npt.NDArray[Any]:
+        return tilted(base, drop, variance + drop**2)
+
+    return Spread(variance, cases, source, growth=2, steps=steps)
+
+
+def _parts_of_a_success(*trials: pd.Series[Any]) -> int:
+    """Return the number of equal steps in which rates of so many trials differ."""
+    parts = math.lcm(*(int(n) for side in trials for n in side.unique()))
+    return min(parts, _FINEST)
 
 
 def _again(rates: pd.DataFrame) -> Spread:
@@ -148,17 +181,29 @@ def _again(rates: pd.DataFrame) -> Spread:
     cases = len(rates)
     several = rates[rates["n"] >= 2]
     per_case = float((1 / rates["n"]).mean())
-    if len(several):
-        noise = float(disagreement(several).mean())
-        size = counted(len(several), "case")
-        source = f"two trials of a case disagree {noise:.0%} of the time ({size})"
-        return Spread(cautious(noise, len(several)) * per_case, cases, source, growth=1)
     rate = float((rates["hits"] / rates["n"]).mean())
-    source = (
-        "assumed: two answers to a case are as different as answers to two cases, since there is "
-        "one trial of each; with two trials the figure is measured"
-    )
-    return Spread(2 * rate * (1 - rate), cases, source, growth=1)
+    if not len(several):
+        source = (
+            "assumed: two answers to a case are as different as answers to two cases, since there "
+            "is one trial of each; with two trials the figure is measured"
+        )
+        return Spread(2 * rate * (1 - rate), cases, source, growth=1)
+    measured = float(disagreement(several).mean())
+    size = counted(len(several), "case")
+    source = f"two trials of a case disagree {measured:.0%} of the time ({size})"
+    noise = cautious(measured, len(several))
+    trials = min(round(1 / per_case), _FINEST)
+    if trials == 1:
+        return Spread(noise * per_case, cases, source, growth=1)
+    chances = case_rates(rate, min(noise, 2 * rate * (1 - rate)))
+    hits = hits_of(chances, trials)
+    none = np.eye(1, trials + 1).repeat(len(hits), axis=0)
+
+    def steps(drop: float) -> npt.NDArray[Any]:
+        lost = min(1.0, drop / rate) if rate else 1.0
+        return (1 - lost) * gaps_of(hits, hits) + lost * gaps_of(hits, none)
+
+    return Spread(noise * per_case, cases, source, growth=1, steps=steps)
 
 
 def disagreement(rates: pd.DataFrame) -> pd.Series[Any]:

@@ -320,10 +320,17 @@ class Report:
         return matrix(self.trials, rows=rows, columns=columns, policy=self.policy, level=self.level)
 
     def compare(
-        self, a: str, b: str, *, on: str | None = None, within: str | Sequence[str] | None = None
+        self,
+        a: str,
+        b: str,
+        *,
+        on: str | None = None,
+        within: str | Sequence[str] | None = None,
+        pairs: int | None = None,
     ) -> ArmComparison:
         """Two arms paired on cases, within the other columns of the report or those of `within`.
 
+        pairs: how many pairs this one may have been picked from, all of the report by default.
         Raises BadOptions for an arm or a column that the frame does not hold.
         """
         on = column_of(self.trials, a, b, on)
@@ -340,6 +347,7 @@ class Report:
             policy=self.policy,
             level=self.level,
             cluster=self.cluster,
+            pairs=pairs,
             openers=openers,
         )
 

@@ -1,13 +1,13 @@
 """The statistics of one arm: rates with intervals clustered by case, bounds, noise and repeated
-trials. Built on scipy. Differences of two arms are in `differences.py`.
+trials. Differences of two arms are in `differences.py`.
 
 Rates are shares of 0 to 1. `values` are successes (True or False) and `cases` the case of each:
 trials of one case are not independent, so the case is the unit of every interval here. Each case
 counts once, however many trials it has: a log in which a few cases hold most of the trials says no
 more about the others for it.
 
-statsmodels is no dependency: its Wilson interval and Holm adjustment are the values that the tests
-compare these with, but it is large and slow to import for the few lines that scipy does not have.
+Neither scipy.stats nor statsmodels is imported here: their values are what the tests compare these
+with, but each of them takes longer to import than a report takes to make.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from ....errors import BadOptions
 from .interval import Interval
@@ -162,8 +162,8 @@ def distinct_share(texts: Keys, clusters: Keys) -> float:
             "case": pd.Series(list(clusters), dtype=object),
         }
     )
-    sizes = both.groupby("case", sort=False)["text"].size()
-    different = both.drop_duplicates().groupby("case", sort=False)["text"].size()
+    sizes = both.groupby("case", sort=False, observed=True)["text"].size()
+    different = both.drop_duplicates().groupby("case", sort=False, observed=True)["text"].size()
     shares = (different / sizes)[sizes >= 2]
     return float(shares.mean()) if len(shares) else NAN
 
@@ -202,13 +202,31 @@ def _over_cases(values: Flags, clusters: Keys, k: int, chance: Any) -> float:
 @lru_cache(maxsize=64)
 def normal_quantile(level: float) -> float:
     """Return the two-sided normal quantile: 1.96 for 0.95."""
-    return float(stats.norm.ppf((1 + level) / 2))
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 @lru_cache(maxsize=1024)
 def _t_quantile(level: float, freedom: int) -> float:
-    """Return the two-sided quantile of a t distribution."""
-    return float(stats.t.ppf((1 + level) / 2, freedom))
+    """Return the two-sided quantile of a t distribution with a whole number of degrees."""
+    # In w, with t = sqrt(freedom) * tan(w), the chance of |t| is an elementary function: Abramowitz
+    # and Stegun 26.7.3 and 26.7.4. Bisection, because Newton's steps leave the range at one degree.
+    low, high = 0.0, math.pi / 2
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if _t_within(middle, freedom) < level else (low, middle)
+    return math.sqrt(freedom) * math.tan(middle)
+
+
+def _t_within(angle: float, freedom: int) -> float:
+    """Return the chance of a t that is at most sqrt(freedom) * tan(angle) from 0."""
+    odd = freedom % 2
+    square = math.cos(angle) ** 2
+    # The terms are products of (1/2)(3/4)… for even degrees, and of (2/3)(4/5)… for odd ones.
+    k = np.arange(1 + odd, freedom - 2 + odd, 2)
+    terms = 1.0 + float(np.cumprod(square * k / (k + 1)).sum())
+    if not odd:
+        return math.sin(angle) * terms
+    more = math.sin(angle) * math.cos(angle) * terms if freedom > 1 else 0.0
+    return 2 / math.pi * (angle + more)
 
 
 def check_level(level: float) -> None:

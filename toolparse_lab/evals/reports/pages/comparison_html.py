@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ....render import render_side_by_side
 from ....render.templating import Markup, render
 from ..figures.comparison import COMPARISON_COLUMNS
-from .html_parts import TEMPLATES, Table, TrialView, fragment, page, trial_view, view_of
+from .html_parts import TEMPLATES, Table, TrialView, fragment, page, read_row, trial_view, view_of
 from .svg import difference_svg
 from .text import comparison_legend, comparison_rows
 
 if TYPE_CHECKING:
+    from ....types import ParseResult
     from ...scoring.trial import Trial
     from ..figures.comparison import ArmComparison, Flip
 
@@ -43,8 +45,17 @@ def render_flip(flip: Flip) -> str:
         direction=flip.direction,
         question=flip.a.case.input_text,
         sides=[_side("a", flip.a), _side("b", flip.b)],
+        readings=_readings((flip.a.arm, flip.a.result), (flip.b.arm, flip.b.result)),
     )
     return fragment(body)
+
+
+def _readings(*sides: tuple[str, ParseResult | None]) -> Markup:
+    """Return two readings of one answer side by side, '' where the sides are of two answers."""
+    (name_a, a), (name_b, b) = sides
+    if a is None or b is None or a.raw != b.raw:
+        return Markup()
+    return Markup(render_side_by_side(a, b, (name_a, name_b)))
 
 
 def _side(name: str, trial: Trial) -> dict[str, object]:
@@ -102,10 +113,11 @@ def _figures(c: ArmComparison) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _FlipView:
-    """A flipped case: its line, and (arm, trial) of each side."""
+    """A flipped case: its line, (arm, trial) of each side, and their readings of one answer."""
 
     summary: str
     sides: list[tuple[str, TrialView | None]]
+    readings: Markup
 
 
 def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
@@ -116,18 +128,19 @@ def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
         summary += f" ({' · '.join(stratum)})"
     # A comparison that somebody put together has no rows behind its flips.
     rows_a, rows_b = c.flip_rows or (None, None)
-    sides = [
-        (c.a, _trial_of(rows_a, flip["trial_id_a"])),
-        (c.b, _trial_of(rows_b, flip["trial_id_b"])),
-    ]
-    return _FlipView(summary, sides)
+    row_a, row_b = _row_of(rows_a, flip["trial_id_a"]), _row_of(rows_b, flip["trial_id_b"])
+    sides = [(name, trial_view(row) if row else None) for name, row in ((c.a, row_a), (c.b, row_b))]
+    readings = Markup()
+    if row_a and row_b and row_a.get("raw") == row_b.get("raw"):
+        readings = _readings((c.a, read_row(row_a)), (c.b, read_row(row_b)))
+    return _FlipView(summary, sides, readings)
 
 
-def _trial_of(rows: pd.DataFrame | None, trial_id: Any) -> TrialView | None:
-    """Return the trial of an id, or None if the comparison has not its row."""
+def _row_of(rows: pd.DataFrame | None, trial_id: Any) -> dict[Any, Any] | None:
+    """Return the row of a trial id, or None if the comparison has it not."""
     if rows is None or trial_id not in rows.index:
         return None
-    return trial_view(rows.loc[trial_id].to_dict())
+    return dict(rows.loc[trial_id].to_dict())
 
 
 @dataclass(frozen=True, slots=True)

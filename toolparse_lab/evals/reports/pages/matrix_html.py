@@ -84,7 +84,10 @@ def render_matrix(m: Matrix, anchors: Mapping[tuple[str, str], str] | None = Non
 
 def _best_first(frame: pd.DataFrame, column: str) -> list[Any]:
     """Return the values of a column of the matrix's frame, the highest mean success first."""
-    means = {name: part["success"].mean() for name, part in frame.groupby(column, dropna=False)}
+    means = {
+        name: part["success"].mean()
+        for name, part in frame.groupby(column, dropna=False, observed=True)
+    }
     names = dict.fromkeys(frame[column])
     # Sorting is stable, so that ties stay in the order of the plan.
     return sorted(names, key=lambda name: -_rate(means.get(name)))

@@ -429,10 +429,10 @@ def comparison_legend(margin: float = MARGIN) -> str:
     """Return the sentences on how a comparison's figures are made."""
     return (
         "b−a: the mean of the cases' differences, each case counted once. p: the sign-flip test on "
-        "them (McNemar's exact test where each case has one trial), by Holm over the rows. only a, "
-        "only b: cases that one arm's majority alone gets right. verdict: worse is shown; "
-        f"not worse rules out a drop of {100 * margin:.3g} points; anything else cannot be told "
-        "from these cases."
+        "them (McNemar's exact test where each case has one trial), by Holm over the rows and "
+        "for all pairs of arms. only a, only b: cases that one arm's majority alone gets right. "
+        f"verdict: worse is shown; not worse rules out a drop of {100 * margin:.3g} points; "
+        "anything else cannot be told from these cases."
     )
 
 

@@ -1,0 +1,149 @@
+"""How far the power that a plan prints is from the share of simulated data sets that show the drop.
+
+    python benchmarks/power.py                # 4,000 data sets a row: four minutes
+    python benchmarks/power.py --sets 400     # a look
+    python benchmarks/power.py --write        # the table, into docs/statistics.md
+
+Each data set has cases with a rate of their own, of which b's are lower by the drop, and trials
+drawn from them. Its p is the one that comparisons print. The printed power is told what is true of
+the data: the rate, how often two trials of a case disagree, and the correlation of the arms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from toolparse_lab.evals.reports.figures.differences import sign_flip
+from toolparse_lab.experiment.planned_power import planned_power
+
+PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
+BEGIN, END = "<!-- made by benchmarks/power.py -->", "<!-- end -->"
+HEAD = ("cases", "trials", "drop", "data", "printed", "simulated", "apart")
+BOUND = 0.03
+DROPS = {13: 0.3, 40: 0.15, 100: 0.1, 200: 0.07}
+TRIALS = (1, 3, 5)
+Array = npt.NDArray[Any]
+Rates = Callable[[int, float, np.random.Generator], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A way in which cases get their rates: (cases, drop, generator) -> those of a and of b."""
+
+    name: str
+    rate: float
+    rates: Rates
+
+
+def alike(rate: float) -> Scenario:
+    """All cases have one rate."""
+    return Scenario(
+        f"all cases alike, rate {rate:g}",
+        rate,
+        lambda cases, drop, _: (np.full(cases, rate), np.full(cases, rate - drop)),
+    )
+
+
+def apart(rate: float) -> Scenario:
+    """Cases have rates of their own, in each arm others."""
+
+    def rates(cases: int, drop: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        lower = rate - drop
+        return (
+            rng.beta(2 * rate, 2 - 2 * rate, cases),
+            rng.beta(2 * lower, 2 - 2 * lower, cases),
+        )
+
+    return Scenario(f"hard in one arm alone, rate {rate:g}", rate, rates)
+
+
+def shared(rate: float) -> Scenario:
+    """A case is as hard in both arms, and b has less of each."""
+
+    def rates(cases: int, drop: float, rng: np.random.Generator) -> tuple[Array, Array]:
+        a = rng.beta(2 * rate, 2 - 2 * rate, cases)
+        return a, a * (1 - drop / rate)
+
+    return Scenario(f"as hard in both arms, rate {rate:g}", rate, rates)
+
+
+SCENARIOS = (alike(0.5), alike(0.8), apart(0.7), shared(0.7), shared(0.9))
+
+
+def printed(scenario: Scenario, cases: int, trials: int, drop: float) -> float:
+    """Return the power that is printed for what is true of the scenario."""
+    a, b = scenario.rates(400_000, drop, np.random.default_rng(5))
+    noise = float((a * (1 - a) + b * (1 - b)).mean())
+    spread = math.sqrt(a.mean() * (1 - a.mean()) * b.mean() * (1 - b.mean()))
+    correlation = float(((a * b).mean() - a.mean() * b.mean()) / spread)
+    answer = planned_power(
+        cases, trials, drop, rate=scenario.rate, noise=noise, correlation=correlation
+    )
+    return answer.chance
+
+
+def simulated(
+    scenario: Scenario, cases: int, trials: int, drop: float, sets: int, seed: int = 1
+) -> float:
+    """Return the share of data sets in which p is at most .05."""
+    rng = np.random.default_rng([seed, cases, trials])
+    keys = np.repeat(np.arange(cases), trials)
+    shown = 0
+    for _ in range(sets):
+        a, b = scenario.rates(cases, drop, rng)
+        # Cases stay in their order, so that each trial is compared with its own case.
+        one, other = (rng.random(len(keys)) < side[keys] for side in (a, b))
+        shown += sign_flip(one, keys, other, keys) <= 0.05
+    return shown / sets
+
+
+def rows(sets: int, seed: int = 1) -> Iterator[list[str]]:
+    """Yield the table's rows."""
+    for cases, drop in DROPS.items():
+        for trials in TRIALS:
+            for scenario in SCENARIOS:
+                said = printed(scenario, cases, trials, drop)
+                found = simulated(scenario, cases, trials, drop, sets, seed)
+                figures = [f"{said:.2f}", f"{found:.2f}", f"{said - found:+.3f}"]
+                yield [str(cases), str(trials), f"{drop:g}", scenario.name, *figures]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table.
+
+    1 if a printed power is more than three points from the simulated one.
+    """
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--sets", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/statistics.md"
+    )
+    options = parser.parse_args(arguments)
+    lines = ["| " + " | ".join(HEAD) + " |", "|--:|--:|--:|---|--:|--:|--:|"]
+    print("\n".join(lines))
+    furthest = 0.0
+    for row in rows(options.sets, options.seed):
+        lines.append("| " + " | ".join(row) + " |")
+        print(lines[-1], flush=True)
+        furthest = max(furthest, abs(float(row[-1])))
+    if options.write:
+        head, rest = PAGE.read_text("utf-8").split(BEGIN, 1)
+        text = "\n".join(lines)
+        PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}", "utf-8")
+    return 0 if furthest <= BOUND else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

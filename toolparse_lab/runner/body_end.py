@@ -1,0 +1,80 @@
+"""Where the bytes of a streamed response end, seen below every client that litellm asks by."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from .litellm_door import close_body
+
+# How it works. Some of litellm's streams raise when the connection breaks, some end as if nothing
+# had happened, some give the failure a status that no server sent; each version does it in another
+# way. All providers but the embedded model are asked through httpx, whatever client is around it.
+# So `AsyncClient.send` is wrapped once in the process. It does nothing more than before unless the
+# current context is one that records; then the body of a streamed response notes its end.
+
+
+@dataclass(slots=True)
+class BodyEnd:
+    """reached: nothing more comes, because the body is complete or because the connection broke."""
+
+    reached: bool = False
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Watch the streamed responses to requests that are sent meanwhile, by this task and by
+        those that it starts.
+        """
+        _wrap_send()
+        token = _watching.set(self)
+        try:
+            yield
+        finally:
+            _watching.reset(token)
+
+
+_watching: ContextVar[BodyEnd | None] = ContextVar("toolparse_body_end", default=None)
+
+
+@functools.lru_cache(maxsize=1)
+def _wrap_send() -> None:
+    """Let every client of httpx ask `_watching` for each streamed response. Done once."""
+    httpx: Any = importlib.import_module("httpx")
+    send = httpx.AsyncClient.send
+
+    class Watched(httpx.AsyncByteStream):  # type: ignore[misc]
+        """The body of a response, which notes its end."""
+
+        def __init__(self, body: Any, end: BodyEnd) -> None:
+            self._stream = body
+            self._end = end
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                async for piece in self._stream:
+                    yield piece
+            except Exception:
+                self._end.reached = True
+                raise
+            self._end.reached = True
+            await close_body(self._stream)
+
+        async def aclose(self) -> None:
+            await close_body(self._stream)
+
+    @functools.wraps(send)
+    async def watched_send(self: Any, request: Any, *, stream: bool = False, **kw: Any) -> Any:
+        response = await send(self, request, stream=stream, **kw)
+        end = _watching.get()
+        # What is not streamed is another request of the same call: a login, a log.
+        if stream and end is not None:
+            end.reached = False
+            response.stream = Watched(response.stream, end)
+        return response
+
+    httpx.AsyncClient.send = watched_send

@@ -1,0 +1,97 @@
+"""What this package uses of litellm that litellm does not promise: members without documentation,
+exact texts, and modules that are changed while they run.
+
+`make newest` meets the next version. A test asks whether each line is still true, so that a change
+shows as its name and not as a strange answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Internal(NamedTuple):
+    """One thing of litellm that may change without notice.
+
+    place: module, and after a colon the path of names in it; a text is looked for in that module's
+    or class's source. user: who uses it. seen: the versions that have it, the last as it was tried.
+    """
+
+    place: str
+    user: str
+    why: str
+    text: str = ""
+    seen: str = "1.80 to 1.110"
+
+
+_STREAM = "litellm.litellm_core_utils.streaming_handler:CustomStreamWrapper"
+_LOGGING = "litellm.litellm_core_utils.litellm_logging"
+
+INTERNALS: tuple[Internal, ...] = (
+    # Changed while they run.
+    Internal("litellm.main:get_optional_params", "litellm_faults.let_params_pass",
+             "replaced: a custom provider cannot say which parameters it takes"),
+    Internal("litellm.responses.mcp.chat_completions_handler:acompletion_with_mcp",
+             "litellm_faults.allow_tools_without_mcp",
+             "replaced where `mcp` is missing: every request with tools fails in 1.106",
+             seen="1.106 to 1.110"),
+    Internal("litellm:add_function_to_prompt", "litellm_faults.unchanged_switches",
+             "set back: the provider `ollama` switches it for the whole process"),
+    Internal("litellm:custom_provider_map", "local.provider.register, litellm_bridge.register",
+             "extended: our own providers"),
+    Internal("litellm.utils:custom_llm_setup", "local.provider.register, litellm_bridge.register",
+             "called: makes litellm read the list of providers again"),
+    Internal("litellm:REPEATED_STREAMING_CHUNK_LIMIT", "litellm_door._set_up",
+             "raised: an endless repetition is an answer"),
+    Internal("litellm:suppress_debug_info", "litellm_door._set_up", "set: it prints on failures"),
+    Internal("httpx:AsyncClient.send", "body_end",
+             "wrapped: the one way out of every provider's client, so that a stream's end is seen"),
+    # The clients.
+    Internal("litellm:in_memory_llm_clients_cache.cache_dict", "litellm_door.close_clients",
+             "clients are closed in their own loop"),
+    Internal("litellm:in_memory_llm_clients_cache.ttl_dict", "litellm_door.close_clients",
+             "clients are closed in their own loop"),
+    Internal("litellm:in_memory_llm_clients_cache.update_cache_key_with_event_loop",
+             "litellm_door.close_clients", "the mark of a loop in a client's key"),
+    Internal("litellm.litellm_core_utils.logging_worker:GLOBAL_LOGGING_WORKER._worker_task",
+             "litellm_faults.hold_logging_worker", "the logging task is dropped with its loop"),
+    Internal("litellm:openai_compatible_providers", "routes, model_params",
+             "the providers that are asked through OpenAI's client, which sends extra_query"),
+    # The streams.
+    Internal(_STREAM, "answer, litellm_bridge", "the provider's own stream is inside",
+             "self.completion_stream"),
+    Internal(_STREAM, "answer.Answer._undo_wrapper", "the wrapper makes up a finish reason",
+             "self.received_finish_reason"),
+    Internal(_STREAM, "answer.Answer._undo_wrapper", "the wrapper makes up a finish reason",
+             "self.intermittent_finish_reason"),
+    Internal(_STREAM, "answer.Answer._undo_wrapper", "the wrapper guesses token counts",
+             "self.chunks"),
+    Internal(_STREAM, "answer._is_direct", "the embedded model's stream is known by it",
+             "self.custom_llm_provider"),
+    Internal(_STREAM, "litellm_faults.name_outer_stream", "chunks are named after the model string",
+             "self.model"),
+    Internal("openai:AsyncStream", "answer._DIRECT", "its chunks have OpenAI's shape already"),
+    Internal("litellm.llms.openai.chat.gpt_transformation:OpenAIChatCompletionStreamingHandler",
+             "answer._DIRECT", "its chunks have OpenAI's shape already"),
+    Internal("litellm.exceptions:MidStreamFallbackError", "failures._unwrapped",
+             "it is around every failure of a stream", "self.original_exception"),
+    # What is logged.
+    Internal(_LOGGING, "answer.Answer.log", "the response as the provider sent it",
+             '"post_api_call"'),
+    Internal(_LOGGING, "answer.Answer.log", "the response as the provider sent it",
+             '"original_response"'),
+    Internal(_LOGGING, "answer.Answer.log", "the body as it was sent", "complete_input_dict"),
+    Internal("litellm:_async_success_callback", "litellm_bridge.callbacks",
+             "whether someone looks at what is logged"),
+    Internal("litellm.integrations.custom_logger:CustomLogger.logging_hook",
+             "litellm_bridge.callbacks", "changes what callbacks are told"),
+    Internal("litellm.integrations.custom_logger:CustomLogger.async_logging_hook",
+             "litellm_bridge.callbacks", "changes what callbacks are told"),
+    # The exact words.
+    Internal("litellm.exceptions:APIConnectionError", "failures.error_kind",
+             "it has a status that no server sent", "status_code"),
+    Internal("litellm.utils:get_optional_params", "litellm_bridge.refusal",
+             "a parameter is named in the message of a refusal",
+             "does not support parameters"),
+)  # fmt: skip
+"""everything, by what it is used for"""
