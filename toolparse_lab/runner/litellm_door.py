@@ -133,8 +133,7 @@ def text_client(api_base: str | None, api_key: str | None) -> Any:
     cache, name = litellm.in_memory_llm_clients_cache, f"text-{hash((api_base, key))}"
     client = cache.get_cache(name)
     if client is None:
-        openai = importlib.import_module("openai")
-        client = openai.AsyncOpenAI(api_key=key, base_url=api_base, max_retries=0)
+        client = litellm.AsyncOpenAI(api_key=key, base_url=api_base, max_retries=0)
         cache.set_cache(name, client, ttl=_DAY)
     return client
 
