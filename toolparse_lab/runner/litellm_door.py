@@ -49,6 +49,8 @@ def litellm_module() -> Any:
         with _lock:
             if _module is None:
                 _module = _import()
+    # Also where nothing is asked: a look-up may be what first builds one of litellm's types.
+    ignore_warnings()
     return _module
 
 
@@ -85,7 +87,6 @@ def _import() -> Any:
         for shape in (shapes.ModelResponse, shapes.ModelResponseStream, shapes.Usage):
             shape()
 
-    ignore_warnings()
     register(litellm)
     return litellm
 
