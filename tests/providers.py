@@ -6,13 +6,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
 Reply = Callable[[str, dict[str, Any]], tuple[int, Any]]
 """Path and body of a request -> status and body of the answer; a list is a stream of events."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """An answer as bytes. `missing`: how many bytes the connection breaks off before its end."""
+
+    body: bytes
+    kind: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    missing: int = 0
 
 
 def openai(message: dict[str, Any], usage: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -182,17 +193,14 @@ class Providers:
                 self._send(status, answer)
 
             def _send(self, status: int, answer: Any) -> None:
-                kind, out = "application/json", json.dumps(answer).encode()
-                if isinstance(answer, list):
-                    kind = "text/event-stream"
-                    out = b"".join(map(_event, answer))
-                elif isinstance(answer, str):  # lines of JSON
-                    kind, out = "application/x-ndjson", answer.encode()
+                wire = answer if isinstance(answer, Wire) else wire_of(answer)
                 self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(out)))
+                self.send_header("Content-Type", wire.kind)
+                self.send_header("Content-Length", str(len(wire.body)))
+                for name, value in wire.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(out)
+                self.wfile.write(wire.body[: len(wire.body) - wire.missing])
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
@@ -210,6 +218,15 @@ class Providers:
     ) -> None:
         self._http.shutdown()
         self._http.server_close()
+
+
+def wire_of(answer: Any) -> Wire:
+    """A list is a stream of server-sent events, a text is lines of JSON, all else is JSON."""
+    if isinstance(answer, list):
+        return Wire(b"".join(map(_event, answer)), "text/event-stream")
+    if isinstance(answer, str):
+        return Wire(answer.encode(), "application/x-ndjson")
+    return Wire(json.dumps(answer).encode())
 
 
 def _event(event: Any) -> bytes:

@@ -160,19 +160,22 @@ class Answer:
         `cut` is then True if it ended without a finish reason.
         """
         is_whole = False
+        wrapper = stream
         try:
             is_whole = await self._read_unstreamed(stream)
             if is_whole:
                 self.check_room()
                 return
             async for chunk in _chunks_of(stream):
+                if not self.got_any:
+                    wrapper = _wrapper_of(stream)
                 self.take_chunk(chunk)
                 if self.room < 0:
                     break
         finally:
             if not is_whole and not _is_direct(stream):
-                self.end_stream(stream)
-            await close_stream(stream)
+                self.end_stream(wrapper)
+            await close_stream(wrapper)
         self.check_room()
         self.cut = self.finish_reason is None
 
@@ -218,6 +221,8 @@ class Answer:
         # The wrapper says "stop" for a stream that broke off; these two hold what was really
         # received.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
+        if self.body_end.finish_part is False:
+            self.finish_reason = None
         # Where the provider counted no tokens the wrapper guesses; its chunks hold only what was
         # received.
         counts = [usage for c in stream.chunks if (usage := _get(c, "usage"))]
@@ -446,6 +451,17 @@ async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
     async for chunk in source:
         if chunk is not None:
             yield chunk
+
+
+def _wrapper_of(stream: Any) -> Any:
+    """Return litellm's wrapper of a stream that has begun: the stream itself, or what it holds
+    where it is the generator of a completion endpoint.
+    """
+    frame = getattr(stream, "ag_frame", None)
+    for held in frame.f_locals.values() if frame is not None else ():
+        if type(held).__name__ == "CustomStreamWrapper":
+            return held
+    return stream
 
 
 async def close_stream(stream: Any) -> None:

@@ -21,9 +21,13 @@ from .litellm_door import close_body
 
 @dataclass(slots=True)
 class BodyEnd:
-    """reached: nothing more comes, because the body is complete or because the connection broke."""
+    """reached: nothing more comes, because the body is complete or because the connection broke.
+
+    finish_part: whether the provider has said why it ends, None where that is not watched.
+    """
 
     reached: bool = False
+    finish_part: bool | None = None
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -39,6 +43,13 @@ class BodyEnd:
 
 
 _watching: ContextVar[BodyEnd | None] = ContextVar("toolparse_body_end", default=None)
+
+
+def note_finish_part(is_one: bool) -> None:
+    """Note for the call under way whether a piece of its stream says why the stream ends."""
+    end = _watching.get()
+    if end is not None:
+        end.finish_part = end.finish_part or is_one
 
 
 @functools.lru_cache(maxsize=1)

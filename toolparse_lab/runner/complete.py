@@ -19,12 +19,14 @@ from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
 from ..exchange.usage import token_details
 from ..types.call_pieces import joined
 from .answer import Answer, TooLarge, close_stream, plain
+from .body_end import note_finish_part
 from .failures import error_kind, error_message, retry_after, status_code
 from .litellm_door import recording_litellm, text_client, watched_globals
 from .litellm_faults import (
     allow_tools_without_mcp,
     hold_logging_worker,
     ignore_warnings,
+    keep_finish_parts,
     unchanged_switches,
 )
 from .local.provider import LOCAL_MODEL, is_local
@@ -155,6 +157,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     if request.tools:
         out["tools"] = list(map(dict, request.tools))
     if request.stream:
+        keep_finish_parts(provider_of(model.name), note_finish_part)
         _ask_for_counts(out, model.name)
     return out
 

@@ -47,7 +47,9 @@ _BY_CLASS: tuple[tuple[str, ErrorKind], ...] = (
 # What servers answer with a plain 400, and which no retry and no other question would mend.
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|size|window)|maximum context|exceed_context|prompt is too long"
-    r"|too many (?:input )?tokens|input is too long"
+    r"|too many (?:input )?tokens|input is too long|maximum prompt length"
+    r"|tokens \+ .max_new_tokens. must be|maximum number of tokens"
+    r"|reduce the length of the messages"
 )
 _REFUSED = re.compile(
     r"(?i)content[ _](?:policy|filter|management policy)|safety (?:system|filter)|responsibleai"

@@ -14,6 +14,7 @@ Here, because they reach into litellm:
 - `chunk_form`: before 1.89 it knows no chunks of its own type in a custom provider's stream
 - `let_params_pass`: a custom provider cannot say which parameters it takes
 - `name_outer_stream`: chunks of a custom provider's stream are named after the model string
+- `keep_finish_parts`: the end of Cohere's streams is not read, and each chunk of Gemini ends one
 
 At the one import:
 
@@ -261,6 +262,72 @@ def name_outer_stream(model: Any) -> None:
     for name in _NAMES:
         if hasattr(outer, name):
             setattr(outer, name, model)
+
+
+# -- finish parts of streams (1.80 to 1.110)
+
+
+def keep_finish_parts(provider: str, note: Callable[[bool], None]) -> None:
+    """Let litellm read the event that ends a stream of Cohere, which it looks for under a name that
+    version 2 of its chat does not have, so that finish reason and token counts are lost. Let `note`
+    know of each chunk of Gemini whether it has a finish reason: litellm reads "stop" from every
+    chunk, and a stream that was cut looks finished.
+
+    Nothing is done for other providers.
+    """
+    if provider in ("cohere", "cohere_chat"):
+        _wrap_parser("litellm.llms.cohere.common_utils", "CohereV2ModelResponseIterator", _cohere)
+    elif provider in ("gemini", "vertex_ai", "vertex_ai_beta"):
+        module = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
+        _wrap_parser(module, "ModelResponseIterator", functools.partial(_gemini, note))
+
+
+_wrapped_parsers: set[str] = set()
+
+
+def _wrap_parser(module: str, name: str, before: Callable[[Any], Any]) -> None:
+    """Let the class of that name parse what `before` makes of a chunk. Done once."""
+    with _lock:
+        if name in _wrapped_parsers:
+            return
+        _wrapped_parsers.add(name)
+        parser = getattr(importlib.import_module(module), name, None)
+        original = getattr(parser, "chunk_parser", None)
+        if original is None:  # another litellm
+            return
+
+        @functools.wraps(original)
+        def chunk_parser(self: Any, chunk: Any) -> Any:
+            return original(self, before(chunk) if isinstance(chunk, dict) else chunk)
+
+        setattr(parser, "chunk_parser", chunk_parser)  # noqa: B010 - the class is not known
+
+
+_COHERE_REASONS = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "MAX_TOKENS": "length",
+    "TOOL_CALL": "tool_calls",
+    "ERROR_TOXIC": "content_filter",
+}
+
+
+def _cohere(chunk: dict[str, Any]) -> dict[str, Any]:
+    if chunk.get("type") != "message-end" or "event" in chunk:
+        return chunk
+    # In a whole answer litellm translates these reasons, in a stream it does not.
+    end = dict(chunk.get("delta") or {})
+    reason = end.get("finish_reason")
+    end["finish_reason"] = _COHERE_REASONS.get(str(reason), reason)
+    return {"event": "message-end", "data": {**chunk, "delta": end}}
+
+
+def _gemini(note: Callable[[bool], None], chunk: dict[str, Any]) -> dict[str, Any]:
+    candidates = chunk.get("candidates") or ()
+    feedback = chunk.get("promptFeedback") or {}
+    finished = any(candidate.get("finishReason") for candidate in candidates)
+    note(finished or bool(feedback.get("blockReason")))
+    return chunk
 
 
 # -- warnings (1.106)

@@ -46,6 +46,13 @@ INTERNALS: tuple[Internal, ...] = (
     Internal("litellm:suppress_debug_info", "litellm_door._set_up", "set: it prints on failures"),
     Internal("httpx:AsyncClient.send", "body_end",
              "wrapped: the one way out of every provider's client, so that a stream's end is seen"),
+    Internal("litellm.llms.cohere.common_utils:CohereV2ModelResponseIterator.chunk_parser",
+             "litellm_faults.keep_finish_parts",
+             "wrapped: the event that ends a stream is not read"),
+    Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
+             "ModelResponseIterator.chunk_parser",
+             "litellm_faults.keep_finish_parts",
+             "wrapped: a chunk without a finish reason is read as one that has it"),
     # The clients.
     Internal("litellm:in_memory_llm_clients_cache.cache_dict", "litellm_door.close_clients",
              "clients are closed in their own loop"),

@@ -1,0 +1,270 @@
+"""Every dialect in every situation, prompted and native, whole and streamed: what the frame says of
+each cell, and what is expected of it.
+
+`python benchmarks/providers.py` prints the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import toolparse_lab as tp
+from tests.provider_dialects import DIALECTS, Dialect, Fault, Said, Script, Server, Turn
+from toolparse_lab.runner import takes
+from toolparse_lab.runner.litellm_door import litellm_module
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "name": "set_timer",
+        "parameters": {
+            "type": "object",
+            "properties": {"minutes": {"type": "integer"}},
+            "required": ["minutes"],
+        },
+    }
+]
+Calls = tuple[int, ...]
+
+
+def said(native: bool, *minutes: int, reasoning: str = "", text: str = "") -> Said:
+    """Text and calls of `set_timer`, as native calls or in the text as hermes has them."""
+    if native:
+        calls = tuple(("set_timer", {"minutes": m}) for m in minutes)
+        return Said((text,) if text else (), reasoning, calls)
+    written = [
+        f'<tool_call>\n{{"name": "set_timer", "arguments": {{"minutes": {m}}}}}\n</tool_call>'
+        for m in minutes
+    ]
+    return Said((text + "\n".join(written),), reasoning)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """script: what the server does, native or prompted. target: minutes of the calls that are
+    right, None where nothing is graded. expected: columns of the frame, for both ways of sending.
+    """
+
+    script: Callable[[Dialect, bool], Script]
+    target: Calls | None
+    expected: Mapping[str, Any]
+    whole: Mapping[str, Any] | None = None  # where a whole answer is another thing
+    turns: int = 1
+
+
+def _says(*turns: Callable[[bool], Turn]) -> Callable[[Dialect, bool], Script]:
+    return lambda _dialect, native: Script(tuple(turn(native) for turn in turns))
+
+
+def _fails(*faults: Fault, then: bool = True) -> Callable[[Dialect, bool], Script]:
+    return lambda _dialect, native: Script((*faults, *([said(native, 5)] if then else ())))
+
+
+def _policy(dialect: Dialect, native: bool) -> Script:
+    if "policy" in dialect.words:
+        return Script((Fault("policy", 400),))
+    return Script((Said(("I cannot help with that.",), end="filter"),))
+
+
+def _parts(_dialect: Dialect, native: bool) -> Script:
+    if native:
+        return Script((Said(("One moment: ", "a timer."), "", said(True, 5).calls),))
+    text = said(False, 5).text
+    return Script((Said(("One moment: ", text[:30], text[30:])),))
+
+
+def _cut(*, breaks: bool = False, short: bool = False) -> Callable[[Dialect, bool], Script]:
+    return lambda _dialect, native: Script(
+        (said(native, 5, text="One moment: "),), breaks=breaks, short=short
+    )
+
+
+_RIGHT = {"status": "ok", "outcome": "correct"}
+SITUATIONS: dict[str, Situation] = {
+    "one call": Situation(_says(lambda native: said(native, 5)), (5,), _RIGHT),
+    "two calls": Situation(_says(lambda native: said(native, 5, 7)), (5, 7), _RIGHT),
+    "text": Situation(
+        _says(lambda _: Said(("It is noon.",))),
+        (),
+        {"status": "ok", "outcome": "abstained_correctly", "text": "It is noon."},
+    ),
+    "reasoning": Situation(
+        _says(lambda native: said(native, 5, reasoning="five is asked")), (5,), _RIGHT
+    ),
+    "tool loop": Situation(
+        _says(lambda n: said(n, 5), lambda n: said(n, 7), lambda _: Said(("Both are set.",))),
+        (5,),  # the first turn is graded
+        {
+            **_RIGHT,
+            "n_turns": 3,
+            "conversation_tokens": 36,
+            "conversation_cost": 45e-6,
+            "final_text": "Both are set.",
+        },
+        turns=4,
+    ),
+    "refusal": Situation(_policy, (5,), {}),
+    "context": Situation(
+        lambda dialect, _: Script((Fault("context", dialect.overflow),)),
+        (5,),
+        {"status": "error", "error": "context_overflow", "retries": 0},
+    ),
+    "429": Situation(
+        _fails(Fault("rate", 429, {"Retry-After": "0.01"})), (5,), {**_RIGHT, "retries": 1}
+    ),
+    "529": Situation(
+        _fails(Fault("overloaded", 529), then=False),
+        (5,),
+        {"status": "error", "error": "server_error", "retries": 2},
+    ),
+    "500": Situation(
+        _fails(Fault("server", 500), Fault("server", 500)), (5,), {**_RIGHT, "retries": 2}
+    ),
+    "cut": Situation(
+        _cut(breaks=True),
+        (5,),
+        {"status": "error", "error": "cut_stream", "cut": True},
+        whole={"status": "error", "error": "connection"},
+    ),
+    "short": Situation(
+        _cut(short=True),
+        (5,),
+        {"status": "error", "error": "cut_stream", "cut": True},
+        whole=_RIGHT,
+    ),
+    "empty": Situation(_says(lambda _: Said()), (), {"status": "ok", "text": ""}),
+    "parts": Situation(_parts, (5,), _RIGHT),
+}
+WAYS = ("prompted", "native")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One dialect in one situation: the row of the frame, and what of it is not as expected."""
+
+    dialect: str
+    situation: str
+    native: bool
+    stream: bool
+    row: Mapping[str, Any]
+    faults: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """litellm asks nobody but the server: a token for Vertex AI is Google's to give, through a
+    package that is not installed, and the length of a model's context Hugging Face's to say, once a
+    call. Bedrock's keys are of the environment.
+    """
+    litellm_module()
+    vertex = importlib.import_module("litellm.llms.vertex_ai.vertex_llm_base").VertexBase
+    utils = importlib.import_module("litellm.utils")
+
+    async def token(*_: Any, **__: Any) -> tuple[str, str]:
+        return "planted", "p"
+
+    keys = {"AWS_ACCESS_KEY_ID": "planted-id", "AWS_SECRET_ACCESS_KEY": "planted-secret",
+            "AWS_REGION_NAME": "us-east-1"}  # fmt: skip
+    with (
+        mock.patch.dict(os.environ, keys),
+        mock.patch.object(vertex, "get_access_token_async", token),
+        mock.patch.object(vertex, "get_access_token", return_value=("planted", "p")),
+        mock.patch.object(utils, "_get_max_position_embeddings", return_value=None),
+    ):
+        yield
+
+
+def ask(name: str) -> Iterator[Cell]:
+    """All cells of a dialect."""
+    dialect = DIALECTS[name]
+    takes.forget_refusals()
+    scripts = {
+        (key.replace(" ", "-"), native): situation.script(dialect, native)
+        for key, situation in SITUATIONS.items()
+        for native in (False, True)
+    }
+    arms = ["hermes", *(["native"] if dialect.takes_tools else [])]
+    with alone(), tempfile.TemporaryDirectory() as folder, Server(dialect, scripts) as server:
+        model = tp.Model(
+            dialect.model, price=(1, 2), max_retries=2, timeout=20, **server.model_settings()
+        )
+        with tp.Lab(Path(folder) / "runs.db") as lab:
+            for stream in (False, True):
+                for turns in sorted({s.turns for s in SITUATIONS.values()}):
+                    plan = lab.plan(
+                        list(_cases(turns)), {"m": model}, arms, stream=stream, max_tokens=64,
+                        max_turns=turns, runnable={"set_timer": lambda minutes: f"{minutes} set"},
+                    )  # fmt: skip
+                    run = lab.run(plan, progress=False, backoff=0.001, give_up_after=None)
+                    chunks = {t.trial_id: t.completion.chunks for t in run.trials() if t.completion}
+                    rows: list[dict[str, Any]] = run.frame().to_dict("records")  # type: ignore[assignment]
+                    for row in rows:
+                        native = row["arm"].startswith("native")
+                        key = row["case_id"]
+                        row["text"] = _text(row["raw"], native)
+                        row["chunks"] = chunks[row["trial_id"]]
+                        faults = tuple(_faults(dialect, key, native, stream, row))
+                        yield Cell(name, key, native, stream, row, faults)
+
+
+def _text(raw: str, native: bool) -> str:
+    """The text of an answer; that of a native one is a member of its record."""
+    return (json.loads(raw)["content"] or "") if native and raw else raw
+
+
+def _cases(turns: int) -> Iterator[dict[str, Any]]:
+    for key, situation in SITUATIONS.items():
+        if situation.turns == turns:
+            yield {
+                "id": key,
+                "input": f"Set a timer. situation={key.replace(' ', '-')}",
+                "tools": TOOLS,
+                "target": [
+                    {"name": "set_timer", "arguments": {"minutes": m}}
+                    for m in situation.target or ()
+                ],
+            }
+
+
+def _faults(
+    dialect: Dialect, key: str, native: bool, stream: bool, row: Mapping[str, Any]
+) -> Iterable[str]:
+    """What is not as expected, in words."""
+    situation = SITUATIONS[key]
+    expected = dict(situation.expected)
+    if not stream and situation.whole is not None:
+        expected = dict(situation.whole)
+    if key == "refusal":
+        if "policy" in dialect.words:
+            expected = {"status": "error", "error": "refused", "retries": 0}
+        elif not dialect.model.startswith("ollama"):
+            expected = {"status": "ok", "finish_reason": "content_filter"}
+    elif expected.get("status") == "ok":
+        called = native and key not in ("text", "empty")
+        expected |= {
+            "finish_reason": "tool_calls" if called else "stop",
+            "prompt_tokens": 9,
+            "completion_tokens": 3,
+            "cost": 15e-6,
+            "cut": False,
+        }
+        if key == "reasoning" and dialect.shows_reasoning:
+            expected["reasoning"] = "five is asked"
+    for column, value in expected.items():
+        found = row[column]
+        if isinstance(value, float) and isinstance(found, float):
+            found = round(found, 9)
+        if found != value:
+            yield f"{column} is {row[column]!r}, not {value!r}"
+    if stream and expected.get("status") == "ok" and key not in ("empty",):
+        kinds = {chunk.kind for chunk in row["chunks"]}
+        if not kinds and not native:
+            yield "no chunks"
