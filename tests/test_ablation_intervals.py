@@ -87,7 +87,7 @@ def test_a_comparison_has_the_interval_of_the_gain_that_it_asks_for(tmp_path: Pa
                 & (frame["protocol"] == protocol)
             ].to_dict("records")
             a, b = f"{protocol} no-rules", f"{protocol} type-rules"
-            (plain,) = ablation.run.compare(a, b, policy="none").frame.to_dict("records")
+            (plain,) = ablation.run.compare(a, b, policy="none", pairs=1).frame.to_dict("records")
             assert (plain["difference"], plain["ci_low"], plain["ci_high"]) == (
                 gain["gain"], gain["gain_low"], gain["gain_high"],
             )  # fmt: skip

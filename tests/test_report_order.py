@@ -37,7 +37,7 @@ def trials(models: list[str], arms: list[str], cases: int = 6) -> Iterator[Trial
                 raw = f'<tool_call>{{"name": "f", "arguments": {{"a": {value}}}}}</tool_call>'
                 target = [{"name": "f", "arguments": {"a": 1}}]
                 yield Trial.of(
-                    Case(f"c{c}", "Do it.", (TOOL,), target, {"category": "single"}),
+                    Case(f"c{c}", f"Do {c}.", (TOOL,), target, {"category": "single"}),
                     Completion(
                         key=f"{m}-{a}-{c}",
                         raw=raw,

@@ -82,11 +82,11 @@ def _is_module(names: list[str]) -> bool:
 @pytest.mark.skipif(not NO_MCP, reason="mcp is installed")
 def test_stand_ins_belong_to_this_workaround_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm_module()
-    if importlib.util.find_spec("litellm.responses.mcp.chat_completions_handler") is None:
-        return  # litellm 1.80 does not ask whether a tool belongs to its gateway
     names = [name for name in sys.modules if name.startswith("litellm.responses.mcp.")]
     for name in names:
         monkeypatch.delitem(sys.modules, name)
+    if importlib.util.find_spec("litellm.responses.mcp.chat_completions_handler") is None:
+        return  # litellm 1.80 does not ask whether a tool belongs to its gateway
     litellm_faults.allow_tools_without_mcp.cache_clear()
     litellm_faults.allow_tools_without_mcp()
     module = sys.modules["litellm.responses.mcp.litellm_proxy_mcp_handler"]

@@ -34,7 +34,8 @@ _HEAD = re.compile(
     rf"<(?:[|｜]{{1,2}}\w{{1,20}}[|｜]{{1,2}} ?)?(?:function[ \t]*(?:=|[ \t]name[ \t]*=)"
     rf"|invoke[ \t]+name[ \t]*="
     rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
-    rf"|<[|｜](?P<slot>[^<>|｜\s]{{0,32}}(?:arg|param|value)[^<>|｜\s]{{0,32}})[|｜]>"
+    rf"|<[|｜](?![^<>|｜\s]{{0,64}}end)(?P<slot>[^<>|｜\s]{{0,32}}"
+    rf"(?:arg|param|value)[^<>|｜\s]{{0,32}})[|｜]>"
     rf"|<\|open\|>(?P<argument>argument)[^<>]{{0,200}}<\|sep\|>"
     rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
     rf"|(?P<fence>~~~)"
@@ -67,6 +68,7 @@ _NOTHING = re.compile(r"[\s>]*+\Z")
 _QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
 _FUNCTION_CLOSERS = (
     "</function>", "</invoke>", "</tool_call>", "</function_calls>", "|invoke>", "｜invoke>",
+    "| invoke>", "｜ invoke>",
 )  # fmt: skip
 _TOKENS = ("<|", "<｜")  # any other token ends the value of one such as `<|tool_arg:value|>`
 _OBJECT_CLOSERS = ("}<", "}\n", "}|")

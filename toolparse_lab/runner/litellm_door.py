@@ -49,6 +49,8 @@ def litellm_module() -> Any:
         with _lock:
             if _module is None:
                 _module = _import()
+    # Also where nothing is asked: a look-up may be what first builds one of litellm's types.
+    ignore_warnings()
     return _module
 
 
@@ -85,7 +87,6 @@ def _import() -> Any:
         for shape in (shapes.ModelResponse, shapes.ModelResponseStream, shapes.Usage):
             shape()
 
-    ignore_warnings()
     register(litellm)
     return litellm
 
@@ -133,8 +134,7 @@ def text_client(api_base: str | None, api_key: str | None) -> Any:
     cache, name = litellm.in_memory_llm_clients_cache, f"text-{hash((api_base, key))}"
     client = cache.get_cache(name)
     if client is None:
-        openai = importlib.import_module("openai")
-        client = openai.AsyncOpenAI(api_key=key, base_url=api_base, max_retries=0)
+        client = litellm.AsyncOpenAI(api_key=key, base_url=api_base, max_retries=0)
         cache.set_cache(name, client, ttl=_DAY)
     return client
 

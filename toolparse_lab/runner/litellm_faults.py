@@ -276,22 +276,25 @@ def keep_finish_parts(provider: str, note: Callable[[bool], None]) -> None:
     Nothing is done for other providers.
     """
     if provider in ("cohere", "cohere_chat"):
-        _wrap_parser("litellm.llms.cohere.common_utils", "CohereV2ModelResponseIterator", _cohere)
+        module = importlib.import_module("litellm.llms.cohere.common_utils")
+        _wrap_parser(module, "CohereV2ModelResponseIterator", _cohere)
     elif provider in ("gemini", "vertex_ai", "vertex_ai_beta"):
-        module = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
+        module = importlib.import_module(
+            "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
+        )
         _wrap_parser(module, "ModelResponseIterator", functools.partial(_gemini, note))
 
 
 _wrapped_parsers: set[str] = set()
 
 
-def _wrap_parser(module: str, name: str, before: Callable[[Any], Any]) -> None:
+def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) -> None:
     """Let the class of that name parse what `before` makes of a chunk. Done once."""
     with _lock:
         if name in _wrapped_parsers:
             return
         _wrapped_parsers.add(name)
-        parser = getattr(importlib.import_module(module), name, None)
+        parser = getattr(module, name, None)
         original = getattr(parser, "chunk_parser", None)
         if original is None:  # another litellm
             return

@@ -64,6 +64,13 @@ INTERNALS: tuple[Internal, ...] = (
              "litellm_faults.hold_logging_worker", "the logging task is dropped with its loop"),
     Internal("litellm:openai_compatible_providers", "routes, model_params",
              "the providers that are asked through OpenAI's client, which sends extra_query"),
+    Internal("litellm:AsyncOpenAI", "litellm_door.text_client",
+             "the client of a completion endpoint, of which litellm makes one for each call"),
+    # What a model takes.
+    Internal("litellm.utils:get_optional_params", "takes",
+             "called without sending: it raises UnsupportedParamsError for what a model refuses"),
+    Internal("litellm.utils:DEFAULT_CHAT_COMPLETION_PARAM_VALUES", "takes",
+             "the parameters that litellm's tables are about"),
     # The streams.
     Internal(_STREAM, "answer, litellm_bridge", "the provider's own stream is inside",
              "self.completion_stream"),

@@ -26,11 +26,15 @@ _DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 def provider_of(name: str) -> str:
     """The provider litellm sends a model string to. Raises UnknownModel."""
     litellm = recording_litellm()
+<<<<<<< HEAD
     ignore_warnings()  # it imports the provider's module
+=======
+    cause: Exception | None = None
+>>>>>>> main
     try:
         provider = litellm.get_llm_provider(model=name)[1]
-    except Exception:
-        provider = None
+    except Exception as error:
+        provider, cause = None, error
     if not provider:
         raise UnknownModel(
             "litellm cannot tell which provider this model belongs to",
@@ -38,7 +42,7 @@ def provider_of(name: str) -> str:
             expected="a litellm model string such as 'openai/gpt-4.1-mini', "
             "'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
             hint="for an OpenAI-compatible server write 'openai/NAME' and pass api_base=...",
-        )
+        ) from cause
     return str(provider)
 
 
