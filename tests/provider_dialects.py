@@ -2,8 +2,10 @@
 it writes an error. `Server` speaks one of them, and answers by the situation that the question
 names.
 
-A dialect is not its provider: shapes are those of the public documentation that `source` names, in
-the version that litellm reads. What a provider sends beyond them is not here.
+A dialect is not its provider. The shapes are those that litellm's code for the provider reads.
+`source` is the page that documents the API; the shapes and the words of errors were not compared
+with it line by line, nor with recorded answers. Where litellm and a page differ it is said at the
+dialect.
 """
 
 from __future__ import annotations
@@ -392,8 +394,9 @@ class Generate(Events):
 
 
 class Cohere(Lines):
-    """Cohere's chat, version 2. Its streams are lines unless server-sent events are asked for in
-    the header `Accept`, which litellm does not."""
+    """Cohere's chat, version 2. Its streams are written as lines of JSON here, which is what litellm
+    1.110 reads. Other clients read the same objects as server-sent events; with the `event:` lines
+    of those litellm fails on the first one ("Error parsing chunk"). Not tried at the provider."""
 
     def _calls(self, said: Said) -> list[dict[str, Any]]:
         return [
