@@ -13,20 +13,18 @@ import toolparse_lab as tp
 from toolparse_lab.experiment.arms import FACTORS
 from toolparse_lab.experiment.plan import make_plan
 
-CASES = [
-    {
+
+def timer_case(i: int) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"minutes": {"type": "integer"}}}
+    return {
         "id": f"c{i}",
         "input": f"Set a timer for {i} minutes.",
-        "tools": [
-            {
-                "name": "set_timer",
-                "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
-            }
-        ],
+        "tools": [{"name": "set_timer", "parameters": parameters}],
         "target": [{"name": "set_timer", "arguments": {"minutes": i}}],
     }
-    for i in range(1, 5)
-]
+
+
+CASES = [timer_case(i) for i in range(1, 5)]
 MODELS = {"a": tp.Model("openai/x", price=(1, 2)), "b": tp.Model("openai/y", price=(0, 0))}
 
 

@@ -22,20 +22,9 @@ from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.routes import token_cost
 
-CASES = [
-    {
-        "id": f"c{i}",
-        "input": f"Set a timer for {i} minutes.",
-        "tools": [
-            {
-                "name": "set_timer",
-                "parameters": {"type": "object", "properties": {"minutes": {"type": "integer"}}},
-            }
-        ],
-        "target": [{"name": "set_timer", "arguments": {"minutes": i}}],
-    }
-    for i in range(1, 9)
-]
+from .test_plan import timer_case
+
+CASES = [timer_case(i) for i in range(1, 9)]
 # Model string, path of the address, parameters of the address, and what its plan says.
 MODELS: dict[str, tuple[str, str, dict[str, str], str]] = {
     "claude": ("anthropic/claude-sonnet-4-5", "", {}, "without seed"),

@@ -165,10 +165,7 @@ class Log:
         """Add a call's segment and the calls of its body. closer: where its closer begins."""
         self.segments.append(segment)
         self.text_start = segment.span.end
-        if self.echoes or self.turn_end is not None or (self.calls and (self.said or self.repeats)):
-            calls = self._doubted(calls)
-        elif self.said:
-            self.said.clear()
+        calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(CallEnd(Span(closer, segment.span.end), calls))
@@ -179,10 +176,7 @@ class Log:
         No delta came before it: text that waits makes no events.
         """
         self.add(segment)
-        if self.echoes or self.turn_end is not None or (self.calls and (self.said or self.repeats)):
-            calls = self._doubted(calls)
-        elif self.said:
-            self.said.clear()
+        calls = self._doubted(calls)
         self.calls.extend(calls)
         if not self.silent:
             self.events.append(Recovered(segment.span, calls))

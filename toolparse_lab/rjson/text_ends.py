@@ -67,7 +67,7 @@ class TextEnds:
         start, cost = pos, 0
         inside: tuple[Edit, ...] = ()
         has_control = False
-        escaped = 0
+        escaped = unescaped = 0  # quotes inside, with a backslash and without
         while stop := _STOP.search(text, pos):
             at, ch = stop.start(), stop[0]
             pos = at + 1
@@ -76,6 +76,7 @@ class TextEnds:
                 yield from self._swapped(start, at, cost, inside)
                 inside += (Edit(Span(at, at + 1), '\\"', "rjson.unescaped-quote"),)
                 cost += _ESCAPED
+                unescaped += 1
             elif ch == "\\":
                 escape = _ESCAPE.match(text, at)
                 if escape is None:
@@ -99,7 +100,8 @@ class TextEnds:
                 if behind_other.match(text, at + 1):
                     edit = Edit(Span(at, at + 1), '"', "rjson.wrong-sign")
                     yield at + 1, cost + _REPLACED, (*inside, edit), ""
-            elif behind.match(text, at) and not _has_its_quote(inside):
+            # The odd one of the quotes inside may be the end, so that none is missing.
+            elif unescaped % 2 == 0 and behind.match(text, at):
                 edit = Edit(Span(at, at), '"', "rjson.missing-quote")
                 price = _PUT_IN + (at > start and text[at - 1] in _OTHER_QUOTES)
                 price += has_control and text[at - 1].isspace()
@@ -121,11 +123,6 @@ class TextEnds:
                 (Span(at + 1, at + 2), "", "rjson.extra-sign"),
             ):
                 yield at + 2, cost + _SWAPPED, (*inside, Edit(span, signs, rule)), ""
-
-
-def _has_its_quote(inside: tuple[Edit, ...]) -> bool:
-    """Tell if the odd one of the quotes inside a string is its end, so that none is missing."""
-    return sum(edit.rule == "rjson.unescaped-quote" for edit in inside) % 2 == 1
 
 
 def _ends_at(inside: tuple[Edit, ...], at: int) -> bool:

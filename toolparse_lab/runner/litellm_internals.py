@@ -74,6 +74,7 @@ INTERNALS: tuple[Internal, ...] = (
     # The streams.
     Internal(_STREAM, "answer, litellm_bridge", "the provider's own stream is inside",
              "self.completion_stream"),
+    Internal(_STREAM, "answer._wrapper_of", "found by its name in a generator around it"),
     Internal(_STREAM, "answer.Answer._undo_wrapper", "the wrapper makes up a finish reason",
              "self.received_finish_reason"),
     Internal(_STREAM, "answer.Answer._undo_wrapper", "the wrapper makes up a finish reason",

@@ -12,7 +12,6 @@ from ..errors import BadOptions, UnknownModel
 from ..exchange.types import Model, Request
 from ..values import write_canonical
 from .litellm_door import recording_litellm
-from .litellm_faults import ignore_warnings
 from .local.provider import LOCAL_MODEL, is_local
 from .local.setup import local_model_path
 
@@ -26,7 +25,6 @@ _DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 def provider_of(name: str) -> str:
     """The provider litellm sends a model string to. Raises UnknownModel."""
     litellm = recording_litellm()
-    ignore_warnings()  # litellm imports the provider's module here
     cause: Exception | None = None
     try:
         provider = litellm.get_llm_provider(model=name)[1]

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from functools import lru_cache
 
 from ..scan import Balanced, Close, any_of, partial_start
@@ -28,11 +29,10 @@ _ARGUMENT_SO_FAR = re.compile(
 _BEHIND = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
 
 
-class LoneCall:
-    """Ends after the bracket of a call.
+class _Bracketed(ABC):
+    """Ends after the closing bracket, or past it where what follows says that it is not the end.
 
-    If an argument follows, the bracket was closed too early. Then the body reaches past it, so that
-    it cannot be read.
+    Then the body cannot be read.
     """
 
     __slots__ = ("_at", "_balanced", "_end")
@@ -43,54 +43,14 @@ class LoneCall:
         self._at = 0
 
     def finish(self) -> Close | None:
-        """Return None: a call that stays open is truncated."""
+        """Return None: a body that stays open is truncated."""
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Look for the closing bracket, and then for an argument after it.
+        """Look for the closing bracket, and then at the text after it.
 
-        Returns the close, or how many characters are final.
-        """
-        if self._end is None:
-            answer = self._balanced.scan(tail, final)
-            if not isinstance(answer, Close):
-                self._at += answer
-                return answer
-            self._end = answer.end
-        pos = self._end - self._at
-        argument = _ARGUMENT.match(tail, pos)
-        if not final and (
-            _ARGUMENT_SO_FAR.match(tail, pos) or (argument and argument.end() == len(tail))
-        ):
-            self._at = self._end
-            return pos
-        past = self._at + argument.end() if argument else self._end
-        return Close(past, past, "end")
-
-
-class LoneList:
-    """Ends behind the closing bracket.
-
-    If something else stands on that line, the body reaches past the bracket, so that it cannot be
-    read. A special token that was not stripped may stand there.
-    """
-
-    __slots__ = ("_at", "_balanced", "_end")
-
-    def __init__(self) -> None:
-        self._balanced = Balanced("\"'")
-        self._end: int | None = None  # behind the bracket, from the body's beginning
-        self._at = 0
-
-    def finish(self) -> Close | None:
-        """Return None: a list that stays open is truncated."""
-        return None
-
-    def scan(self, tail: str, final: bool) -> Close | int:
-        """Look for the closing bracket, and then at the text behind it.
-
-        Returns the close, or how many characters are final. The bracket is final while the rest of
-        its line is awaited.
+        Returns the close, or how many characters are final. The bracket is final while what follows
+        is awaited.
         """
         if self._end is None:
             answer = self._balanced.scan(tail, final)
@@ -100,18 +60,47 @@ class LoneList:
             self._end = answer.end
 
         # The bracket may have come with an earlier chunk.
-        end = self._end
-        behind = _BEHIND.match(tail, end - self._at)
+        pos = self._end - self._at
+        end = self._end_after(tail, pos, final)
+        if end is None:
+            self._at = self._end
+            return pos
+        return Close(self._at + end, self._at + end, "end")
+
+    @abstractmethod
+    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+        """Return the end of the body whose bracket ends at tail[pos], None if more text decides."""
+
+
+class LoneCall(_Bracketed):
+    """A call: if an argument follows its bracket, the bracket was closed too early."""
+
+    __slots__ = ()
+
+    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+        argument = _ARGUMENT.match(tail, pos)
+        if not final and (
+            _ARGUMENT_SO_FAR.match(tail, pos) or (argument and argument.end() == len(tail))
+        ):
+            return None
+        return argument.end() if argument else pos
+
+
+class LoneList(_Bracketed):
+    """A list: if something else is on the line of its bracket, it is no list of calls.
+
+    A special token that was not stripped may be there.
+    """
+
+    __slots__ = ()
+
+    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+        behind = _BEHIND.match(tail, pos)
         if not final and self._is_open(behind, tail):
-            settled = end - self._at
-            self._at = end
-            return settled
-
+            return None
         if behind is None or behind["char"] in _TOKENS or behind["char"].isspace():
-            return Close(end, end, "end")
-
-        past = self._at + behind.end()
-        return Close(past, past, "end")
+            return pos
+        return behind.end()
 
     def _is_open(self, behind: re.Match[str] | None, tail: str) -> bool:
         """Return True if more text could still change the text behind the bracket.
