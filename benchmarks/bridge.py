@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from toolparse_lab import litellm_bridge
+from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.middleware import create_tool_middleware
 from toolparse_lab.runner.litellm_door import litellm_module
 

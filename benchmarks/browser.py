@@ -10,8 +10,8 @@ import pandas as pd
 import toolparse_lab as tp
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.widgets.browser import Browser
+from toolparse_lab.notebook.browser import Browser
+from toolparse_lab.runner.exchange.types import Completion
 
 TEXTS = (
     '<tool_call>{"name": "set_timer", "arguments": {"minutes": 5}}</tool_call>',

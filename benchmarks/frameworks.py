@@ -27,7 +27,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from tests.mock_openai import MockOpenAI  # noqa: E402
-from toolparse_lab.gateway import serve  # noqa: E402
+from toolparse_lab.integrations.gateway import serve  # noqa: E402
 
 RECIPES = Path(__file__).parent / "recipes"
 FOLDER = ROOT / ".venv-frameworks"

@@ -25,9 +25,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from toolparse_lab import telemetry
-from toolparse_lab.correction import Feedback, run_call
-from toolparse_lab.toolspec import ToolSpec
+from toolparse_lab.core.toolspec import ToolSpec
+from toolparse_lab.integrations import telemetry
+from toolparse_lab.middleware.correction import Feedback, run_call
 
 TOOL = ToolSpec.of(
     {

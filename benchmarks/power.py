@@ -25,7 +25,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from toolparse_lab.evals.reports.figures.differences import sign_flip
-from toolparse_lab.experiment.planned_power import planned_power
+from toolparse_lab.experiments.planned_power import planned_power
 
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
 BEGIN, END = "<!-- made by benchmarks/power.py -->", "<!-- end -->"

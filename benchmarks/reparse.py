@@ -32,9 +32,9 @@ import pandas as pd
 
 import toolparse_lab as tp
 from toolparse_lab.cli.record import recording_plan
+from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.frames.recorded import read_frame
-from toolparse_lab.reparse import reparse
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.evals.reparse import reparse
 
 NUMBER = re.compile(r"\d+")
 WORD = re.compile(r"(?<=[\"> ])[A-Z][a-z]{3,}")

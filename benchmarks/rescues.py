@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from toolparse_lab.schema.coerce import coerce
-from toolparse_lab.schema.validate import validate
-from toolparse_lab.values import read_strict, same, write_canonical
+from toolparse_lab.arguments.schema.coerce import coerce
+from toolparse_lab.arguments.schema.validate import validate
+from toolparse_lab.core.values import read_strict, same, write_canonical
 
 CASES = Path(__file__).parent.parent / "tests" / "cases_core" / "rescues.jsonl"
 POLICIES = ("safe", "middleware", "seed-layer2", "lossy")

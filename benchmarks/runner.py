@@ -36,15 +36,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.bridge import CALL as ANSWER
 from benchmarks.bridge import TOOLS
-from toolparse_lab.exchange.types import Model, PlanItem, Request
-from toolparse_lab.experiment.plan import Plan
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.experiments.plan import Plan
+from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.lab import Lab
-from toolparse_lab.protocols.registry import protocol_of
+from toolparse_lab.runner.exchange.types import Model, PlanItem, Request
 from toolparse_lab.runner.litellm_door import recording_litellm
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.store.store import Store
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.runner.store.store import Store
 
 STREAMED = (ANSWER + " That is what I would ask. " * 9)[
     : 4 * 44

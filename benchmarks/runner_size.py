@@ -21,8 +21,8 @@ from typing import TypeVar
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
-from toolparse_lab.exchange.types import Completion, Request
-from toolparse_lab.store.recording import export_recording, import_recording
+from toolparse_lab.runner.exchange.types import Completion, Request
+from toolparse_lab.runner.store.recording import export_recording, import_recording
 
 _T = TypeVar("_T")
 ANSWER = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}</tool_call>'

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import stats
 
 from toolparse_lab.evals.reports.figures.sequential import log_capital
-from toolparse_lab.experiment.until import Until
+from toolparse_lab.experiments.until import Until
 
 PAGE = Path(__file__).parents[1] / "docs" / "statistics.md"
 MARK, END = "<!-- measured: stopping -->\n", "<!-- end -->"

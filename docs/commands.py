@@ -9,9 +9,9 @@ from dataclasses import fields
 
 from docs.tables import write_table
 from toolparse_lab.cli.parser import EXIT_CODES, build_parser
-from toolparse_lab.exchange.types import Model
-from toolparse_lab.experiment.plan_file import KEYS
-from toolparse_lab.settings import MODEL_KEYS, SETTINGS
+from toolparse_lab.experiments.plan_file import KEYS
+from toolparse_lab.runner.exchange.types import Model
+from toolparse_lab.runner.settings import MODEL_KEYS, SETTINGS
 
 
 def command_parts() -> dict[str, str]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import toolparse_lab as tp
 from docs.tables import write_table
-from toolparse_lab.protocols.models import MODEL_FORMATS
-from toolparse_lab.protocols.registry import protocols
+from toolparse_lab.formats.models import MODEL_FORMATS
+from toolparse_lab.formats.registry import protocols
 
 TOOL = {
     "name": "set_timer",

@@ -23,7 +23,7 @@ from docs.report_tables import report_parts  # noqa: E402
 from docs.room_map import room_parts  # noqa: E402
 from docs.tables import write_table  # noqa: E402
 from docs.trace import trace_parts  # noqa: E402
-from toolparse_lab.rules import CODES, RULES, Code, Rule  # noqa: E402
+from toolparse_lab.core.rules import CODES, RULES, Code, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
 _PART = re.compile(r"<!-- made from code: (.+?) -->\n.*?<!-- end -->", re.DOTALL)

@@ -17,7 +17,7 @@ import nbclient
 import nbformat
 
 import toolparse_lab as tp
-from toolparse_lab.store.recording import import_recording
+from toolparse_lab.runner.store.recording import import_recording
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"

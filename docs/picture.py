@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import toolparse_lab as tp
-from toolparse_lab.widgets import export_html
+from toolparse_lab.notebook import export_html
 
 IMAGES = Path(__file__).parent / "images"
 TARGET = IMAGES / "parse-view.png"

@@ -35,16 +35,16 @@ GUESTS = {
 # Title of an API page -> the module whose public names it documents, in order of use.
 API = {
     "toolparse_lab": "Everything under `import toolparse_lab as tp`",
-    "toolparse_lab.errors": "Errors",
-    "toolparse_lab.rjson": "Damaged JSON",
-    "toolparse_lab.rxml": "Damaged XML",
+    "toolparse_lab.core.errors": "Errors",
+    "toolparse_lab.arguments.rjson": "Damaged JSON",
+    "toolparse_lab.formats.rxml": "Damaged XML",
     "toolparse_lab.middleware": "The middleware",
-    "toolparse_lab.litellm_bridge": "Tool calling for litellm",
-    "toolparse_lab.correction": "Asking the model again",
-    "toolparse_lab.plans": "Plans of several steps",
-    "toolparse_lab.ablation": "Three layers of type safety, measured",
-    "toolparse_lab.testing": "Tests of your own",
-    "toolparse_lab.widgets": "Notebook views",
+    "toolparse_lab.integrations.litellm_bridge": "Tool calling for litellm",
+    "toolparse_lab.middleware.correction": "Asking the model again",
+    "toolparse_lab.middleware.plans": "Plans of several steps",
+    "toolparse_lab.experiments.ablation": "Three layers of type safety, measured",
+    "toolparse_lab.integrations.testing": "Tests of your own",
+    "toolparse_lab.notebook": "Notebook views",
 }
 # Words behind a fence's language are for our tests; the site would not know such a fence.
 _INFO = re.compile(r"^([ \t]*```\w+)[ \t]+\S.*$", re.MULTILINE)

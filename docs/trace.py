@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from toolparse_lab.correction import run_call
-from toolparse_lab.telemetry import traced
+from toolparse_lab.integrations.telemetry import traced
+from toolparse_lab.middleware.correction import run_call
 
 TOOL = {
     "name": "get_weather",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.exchange.types import Completion, Request
+from toolparse_lab.runner.exchange.types import Completion, Request
 
 TOOL = {
     "name": "weather",

@@ -10,7 +10,7 @@ from typing import Any
 import openai.types.chat as openai_types
 
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab import litellm_bridge
+from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.litellm_faults import hold_logging_worker, ignore_warnings
 from toolparse_lab.runner.loop import run_sync

@@ -30,7 +30,7 @@ from unittest import mock
 
 from toolparse_lab.cli import build_parser, main
 from toolparse_lab.cli.parser import EXIT_CODES
-from toolparse_lab.errors import MissingModelPackage
+from toolparse_lab.core.errors import MissingModelPackage
 from toolparse_lab.runner.litellm_door import recording_litellm
 
 ROOT = Path(__file__).parent.parent
@@ -406,7 +406,7 @@ def quiet_world() -> Iterator[None]:
             "toolparse_lab.runner.routes.local_model_path",
             "toolparse_lab.cli.record.local_model_path",
             "toolparse_lab.runner.local.server.engine_params",
-            "toolparse_lab.widgets.live_page.serve_page",
+            "toolparse_lab.notebook.live_page.serve_page",
         ):
             with contextlib.suppress(AttributeError, ImportError):
                 stack.enter_context(mock.patch(name, missing))
@@ -419,12 +419,12 @@ def preload() -> None:
     import scipy.stats  # noqa: F401
     import sqlalchemy  # noqa: F401
 
+    import toolparse_lab.evals.reparse
     import toolparse_lab.lab
-    import toolparse_lab.reparse
-    import toolparse_lab.widgets
+    import toolparse_lab.notebook
 
     with contextlib.suppress(ImportError):  # an extra
-        import toolparse_lab.widgets.live_page  # noqa: F401
+        import toolparse_lab.notebook.live_page  # noqa: F401
 
     recording_litellm()
     verbs()

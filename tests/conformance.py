@@ -15,13 +15,13 @@ from decimal import Decimal
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadToolChoice, RJSONParseError, ToolparseError
+from toolparse_lab.core.errors import BadToolChoice, RJSONParseError, ToolparseError
+from toolparse_lab.core.toolspec import ToolSpec, tool_specs
+from toolparse_lab.core.values import read_plain
+from toolparse_lab.formats.base import Protocol
+from toolparse_lab.formats.registry import protocol_of
+from toolparse_lab.formats.scan import partial_start
 from toolparse_lab.middleware import ToolCallMiddleware, Turn, debug, parts_of
-from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.protocols.registry import protocol_of
-from toolparse_lab.protocols.scan import partial_start
-from toolparse_lab.toolspec import ToolSpec, tool_specs
-from toolparse_lab.values import read_plain
 
 PROTOCOLS = {"morph-xml": "morph_xml", "qwen3coder": "qwen3_coder_xml", "yaml-xml": "yaml_xml"}
 SHAPES = {

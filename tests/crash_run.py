@@ -17,7 +17,7 @@ import traceback
 from contextlib import suppress
 
 import toolparse_lab as tp
-from toolparse_lab.experiment.plan import Plan
+from toolparse_lab.experiments.plan import Plan
 
 CASES = 12
 CALLS = CASES * 2 * 2 * 2  # models, protocols, trials

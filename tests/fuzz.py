@@ -31,17 +31,17 @@ if GUIDED and __name__ == "__main__":
 
     with atheris.instrument_imports(include=["toolparse_lab"]):
         import toolparse_lab as tp
-        from toolparse_lab.errors import ToolparseError
-        from toolparse_lab.laws import checks as laws
-    from toolparse_lab.protocols.registry import family_heads
+        from toolparse_lab.core.errors import ToolparseError
+        from toolparse_lab.parser.laws import checks as laws
+    from toolparse_lab.formats.registry import family_heads
 else:
     import toolparse_lab as tp
-    from toolparse_lab.errors import ToolparseError
-    from toolparse_lab.laws import checks as laws
-    from toolparse_lab.protocols.registry import family_heads
+    from toolparse_lab.core.errors import ToolparseError
+    from toolparse_lab.formats.registry import family_heads
+    from toolparse_lab.parser.laws import checks as laws
 
 HERE = Path(__file__).parent
-TOOLS = tp.toolspec.tool_specs(
+TOOLS = tp.core.toolspec.tool_specs(
     json.loads((HERE / "cases_core" / "parse_tools.json").read_text("utf-8"))
 )
 PROTOCOLS = ("auto", *family_heads())
@@ -59,7 +59,7 @@ RECURSIVE = {
     "properties": {"a": {"$ref": "#/$defs/node"}, "s": {"$ref": "#/$defs/nested"}},
     "$defs": {"node": NODE, "nested": NESTED},
 }
-TOOLS = (*TOOLS, *tp.toolspec.tool_specs([{"name": "tree", "parameters": RECURSIVE}]))
+TOOLS = (*TOOLS, *tp.core.toolspec.tool_specs([{"name": "tree", "parameters": RECURSIVE}]))
 LONG = 20_000  # characters above which only what is said of any text is checked, not every law
 # CPU seconds a character, above which a text is said to be too slow, under instrumentation
 SLOW = 400e-6

@@ -3,6 +3,6 @@ well."""
 
 from __future__ import annotations
 
-from toolparse_lab.laws import check_all, check_partition, check_serial, run_chunks
+from toolparse_lab.parser.laws import check_all, check_partition, check_serial, run_chunks
 
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]

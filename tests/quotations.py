@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.formats.registry import family_heads
 
 TOOLS = [
     {

@@ -7,7 +7,7 @@ from typing import Any
 
 import toolparse_lab as tp
 from toolparse_lab.cli.record import conversation_plan, recording_plan
-from toolparse_lab.experiment.run import Run
+from toolparse_lab.experiments.run import Run
 
 
 def recorded_run(folder: Path, *, conversations: bool = False, **plan: Any) -> Run:

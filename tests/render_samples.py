@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toolparse_lab.types import (
+from toolparse_lab.core.types import (
     Edit,
     Origin,
     OriginTable,

@@ -26,7 +26,7 @@ import toolparse_lab as tp
 from tests import crash_run
 from tests.mock_openai import MockOpenAI
 from tests.postgres_server import empty, postgres_url
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store.store import Store
 
 CONNECTIONS = 2 * 3
 LONG = 120.0  # seconds that no run takes

@@ -29,13 +29,19 @@ from tests.ablation_model import (
     known_ablation,
 )
 from tests.tool_server import SCHEMA, ToolServer
-from toolparse_lab.ablation import DIALECTS, Ablation, AblationSettings, MockTool
-from toolparse_lab.ablation.figures import FIGURES
-from toolparse_lab.ablation.mock_tool import problems_of
-from toolparse_lab.correction import DETECTORS, Feedback, Refused, ToolFailure, ToolRefused
-from toolparse_lab.errors import BadOptions, BadPlan, MissingRecording
-from toolparse_lab.store.recording import export_recording
-from toolparse_lab.toolspec import ToolSpec
+from toolparse_lab.core.errors import BadOptions, BadPlan, MissingRecording
+from toolparse_lab.core.toolspec import ToolSpec
+from toolparse_lab.experiments.ablation import DIALECTS, Ablation, AblationSettings, MockTool
+from toolparse_lab.experiments.ablation.figures import FIGURES
+from toolparse_lab.experiments.ablation.mock_tool import problems_of
+from toolparse_lab.middleware.correction import (
+    DETECTORS,
+    Feedback,
+    Refused,
+    ToolFailure,
+    ToolRefused,
+)
+from toolparse_lab.runner.store.recording import export_recording
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.proportion import proportion_confint
 
 import toolparse_lab as tp
-from toolparse_lab.ablation.example import example_ablation
-from toolparse_lab.ablation.intervals import mean_of, ratio_of, share_of
+from toolparse_lab.experiments.ablation.example import example_ablation
+from toolparse_lab.experiments.ablation.intervals import mean_of, ratio_of, share_of
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 5), (3, 10), (25, 25), (1, 2), (0, 1), (70, 90)])

@@ -12,13 +12,13 @@ from lxml import etree, html
 import toolparse_lab as tp
 from tests.ablation_model import CELLS, KnownModel, cases_of, known_ablation
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab.ablation import Ablation
-from toolparse_lab.ablation.chart import Line, Scale, lines_of
-from toolparse_lab.ablation.figures import FIGURES
-from toolparse_lab.ablation.pictures import PICTURES, chart
 from toolparse_lab.cli import main
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.store.recording import import_recording
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.experiments.ablation import Ablation
+from toolparse_lab.experiments.ablation.chart import Line, Scale, lines_of
+from toolparse_lab.experiments.ablation.figures import FIGURES
+from toolparse_lab.experiments.ablation.pictures import PICTURES, chart
+from toolparse_lab.runner.store.recording import import_recording
 
 HOSTILE = '<script>alert(1)</script>"&|`'
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolparse_lab.errors import BadPlan
-from toolparse_lab.experiment.arms import FACTORS, arm_of, arms_of, check_names
+from toolparse_lab.core.errors import BadPlan
+from toolparse_lab.experiments.arms import FACTORS, arm_of, arms_of, check_names
 
 
 def test_an_arm_is_named_by_what_differs() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case, read_case
-from toolparse_lab.exchange.types import Model, Request
-from toolparse_lab.experiment.arms import arm_of
-from toolparse_lab.experiment.case_flow import Prompts, flow_for, request_for
-from toolparse_lab.prompt.messages import build_messages
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.experiments.arms import arm_of
+from toolparse_lab.experiments.case_flow import Prompts, flow_for, request_for
+from toolparse_lab.formats.prompt.messages import build_messages
+from toolparse_lab.runner.exchange.types import Model, Request
 
 TOOL = {
     "name": "set_timer",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.auto import AUTO
-from toolparse_lab.protocols.base import Opening
-from toolparse_lab.protocols.registry import protocol_of
+from toolparse_lab.formats.auto import AUTO
+from toolparse_lab.formats.base import Opening
+from toolparse_lab.formats.registry import protocol_of
 
 from .core_cases import SHIPPED, load
 
@@ -105,10 +105,10 @@ def test_openers_of_elements_are_text_where_no_tool_is_known(protocol: str) -> N
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c["id"]) for c in CASES])
 def test_a_sure_body_opens_what_asking_all_formats_opens(case: dict[str, Any]) -> None:
-    from toolparse_lab.protocols.auto import AnyEnvelope
+    from toolparse_lab.formats.auto import AnyEnvelope
 
     envelope = AnyEnvelope()
-    tools = {tool.name: tool for tool in tp.toolspec.tool_specs(case["tools"])}
+    tools = {tool.name: tool for tool in tp.core.toolspec.tool_specs(case["tools"])}
     for at in range(len(case["raw"])):
         head = envelope._heads.at(case["raw"], at)
         sure = envelope._heads.sure(head, case["raw"], at)
@@ -129,7 +129,7 @@ def test_a_format_that_is_not_asked_about_a_head_opens_no_text_that_begins_with_
 ) -> None:
     members = [protocol.among_others for protocol in tp.protocols().values()]
     spared = [member for member in members if not member.envelope.may_open(literal)]
-    tools = {tool.name: tool for tool in tp.toolspec.tool_specs([{"name": "f"}])}
+    tools = {tool.name: tool for tool in tp.core.toolspec.tool_specs([{"name": "f"}])}
     for rest in BEHIND_A_HEAD:
         for protocol in spared:
             assert protocol.envelope.open(literal + rest, 0, True, tools) is None

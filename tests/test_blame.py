@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.capture import capture
-from toolparse_lab.render.ansi import render_ansi
-from toolparse_lab.render.html import render_result
-from toolparse_lab.render.show import visible
-from toolparse_lab.types import ParseResult
-from toolparse_lab.widgets.payload import payload_of
+from toolparse_lab.core.types import ParseResult
+from toolparse_lab.notebook.payload import payload_of
+from toolparse_lab.parser.capture import capture
+from toolparse_lab.views.ansi import render_ansi
+from toolparse_lab.views.html import render_result
+from toolparse_lab.views.show import visible
 
 TOOLS = [
     {

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, joined, litellm
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.errors import BadOptions, ProviderTool, ResponseFormatRejected
+from toolparse_lab.core.errors import BadOptions, ProviderTool, ResponseFormatRejected
 
 CALL = '{"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}'
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.litellm_bridge.response import with_tool_calls
+from toolparse_lab.integrations.litellm_bridge.response import with_tool_calls
 from toolparse_lab.middleware import create_tool_middleware
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')

@@ -13,15 +13,15 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import KEY, NOW, OSLO, TOOLS, WAYS, ask, calls_of, checked, litellm, run
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab import litellm_bridge
-from toolparse_lab.errors import (
+from toolparse_lab.core.errors import (
     BadOptions,
     BadToolSpec,
     ResponseFormatRejected,
     ToolparseError,
     UnknownProtocol,
 )
-from toolparse_lab.litellm_bridge.response import _copied
+from toolparse_lab.integrations import litellm_bridge
+from toolparse_lab.integrations.litellm_bridge.response import _copied
 from toolparse_lab.middleware import create_tool_middleware
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -277,7 +277,7 @@ def test_what_the_caller_got_wrong_is_said(mock: MockOpenAI) -> None:
     "protocol", ["hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml"]
 )
 def test_every_protocol_speaks(mock: MockOpenAI, protocol: str) -> None:
-    from toolparse_lab.protocols.registry import protocol_of
+    from toolparse_lab.formats.registry import protocol_of
 
     said = protocol_of(protocol).format_tool_call(
         {"toolName": "get_weather", "input": {"city": "Oslo", "days": 2}}

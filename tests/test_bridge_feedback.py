@@ -14,10 +14,10 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import NOW, TIME, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab.correction import Feedback
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.litellm_bridge import completion
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.integrations.litellm_bridge import completion
 from toolparse_lab.middleware import Reply, acorrect_answer, correct_answer
+from toolparse_lab.middleware.correction import Feedback
 
 TOOL = {
     "type": "function",

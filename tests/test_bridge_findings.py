@@ -11,8 +11,8 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.litellm_bridge.chunks import ChunkReader
-from toolparse_lab.litellm_bridge.response import with_tool_calls
+from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
+from toolparse_lab.integrations.litellm_bridge.response import with_tool_calls
 
 CUT = OSLO[:-28]
 GHOST = OSLO.replace("get_weather", "ghost")

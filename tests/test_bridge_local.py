@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
 from tests.bridge import NOW, WAYS, WEATHER, calls_of, checked, checked_chunks, joined, litellm, run
-from toolparse_lab import litellm_bridge
+from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.complete import LOCAL_MODEL
 from toolparse_lab.runner.local.setup import install_commands, local_model_ready
 
@@ -131,7 +131,7 @@ def test_the_models_own_thoughts_are_read_once(stream: bool) -> None:
 
 SCRIPT = """
 import litellm
-from toolparse_lab.litellm_bridge import register
+from toolparse_lab.integrations.litellm_bridge import register
 
 register()
 tools = [{"type": "function", "function": {"name": "roll", "parameters": {

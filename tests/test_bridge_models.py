@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab import litellm_bridge
-from toolparse_lab.errors import BadOptions, UnknownProtocol
+from toolparse_lab.core.errors import BadOptions, UnknownProtocol
+from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.litellm_door import litellm_module
 
 ROOT = Path(__file__).parent.parent

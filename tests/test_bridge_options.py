@@ -10,9 +10,9 @@ import pytest
 import toolparse_lab as tp
 from tests.bridge import NOW, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab.errors import BadOptions, ToolparseError
-from toolparse_lab.litellm_bridge.options import KEYWORDS, middleware_for
-from toolparse_lab.types import ParseOptions
+from toolparse_lab.core.errors import BadOptions, ToolparseError
+from toolparse_lab.core.types import ParseOptions
+from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS, middleware_for
 
 GHOST = '<tool_call>{"name": "ghost", "arguments": {"a": 1}}</tool_call>'
 PLACES = ("keywords", "model string")

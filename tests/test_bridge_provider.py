@@ -24,7 +24,7 @@ from tests.bridge import (
     run,
 )
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab import litellm_bridge
+from toolparse_lab.integrations import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
 PROVIDER = ("provider", "async provider")

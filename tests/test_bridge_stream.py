@@ -26,7 +26,7 @@ from tests.bridge import (
     run,
 )
 from tests.mock_openai import MockOpenAI, unseen
-from toolparse_lab import litellm_bridge
+from toolparse_lab.integrations import litellm_bridge
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
 USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from tests.bridge import litellm
-from toolparse_lab.litellm_bridge.chunks import ChunkReader
+from toolparse_lab.core.types.call_pieces import CallPieces
+from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
 from toolparse_lab.middleware import create_tool_middleware
 from toolparse_lab.runner.answer import Answer
-from toolparse_lab.types.call_pieces import CallPieces
 
 # Names that begin with one another, and one that is a word twice.
 NAMES = ["go", "gopher", "find", "find_berth", "tartar", "x.y"]

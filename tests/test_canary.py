@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.endpoint_check.canary import canary_for, judge
-from toolparse_lab.engine.any_protocol import AnyProtocol, any_protocol
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.experiments.endpoint_check.canary import canary_for, judge
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.parser.any_protocol import AnyProtocol, any_protocol
+from toolparse_lab.runner.exchange.types import Completion
 from toolparse_lab.runner.litellm_door import litellm_module
 
 from .mock_openai import MockOpenAI

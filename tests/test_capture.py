@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.capture import capture
-from toolparse_lab.capture.sse import is_event_stream
+from toolparse_lab.parser.capture import capture
+from toolparse_lab.parser.capture.sse import is_event_stream
 
 from .mock_openai import MockOpenAI
 

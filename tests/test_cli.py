@@ -133,7 +133,7 @@ def test_a_missing_model_package_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from toolparse_lab.cli import demo
-    from toolparse_lab.errors import MissingModelPackage
+    from toolparse_lab.core.errors import MissingModelPackage
 
     def missing() -> Any:
         raise MissingModelPackage(
@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_with_3(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from toolparse_lab.cli import demo
-    from toolparse_lab.errors import StoreError
+    from toolparse_lab.core.errors import StoreError
 
     def full(*_: Any, **__: Any) -> Any:
         raise StoreError(

@@ -14,8 +14,8 @@ from toolparse_lab.cli import main
 from toolparse_lab.cli.demo import left_out
 from toolparse_lab.cli.endings import fix_of
 from toolparse_lab.cli.hints import as_flags
-from toolparse_lab.exchange.summary import Summary
-from toolparse_lab.experiment.run import Run
+from toolparse_lab.experiments.run import Run
+from toolparse_lab.runner.exchange.summary import Summary
 
 LAMP = {
     "name": "set_lamp",

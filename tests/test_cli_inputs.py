@@ -12,7 +12,7 @@ import pytest
 
 from toolparse_lab.cli import main
 from toolparse_lab.cli.inputs import read_text, read_tools
-from toolparse_lab.errors import BadToolSpec, UnreadableInput
+from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 

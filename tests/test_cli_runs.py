@@ -20,9 +20,9 @@ from tests.mock_openai import MockOpenAI, unseen
 from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.cli import main
 from toolparse_lab.evals.cases import row_files
-from toolparse_lab.ingest import build
+from toolparse_lab.experiments.ingest import build
 from toolparse_lab.runner import progress
-from toolparse_lab.store.recording import export_recording
+from toolparse_lab.runner.store.recording import export_recording
 
 ROOT = Path(__file__).parent.parent
 RECORDING = ROOT / "datasets" / "recordings" / "smollm2-135m.jsonl"
@@ -905,7 +905,7 @@ def test_settings_are_shown_with_their_origins_and_without_keys(
 
 def test_no_color_and_a_pipe_mean_no_color(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from toolparse_lab.cli.options import color
-    from toolparse_lab.settings import load_settings
+    from toolparse_lab.runner.settings import load_settings
 
     class Terminal:
         def isatty(self) -> bool:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolparse_lab.correction import (
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.middleware.correction import (
     STOPS,
     Corrected,
     CorrectedCall,
@@ -23,8 +24,7 @@ from toolparse_lab.correction import (
     arun_call,
     run_call,
 )
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.plans import arun_plan, read_plan, run_plan
+from toolparse_lab.middleware.plans import arun_plan, read_plan, run_plan
 
 TOOL = {
     "name": "weather",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolparse_lab.correction import Issue, edits_between, merged
-from toolparse_lab.values import same
+from toolparse_lab.core.values import same
+from toolparse_lab.middleware.correction import Issue, edits_between, merged
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "a", "a/b", "~"]),

@@ -9,15 +9,15 @@ import jsonschema
 import pydantic
 import pytest
 
-from toolparse_lab.correction import DETECTORS, Issue, Refused, ToolFailure, detect
-from toolparse_lab.correction.detectors import (
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.middleware.correction import DETECTORS, Issue, Refused, ToolFailure, detect
+from toolparse_lab.middleware.correction.detectors import (
     DEFAULT_DETECTORS,
     SEED_PATTERNS_DESIGN,
     SEED_PATTERNS_IMPLEMENTED,
     detectors_of,
 )
-from toolparse_lab.correction.failure import issues_in_body, issues_in_text, pointer_of
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.middleware.correction.failure import issues_in_body, issues_in_text, pointer_of
 
 SCHEMA = {
     "type": "object",

@@ -15,7 +15,7 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.tool_server import TOOL, ToolServer
-from toolparse_lab.correction import (
+from toolparse_lab.middleware.correction import (
     CorrectionContext,
     Feedback,
     HttpTool,
@@ -26,10 +26,10 @@ from toolparse_lab.correction import (
     asking_later,
     run_call,
 )
-from toolparse_lab.exchange.types import Completion, Request
 from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.store.recording import replay, write_recording
+from toolparse_lab.runner.store.recording import replay, write_recording
 
 DIALECTS = ("go", "pydantic", "fastapi", "jsonschema")
 

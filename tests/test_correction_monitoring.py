@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.test_correction_call import run_scenario
-from toolparse_lab.correction import CorrectedCall, cost_table, readings_of
+from toolparse_lab.middleware.correction import CorrectedCall, cost_table, readings_of
 
 
 def calls_of(*names: str) -> list[CorrectedCall]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.correction import CorrectionContext, Issue, read_correction
-from toolparse_lab.correction.prompt import correction_messages
-from toolparse_lab.errors import CorrectionFailed
-from toolparse_lab.toolspec import ToolSpec
+from toolparse_lab.core.errors import CorrectionFailed
+from toolparse_lab.core.toolspec import ToolSpec
+from toolparse_lab.middleware.correction import CorrectionContext, Issue, read_correction
+from toolparse_lab.middleware.correction.prompt import correction_messages
 
 TOOL = ToolSpec.of(
     {"name": "weather", "parameters": {"type": "object", "properties": {"lat": {"type": "number"}}}}

@@ -13,9 +13,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from toolparse_lab.prompt.messages import build_messages
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.values import leaves
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.values import leaves
+from toolparse_lab.formats.prompt.messages import build_messages
 
 CASES = Path(__file__).parent.parent / "datasets" / "cases.jsonl"
 ROWS: list[dict[str, Any]] = [

@@ -18,12 +18,12 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.final_text import matches_answer
 from toolparse_lab.evals.cases.loading import load_cases
 from toolparse_lab.evals.scoring.score import score_answer, score_completion
-from toolparse_lab.exchange.types import Completion, Model, Request
-from toolparse_lab.experiment.arms import arm_of
-from toolparse_lab.experiment.case_flow import flow_for
-from toolparse_lab.flow import Conversation, drive
+from toolparse_lab.experiments.arms import arm_of
+from toolparse_lab.experiments.case_flow import flow_for
+from toolparse_lab.middleware.flow import Conversation, drive
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.local.setup import local_model_ready
-from toolparse_lab.store.recording import export_recording
+from toolparse_lab.runner.store.recording import export_recording
 
 from .laws import check_all
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.rjson.positions import MAX_LEVELS, find_places
-from toolparse_lab.rjson.strict import read_if_strict
-from toolparse_lab.schema.validate import validate
-from toolparse_lab.values import read_plain, read_strict, same, write_canonical
-from toolparse_lab.values.nested import read_deep, write_deep
+from toolparse_lab.arguments.rjson.positions import MAX_LEVELS, find_places
+from toolparse_lab.arguments.rjson.strict import read_if_strict
+from toolparse_lab.arguments.schema.validate import validate
+from toolparse_lab.core.values import read_plain, read_strict, same, write_canonical
+from toolparse_lab.core.values.nested import read_deep, write_deep
 
 DEEP = 20_000
 LINK = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.laws import check_all
-from toolparse_lab.protocols.base import Protocol
+from toolparse_lab.formats.base import Protocol
+from toolparse_lab.parser.laws import check_all
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
 PAIRS = [

@@ -10,7 +10,7 @@ import toolparse_lab as tp
 from toolparse_lab.cli.demo import demo_plan, left_out, run_demo, telling_failure
 from toolparse_lab.cli.record import recording_plan
 from toolparse_lab.runner.local.setup import local_model_ready
-from toolparse_lab.store.recording import import_recording
+from toolparse_lab.runner.store.recording import import_recording
 
 live = pytest.mark.skipif(
     not local_model_ready(), reason="the embedded model is not installed: toolparse setup-local"

@@ -14,12 +14,12 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
 from toolparse_lab.cli.app import main
-from toolparse_lab.derivation.probes import HELD, tools_of
-from toolparse_lab.derivation.renderer import ChatTemplate, _answer, _not_rendered
-from toolparse_lab.errors import BadOptions, UnreadableTemplate
-from toolparse_lab.laws.check_protocol import check_protocol
-from toolparse_lab.prompt.messages import build_messages
-from toolparse_lab.protocols.spec import from_record
+from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
+from toolparse_lab.formats.prompt.messages import build_messages
+from toolparse_lab.formats.spec import from_record
+from toolparse_lab.parser.derivation.probes import HELD, tools_of
+from toolparse_lab.parser.derivation.renderer import ChatTemplate, _answer, _not_rendered
+from toolparse_lab.parser.laws.check_protocol import check_protocol
 
 TOOLS = tools_of(HELD)
 TEXTS = {

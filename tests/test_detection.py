@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadToolSpec, UnreadableInput
+from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
 
 FORMATS = [
     json.loads(line)

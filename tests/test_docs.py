@@ -29,7 +29,7 @@ import pytest
 import toolparse_lab
 from docs import format_tables, generate
 from tests.mock_openai import OneAnswer
-from toolparse_lab.rules import CODES, RULES
+from toolparse_lab.core.rules import CODES, RULES
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "toolparse_lab"
@@ -80,7 +80,7 @@ def ids_in(source: str) -> set[str]:
 
 
 def used_ids() -> set[str]:
-    sources = (p.read_text("utf-8") for p in MODULES if p != PACKAGE / "rules.py")
+    sources = (p.read_text("utf-8") for p in MODULES if p != PACKAGE / "core/rules.py")
     return set().union(*map(ids_in, sources))
 
 

@@ -15,8 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.engine.plain import PlainCalls
-from toolparse_lab.types.call import LateAccount, ToolCall
+from toolparse_lab.core.types.call import LateAccount, ToolCall
+from toolparse_lab.parser.plain import PlainCalls
 
 TOOLS: list[dict[str, Any]] = [
     {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import BadOptions, near
+from toolparse_lab.core.errors import BadOptions, near
 
 
 def deep_list() -> Any:

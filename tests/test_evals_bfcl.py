@@ -17,14 +17,20 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadCase, BadOptions, MissingExtra, UnreadableInput, UnwritableCall
+from toolparse_lab.core.errors import (
+    BadCase,
+    BadOptions,
+    MissingExtra,
+    UnreadableInput,
+    UnwritableCall,
+)
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.values import write_canonical
 from toolparse_lab.evals.cases.bfcl import _installed, load_bfcl
 from toolparse_lab.evals.cases.bfcl_gold import schema_of, wanted_call
 from toolparse_lab.evals.cases.checks import validate_cases
 from toolparse_lab.evals.scoring.match import match_calls
 from toolparse_lab.evals.scoring.score import score_text
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.values import write_canonical
 
 
 def function(name: str, required: list[str] | None = None, /, **properties: Any) -> dict[str, Any]:

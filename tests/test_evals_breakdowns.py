@@ -12,7 +12,8 @@ import pytest
 
 from tests.test_evals_report import EVIL, FRAME, make, scored
 from toolparse_lab import parse
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.matchers import Matchers
 from toolparse_lab.evals.frames.recorded import trials_frame
@@ -21,8 +22,7 @@ from toolparse_lab.evals.reports.figures.breakdowns import conversations_frame, 
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS, sensitivity_frame
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.runner.exchange.types import Completion
 
 RIGHT, WRONG = scored("correct"), scored("wrong_call", "name")
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadCase, BadOptions, UnreadableInput
+from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
 from toolparse_lab.evals.cases.checks import DOUBTS as KINDS
 from toolparse_lab.evals.cases.checks import validate_cases
 

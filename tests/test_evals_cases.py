@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import BadCase, BadOptions, UnreadableInput
+from toolparse_lab.core.errors import BadCase, BadOptions, UnreadableInput
+from toolparse_lab.core.values import Num
 from toolparse_lab.evals.cases import row_files as module
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.collection import Cases, pack_cases, unpack_cases
 from toolparse_lab.evals.cases.loading import load_cases
-from toolparse_lab.values import Num
 
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 GOOD: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats as scipy_stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures.differences import (
     mcnemar_exact,
     paired_difference,

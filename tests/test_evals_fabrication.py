@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab import parse
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.types import ParseResult, ToolCall
+from toolparse_lab.core.values import leaves, pointer_set, write_canonical
 from toolparse_lab.evals.scoring import fabrication
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.types import ParseResult, ToolCall
-from toolparse_lab.values import leaves, pointer_set, write_canonical
 
 TOOLS = tool_specs([{"name": "f", "parameters": {"type": "object", "properties": {}}}])
 TYPED = tool_specs(

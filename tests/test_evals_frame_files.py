@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolparse_lab.errors import StoreError
+from toolparse_lab.core.errors import StoreError
 from toolparse_lab.evals.frames.files import PartsWriter, write_part
 from toolparse_lab.evals.frames.recorded import read_frame, trials_frame
 

@@ -9,14 +9,14 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from toolparse_lab import parse
-from toolparse_lab.errors import BadOptions, StoreError, UnreadableInput
+from toolparse_lab.core.errors import BadOptions, StoreError, UnreadableInput
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames import recorded as frames
 from toolparse_lab.evals.frames.columns import COLUMNS, columns_of
 from toolparse_lab.evals.scoring.trial import Trial, trial_id_of
-from toolparse_lab.exchange.types import Chunk, Completion
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.types import Policy
+from toolparse_lab.runner.exchange.types import Chunk, Completion
 
 TOOLS = tool_specs(
     {

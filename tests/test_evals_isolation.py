@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.recorded import recorded_run
-from toolparse_lab.engine import resolve
-from toolparse_lab.engine.stream_parser import StreamParser
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import parse_frame
 from toolparse_lab.evals.scoring import isolation
 from toolparse_lab.evals.scoring.score import score_completion
-from toolparse_lab.experiment.run import Run
-from toolparse_lab.flow import read_answer
-from toolparse_lab.flow.reading import internal_problem_of
+from toolparse_lab.experiments.run import Run
+from toolparse_lab.middleware.flow import read_answer
+from toolparse_lab.middleware.flow.reading import internal_problem_of
+from toolparse_lab.parser import resolve
+from toolparse_lab.parser.stream_parser import StreamParser
 
 CODE = "read.internal-error"
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.recorded import recorded_run
 from tests.test_evals_power import trials_of
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.ladder import ladder_table, only_difference, with_steps

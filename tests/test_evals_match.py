@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import BadOptions, UnknownRule
+from toolparse_lab.core.errors import BadOptions, UnknownRule
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.values import read_strict
 from toolparse_lab.evals.cases.matchers import Matchers, approximate, matcher_of, normalised_text
 from toolparse_lab.evals.scoring.match import match_calls
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.values import read_strict
 
 TOOLS = tool_specs(
     {

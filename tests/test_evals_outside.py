@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import UnreadableInput
+from toolparse_lab.core.errors import UnreadableInput
 from toolparse_lab.evals.readings.outside import OutsideCall, outside_calls
 
 F = OutsideCall("f", '{"a":1}')

@@ -14,7 +14,7 @@ from statsmodels.stats.power import TTestPower
 
 from benchmarks.power import BOUND, DROPS, SCENARIOS, Scenario, printed, simulated
 from tests.recorded import recorded_run
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact, sign_flip
 from toolparse_lab.evals.reports.figures.power import (
@@ -28,7 +28,7 @@ from toolparse_lab.evals.reports.figures.power import (
     power_of,
 )
 from toolparse_lab.evals.reports.figures.power_table import power_table
-from toolparse_lab.experiment.planned_power import planned_power
+from toolparse_lab.experiments.planned_power import planned_power
 
 
 def trials_of(successes: dict[tuple[str, str], np.ndarray[Any, Any]]) -> pd.DataFrame:

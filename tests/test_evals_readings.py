@@ -11,8 +11,8 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import HOSTILE
-from toolparse_lab.errors import BadOptions, UnknownProtocol
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.core.errors import BadOptions, UnknownProtocol
+from toolparse_lab.formats.registry import family_heads
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 TEXT = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'

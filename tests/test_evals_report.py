@@ -12,7 +12,17 @@ import pandas as pd
 import pytest
 
 from tests.recorded import recorded_run
-from toolparse_lab.errors import BadOptions, GateFailed, StoreError
+from toolparse_lab.core.errors import BadOptions, GateFailed, StoreError
+from toolparse_lab.core.types import (
+    ParseOptions,
+    ParseResult,
+    Policy,
+    Problem,
+    Segment,
+    Span,
+    Step,
+    ToolCall,
+)
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
@@ -28,17 +38,7 @@ from toolparse_lab.evals.reports.pages.text import aligned, interval_bar
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
 from toolparse_lab.evals.scoring.score import Score
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.types import (
-    ParseOptions,
-    ParseResult,
-    Policy,
-    Problem,
-    Segment,
-    Span,
-    Step,
-    ToolCall,
-)
+from toolparse_lab.runner.exchange.types import Completion
 
 EVIL = "<script>alert('1')</script>"
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.test_evals_report import EVIL, FRAME, Outline, make, scored
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.report import Report

@@ -10,7 +10,9 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.recorded import recorded_run
-from toolparse_lab.errors import BadOptions, BadToolChoice, UnknownProtocol, UnreadableInput
+from toolparse_lab.core.errors import BadOptions, BadToolChoice, UnknownProtocol, UnreadableInput
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames import recorded as frames
 from toolparse_lab.evals.frames import reread
@@ -18,12 +20,10 @@ from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
 from toolparse_lab.evals.scoring import isolation
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.experiment.run import Run
-from toolparse_lab.flow import read_answer
-from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.types import Policy
+from toolparse_lab.experiments.run import Run
+from toolparse_lab.formats.base import Protocol
+from toolparse_lab.middleware.flow import read_answer
+from toolparse_lab.runner.exchange.types import Completion
 
 pytestmark = pytest.mark.slow
 

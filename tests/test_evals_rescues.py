@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import Score, score_text
-from toolparse_lab.toolspec import tool_specs
 
 TOOLS = tool_specs(
     [

@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from benchmarks.intervals import equal_arms
 from tests.test_evals_report import make, scored
-from toolparse_lab.errors import BadOptions, GateFailed
+from toolparse_lab.core.errors import BadOptions, GateFailed
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact

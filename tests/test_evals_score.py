@@ -14,14 +14,8 @@ from typing import Any
 import pytest
 
 from toolparse_lab import parse
-from toolparse_lab.engine.attempt import find_attempt, find_own_result
-from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.scoring.fabrication import find_fabrication
-from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
-from toolparse_lab.evals.scoring.score import Score, score_completion, score_text
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.types import (
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.types import (
     Edit,
     Origin,
     OriginTable,
@@ -33,7 +27,13 @@ from toolparse_lab.types import (
     Step,
     ToolCall,
 )
-from toolparse_lab.values import pointer_set, read_strict, write_canonical
+from toolparse_lab.core.values import pointer_set, read_strict, write_canonical
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.scoring.fabrication import find_fabrication
+from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES, SUCCESSES
+from toolparse_lab.evals.scoring.score import Score, score_completion, score_text
+from toolparse_lab.parser.attempt import find_attempt, find_own_result
+from toolparse_lab.runner.exchange.types import Completion
 
 TOOLS = tool_specs(
     [

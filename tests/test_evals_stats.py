@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.evals.cases.tool_results import check_results, runnable_of
-from toolparse_lab.toolspec import ToolSpec, tool_specs
 
 TOOLS: tuple[ToolSpec, ...] = tool_specs(
     [

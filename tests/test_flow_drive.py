@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.exchange.types import Completion, Model, Request
-from toolparse_lab.flow import Flow, adrive, advance, drive
-from toolparse_lab.store.recording import replay, write_recording
+from toolparse_lab.middleware.flow import Flow, adrive, advance, drive
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
+from toolparse_lab.runner.store.recording import replay, write_recording
 
 MODEL = Model("openai/scripted", price=(0, 0))
 CLOSED: list[str] = []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.flow import read_answer
+from toolparse_lab.middleware.flow import read_answer
 
 TOOLS = [
     {"name": n, "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.exchange.types import Completion, Model, Request
-from toolparse_lab.flow import STOPS, Conversation, advance, drive, tool_loop
+from toolparse_lab.middleware.flow import STOPS, Conversation, advance, drive, tool_loop
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
 
 TOOLS: tuple[dict[str, Any], ...] = (
     {

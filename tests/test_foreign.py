@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.engine.foreign.placing import TheirPart, place
-from toolparse_lab.engine.foreign.protocol import ForeignProtocol, adapt
+from toolparse_lab.parser.foreign.placing import TheirPart, place
+from toolparse_lab.parser.foreign.protocol import ForeignProtocol, adapt
 
 from .laws import check_partition, check_serial, run_chunks
 

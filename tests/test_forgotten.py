@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab import hooks
 from toolparse_lab.cli.verbs import VERBS
+from toolparse_lab.core import hooks
+from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import tables
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
-from toolparse_lab.rules import CODES, RULES
-from toolparse_lab.store.schema import MIGRATIONS, VERSION
+from toolparse_lab.runner.store.schema import MIGRATIONS, VERSION
 
 from .test_evals_breakdowns import TRIALS, two_models
 from .test_evals_report import FRAME

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolparse_lab.types import VERDICTS
+from toolparse_lab.core.types import VERDICTS
 
 FOLDER = Path(__file__).parent / "front_end"
 

@@ -19,9 +19,9 @@ from typing import Any
 import openai
 import pytest
 
-from toolparse_lab.errors import BadOptions, SetupError, UnknownProtocol
-from toolparse_lab.gateway import Gateway, serve
-from toolparse_lab.gateway.http_body import MOST_BODY
+from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
+from toolparse_lab.integrations.gateway import Gateway, serve
+from toolparse_lab.integrations.gateway.http_body import MOST_BODY
 
 from .bridge import NOW, OSLO, TOOLS, joined
 from .mock_openai import MockOpenAI, unseen

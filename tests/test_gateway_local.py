@@ -8,8 +8,8 @@ from typing import Any
 import openai
 import pytest
 
-from toolparse_lab.errors import UnknownProtocol
-from toolparse_lab.gateway import serve_local_with_tools
+from toolparse_lab.core.errors import UnknownProtocol
+from toolparse_lab.integrations.gateway import serve_local_with_tools
 from toolparse_lab.runner.local.server import LocalServer
 
 from .bridge import TIME, joined

@@ -13,12 +13,12 @@ import openai
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.engine.any_protocol import any_protocol
-from toolparse_lab.gateway import recorder as recorder_module
-from toolparse_lab.gateway import serve
-from toolparse_lab.gateway.recorder import Recorder
+from toolparse_lab.integrations.gateway import recorder as recorder_module
+from toolparse_lab.integrations.gateway import serve
+from toolparse_lab.integrations.gateway.recorder import Recorder
+from toolparse_lab.parser.any_protocol import any_protocol
 from toolparse_lab.runner.litellm_door import litellm_module
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store.store import Store
 
 from .bridge import OSLO, TOOLS
 from .mock_openai import MockOpenAI, unseen

@@ -87,7 +87,10 @@ def test_the_import_loads_no_layer_above_the_parser() -> None:
 
 def test_of_prompts_only_what_protocols_say_of_themselves_is_loaded() -> None:
     loaded = {m for m in loaded_after("import toolparse_lab") if ".prompt." in m}
-    assert loaded == {"toolparse_lab.prompt.type_rules", "toolparse_lab.prompt.wording"}
+    assert loaded == {
+        "toolparse_lab.formats.prompt.type_rules",
+        "toolparse_lab.formats.prompt.wording",
+    }
 
 
 def test_parsing_loads_neither_frames_nor_clients() -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import (
+from toolparse_lab.core.errors import (
     BadCase,
     BadOptions,
     BadPlan,
@@ -22,7 +22,7 @@ from toolparse_lab.errors import (
     UnreadableInput,
 )
 from toolparse_lab.evals.frames.recorded import failed_rows
-from toolparse_lab.experiment.run import Run
+from toolparse_lab.experiments.run import Run
 
 TOOL = {
     "name": "get_weather",

@@ -17,9 +17,9 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.cli import main
-from toolparse_lab.exchange.types import Completion, Request
-from toolparse_lab.flow import read_answer
-from toolparse_lab.store import schema
+from toolparse_lab.middleware.flow import read_answer
+from toolparse_lab.runner.exchange.types import Completion, Request
+from toolparse_lab.runner.store import schema
 
 TOOL = {
     "name": "set_timer",
@@ -433,7 +433,7 @@ def test_a_run_is_gone_through_in_batches(lab: tp.Lab) -> None:
 
 
 def test_a_run_keeps_only_the_last_trials(lab: tp.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolparse_lab.experiment import run_reader as run_reading
+    from toolparse_lab.experiments import run_reader as run_reading
 
     read: list[str] = []
 

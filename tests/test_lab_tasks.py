@@ -12,10 +12,10 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI, unseen
 from tests.test_bridge_feedback import FIXED, SOON, TOOL, TOOLS, Correcting
-from toolparse_lab.correction import Feedback, run_call
-from toolparse_lab.errors import BadOptions, ProviderError, ToolparseError
-from toolparse_lab.plans import run_plan
-from toolparse_lab.store.store import Store
+from toolparse_lab.core.errors import BadOptions, ProviderError, ToolparseError
+from toolparse_lab.middleware.correction import Feedback, run_call
+from toolparse_lab.middleware.plans import run_plan
+from toolparse_lab.runner.store.store import Store
 
 PLAN = {
     "steps": [

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.laws.texts import TOOLS
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.parser.laws.texts import TOOLS
 
 from .laws import check_all
 
@@ -152,7 +152,7 @@ def test_what_is_written_reads_back(protocol: str) -> None:
             return
         calls = tp.parse(text, protocol, TOOLS).calls
         assert [c.name for c in calls if c.ok] == ["put"], text
-        from toolparse_lab.values import read_strict, same
+        from toolparse_lab.core.values import read_strict, same
 
         assert same(read_strict(calls[0].arguments_json), read_strict(arguments_json)), text
 

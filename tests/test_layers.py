@@ -1,7 +1,7 @@
 """Imports go downward only. Two tables say so; a walk over every module's syntax tree holds the
 code to them.
 
-Imports inside functions and under TYPE_CHECKING count like all others. `hooks.py` is the one door
+Imports inside functions and under TYPE_CHECKING count like all others. `core/hooks.py` is the one door
 upward, and what it names is a table as well.
 """
 
@@ -17,153 +17,102 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab
-from toolparse_lab import hooks
+from toolparse_lab.core import hooks
 
 ROOT = Path(toolparse_lab.__file__).parent
 NAME = "toolparse_lab"
 
-# Folder -> its layer, one line a folder; a file in the root folder is named, so that the root stays small.
-LAYER_OF = {
-    "errors.py": "L0",
-    "hooks.py": "L0",
-    "rules.py": "L0",
-    "toolspec.py": "L0",
-    "values": "L0",
-    "types": "L0",
-    "rjson": "L1",
-    "rxml": "L1",
-    "schema": "L1",
-    "prompt": "L1",
-    "protocols": "L2",
-    "protocols/json": "L2",
-    "protocols/xml": "L2",
-    "protocols/parameters": "L2",
-    "protocols/yaml": "L2",
-    "protocols/bare": "L2",
-    "protocols/python": "L2",
-    "engine": "L3",
-    "engine/foreign": "L3",
-    "capture": "L3",
-    "laws": "L3",
-    "derivation": "L3",
-    "exchange": "RUN",
-    "runner": "RUN",
-    "runner/local": "RUN",
-    "store": "RUN",
-    "render": "VIEW",
-    "middleware": "L4",
-    "flow": "L4",
-    "correction": "L4",
-    "plans": "L4",
-    "litellm_bridge": "L5",
-    "evals": "L5",
-    "evals/cases": "L5",
-    "evals/scoring": "L5",
-    "evals/frames": "L5",
-    "evals/readings": "L5",
-    "evals/reports": "L5",
-    "evals/reports/figures": "L5",
-    "evals/reports/pages": "L5",
-    "reparse": "L5",
-    "telemetry.py": "L5",
-    "settings.py": "L6",
-    "experiment": "L6",
-    "ablation": "L6",
-    "ingest": "L6",
-    "endpoint_check": "L6",
-    "gateway": "L6",
-    "widgets": "L6",
-    "widgets/bench": "L6",
-    "testing": "L6",
-    "cli": "L6",
-    "cli/verbs": "L6",
-    "lab.py": "L6",
-    "notebook.py": "L6",
-}
-PARSING = ("L0", "L1", "L2", "L3")
-# Layer -> what it may import, its own layer included.
-ALLOWED = {
-    "L0": ("L0",),
-    "L1": ("L0", "L1"),
-    "L2": ("L0", "L1", "L2"),
-    "L3": PARSING,
-    "RUN": ("L0", "RUN"),  # never the parsers
-    "VIEW": (*PARSING, "VIEW"),  # views know results, not where they came from
-    "L4": (*PARSING, "RUN", "VIEW", "L4"),
-    "L5": (*PARSING, "RUN", "VIEW", "L4", "L5"),
-    "L6": (*PARSING, "RUN", "VIEW", "L4", "L5", "L6"),
+_PARSING = ("core", "arguments", "formats", "parser")
+_READING = (*_PARSING, "middleware", "runner", "views")
+_LAB = (*_READING, "evals", "experiments")
+# Room, or a file in the root -> the rooms that it may import, itself apart. In order: arrows go up the table.
+ROOMS = {
+    "core": (),
+    "runner": ("core",),  # never the parsers
+    "views": ("core",),  # views know results, not where they came from
+    "arguments": ("core",),
+    "formats": ("core", "arguments"),
+    "parser": ("core", "arguments", "formats"),
+    "__init__.py": _PARSING,
+    "middleware": (*_PARSING, "runner", "views"),
+    "evals": _READING,
+    "experiments": (*_READING, "evals", "__init__.py"),
+    "lab.py": (*_LAB, "__init__.py"),
+    "integrations": (*_LAB, "lab.py", "__init__.py"),
+    "notebook": (*_LAB, "lab.py", "__init__.py"),
+    "cli": (*_LAB, "lab.py", "integrations", "notebook", "__init__.py"),
 }
 # Package from elsewhere -> the folders (and all below them) or root files that may import it.
 THIRD_PARTY = {
-    "IPython": ("widgets",),
-    "anywidget": ("widgets",),
-    "distributed": ("reparse",),
-    "httpx": ("correction", "runner"),
-    "jinja2": ("derivation", "render"),
-    "jsonschema": ("schema",),
-    "litellm": ("litellm_bridge", "runner"),
-    "lxml": ("rxml",),
-    "markupsafe": ("render",),
-    "numpy": ("ablation", "evals"),
-    "opentelemetry": ("telemetry.py",),
-    "pandas": ("ablation", "evals"),
+    "IPython": ("notebook",),
+    "anywidget": ("notebook",),
+    "distributed": ("evals/reparse",),
+    "httpx": ("middleware/correction", "runner"),
+    "jinja2": ("parser/derivation", "views"),
+    "jsonschema": ("arguments/schema",),
+    "litellm": ("integrations/litellm_bridge", "runner"),
+    "lxml": ("formats/rxml",),
+    "markupsafe": ("views",),
+    "numpy": ("evals", "experiments/ablation"),
+    "opentelemetry": ("integrations/telemetry.py",),
+    "pandas": ("evals", "experiments/ablation"),
     "pyarrow": ("evals",),
-    "pytest": ("testing",),
-    "referencing": ("schema",),
-    "regex": ("schema",),
-    "rfc3987_syntax": ("schema",),
-    "scipy": ("ablation", "evals"),
-    "sqlalchemy": ("store",),
-    "tornado": ("widgets",),
+    "pytest": ("integrations/testing",),
+    "referencing": ("arguments/schema",),
+    "regex": ("arguments/schema",),
+    "rfc3987_syntax": ("arguments/schema",),
+    "scipy": ("evals", "experiments/ablation"),
+    "sqlalchemy": ("runner/store",),
+    "tornado": ("notebook",),
     "tqdm": ("runner",),
-    "traitlets": ("widgets",),
-    "voila": ("widgets",),
+    "traitlets": ("notebook",),
+    "voila": ("notebook",),
     "xllamacpp": ("runner/local",),
-    "yaml": ("protocols/yaml",),
+    "yaml": ("formats/yaml",),
 }
-# The late names of hooks.py: what low layers may reach upward for, and nothing else.
+# The late names of core/hooks.py: what low layers may reach upward for, and nothing else.
 UPWARD = {
-    "acompletion": ("toolparse_lab.litellm_bridge.calls", "acompletion_with"),
-    "completion": ("toolparse_lab.litellm_bridge.calls", "completion_with"),
-    "create_stream_parser": ("toolparse_lab.engine.content_parts", "create_stream_parser"),
-    "browse": ("toolparse_lab.notebook", "browse"),
-    "debug": ("toolparse_lab.notebook", "debug"),
-    "workbench": ("toolparse_lab.notebook", "workbench"),
+    "acompletion": ("toolparse_lab.integrations.litellm_bridge.calls", "acompletion_with"),
+    "completion": ("toolparse_lab.integrations.litellm_bridge.calls", "completion_with"),
+    "create_stream_parser": ("toolparse_lab.parser.content_parts", "create_stream_parser"),
+    "browse": ("toolparse_lab.notebook.display", "browse"),
+    "debug": ("toolparse_lab.notebook.display", "debug"),
+    "workbench": ("toolparse_lab.notebook.display", "workbench"),
     "extract_tool_call_segments": (
-        "toolparse_lab.engine.content_parts",
+        "toolparse_lab.parser.content_parts",
         "extract_tool_call_segments",
     ),
     "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
     "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
     "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
     "compare_frames": ("toolparse_lab.evals.reports.figures.run_diff", "compare_runs"),
-    "format_tool_call": ("toolparse_lab.protocols.surface", "format_tool_call"),
-    "format_tool_response": ("toolparse_lab.protocols.surface", "format_tool_response"),
-    "format_tools": ("toolparse_lab.protocols.surface", "format_tools"),
-    "frame": ("toolparse_lab.notebook", "frame"),
+    "format_tool_call": ("toolparse_lab.formats.surface", "format_tool_call"),
+    "format_tool_response": ("toolparse_lab.formats.surface", "format_tool_response"),
+    "format_tools": ("toolparse_lab.formats.surface", "format_tools"),
+    "frame": ("toolparse_lab.notebook.display", "frame"),
     "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
     "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
-    "html": ("toolparse_lab.notebook", "html"),
-    "parse_generated_text": ("toolparse_lab.engine.content_parts", "parse_generated_text"),
+    "html": ("toolparse_lab.notebook.display", "html"),
+    "parse_generated_text": ("toolparse_lab.parser.content_parts", "parse_generated_text"),
     "protocol_from_chat_template": (
-        "toolparse_lab.derivation.derive",
+        "toolparse_lab.parser.derivation.derive",
         "from_chat_template",
     ),
     "protocol_from_response_template": (
-        "toolparse_lab.derivation.response_template",
+        "toolparse_lab.parser.derivation.response_template",
         "from_response_template",
     ),
-    "response_template_of": ("toolparse_lab.derivation.exchange", "response_template_of"),
-    "structural_tag_of": ("toolparse_lab.derivation.exchange", "structural_tag_of"),
-    "model_prompt_of": ("toolparse_lab.derivation.prompt", "model_prompt_of"),
-    "protocol_from_spec": ("toolparse_lab.protocols.spec", "from_spec"),
+    "response_template_of": ("toolparse_lab.parser.derivation.exchange", "response_template_of"),
+    "structural_tag_of": ("toolparse_lab.parser.derivation.exchange", "structural_tag_of"),
+    "model_prompt_of": ("toolparse_lab.parser.derivation.prompt", "model_prompt_of"),
+    "protocol_from_spec": ("toolparse_lab.formats.spec", "from_spec"),
     "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
-    "text": ("toolparse_lab.notebook", "text"),
+    "text": ("toolparse_lab.notebook.display", "text"),
 }
 # These import by a name they compute; their tables are checked instead.
-BY_NAME = ("__init__.py", "cli/parser.py", "hooks.py", "protocols/registry.py")
-# Package from elsewhere -> the folders that may import it for its types alone.
-TYPING_ONLY = {"pandas": ("types",)}
+BY_NAME = ("__init__.py", "cli/parser.py", "core/hooks.py", "formats/registry.py")
+# Package from elsewhere, or file of ours -> the rooms that may import it for its types alone.
+TYPING_ONLY = {"pandas": ("core",), "lab.py": ("experiments",)}
 
 
 @dataclass(frozen=True)
@@ -243,26 +192,19 @@ def exports(root: Path) -> dict[str, str]:
 
 
 def room_of(module: Path) -> str:
-    """The key in `LAYER_OF` of a file, given relative to the package: its folder, or its own name in the root."""
-    folder = module.parent.as_posix()
-    return module.name if folder == "." else folder
+    """The key in `ROOMS` of a file, given relative to the package."""
+    return module.parts[0]
 
 
 def room_of_target(dotted: str, root: Path) -> str | None:
-    """The room of an imported name, given without the package's own name; None for what is no module of a room."""
-    parts = dotted.split(".")
-    for size in range(len(parts), 0, -1):
-        path = Path(*parts[:size])
-        if (root / path).is_dir() or path.as_posix() in LAYER_OF:
-            return path.as_posix()
-        if (root / path.with_suffix(".py")).is_file() or f"{path}.py" in LAYER_OF:
-            return room_of(path.with_suffix(".py"))
-    return None
+    """The room of an imported name, given without the package's own name; None for what is no room."""
+    head = dotted.partition(".")[0]
+    return next((r for r in (head, f"{head}.py") if r in ROOMS or (root / r).exists()), None)
 
 
-def may_import(room: str, package: str) -> bool:
-    """Whether a room, or a folder it lies in, stands in the package's row of `THIRD_PARTY`."""
-    return any(room == r or room.startswith(f"{r}/") for r in THIRD_PARTY.get(package, ()))
+def may_import(where: Path, package: str) -> bool:
+    """Whether a file, or a folder it lies in, is in the package's row of `THIRD_PARTY`."""
+    return any(where.is_relative_to(r) for r in THIRD_PARTY.get(package, ()))
 
 
 def violations(root: Path) -> Iterator[str]:
@@ -271,12 +213,9 @@ def violations(root: Path) -> Iterator[str]:
     for path in sorted(root.rglob("*.py")):
         where = path.relative_to(root)
         room = room_of(where)
-        front = room == "__init__.py"
-        layer = "FRONT" if front else LAYER_OF.get(room, "")
-        if not layer:
-            yield f"{where}: {room!r} has no layer"
+        if room not in ROOMS:
+            yield f"{where}: {room!r} is no room"
             continue
-        allowed = PARSING if front else ALLOWED[layer]
         for found in imports_of(path, root):
             place = f"{where}:{found.line}"
             top, _, rest = found.target.partition(".")
@@ -287,17 +226,18 @@ def violations(root: Path) -> Iterator[str]:
             if top != NAME:
                 if found.typing_only and room in TYPING_ONLY.get(top, ()):
                     continue
-                if top not in sys.stdlib_module_names and not may_import(room, top):
+                if top not in sys.stdlib_module_names and not may_import(where, top):
                     yield f"{place}: {room} may not import {top}"
                 continue
-            if front and found.typing_only:
+            if room == "__init__.py" and found.typing_only:
                 continue  # the late names, which have a test of their own
-            target = room_of_target(exported.get(rest, rest), root) if rest else None
-            if target is None:
-                if layer != "L6":
-                    yield f"{place}: {room} imports the whole package ({found.target})"
-            elif LAYER_OF.get(target, layer) not in allowed:
-                yield f"{place}: {room} ({layer}) may not import {target} ({LAYER_OF[target]})"
+            target = (
+                room_of_target(exported.get(rest, rest), root) if rest else None
+            ) or "__init__.py"
+            if target in (room, *ROOMS[room]):
+                continue
+            if not (found.typing_only and room in TYPING_ONLY.get(target, ())):
+                yield f"{place}: {room} may not import {target}"
 
 
 def files_in_circles(root: Path) -> list[list[str]]:
@@ -356,7 +296,7 @@ def strongly_connected(arrows: dict[str, set[str]]) -> list[list[str]]:
 
 def test_circles_stay_within_a_room_and_small() -> None:
     for group in files_in_circles(ROOT):
-        rooms = {name.rpartition(".")[0] for name in group}
+        rooms = {name.partition(".")[0] for name in group}
         assert len(rooms) == 1, f"files of several rooms import one another: {group}"
         assert len(group) <= 3, f"more than three files import one another: {group}"
 
@@ -369,8 +309,7 @@ def test_the_one_door_upward_leads_where_its_table_says() -> None:
     assert hooks._PROVIDERS == UPWARD
     for module, function in UPWARD.values():
         room = room_of_target(module.partition(".")[2], ROOT)
-        assert room is not None
-        assert LAYER_OF[room] in ("L6", "L5", "L3", "L2")
+        assert room in ROOMS
         assert f"def {function}(" in ROOT.joinpath(*module.split(".")[1:]).with_suffix(
             ".py"
         ).read_text("utf-8")
@@ -398,54 +337,55 @@ def test_every_late_name_is_there() -> None:
 
 PLANTED = {
     "upward": (
-        "rjson/a.py",
-        "from ..engine.feed import StreamParser\n",
-        "rjson (L1) may not import engine (L3)",
+        "arguments/a.py",
+        "from ..parser.feed import StreamParser\n",
+        "arguments may not import parser",
     ),
     "lazily upward": (
-        "types/a.py",
+        "core/a.py",
         "def f():\n    from ..lab import Lab\n",
-        "types (L0) may not import lab.py (L6)",
+        "core may not import lab.py",
     ),
     "for type checkers only": (
-        "render/a.py",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..exchange.types import Model\n",
-        "render (VIEW) may not import exchange (RUN)",
+        "views/a.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..runner.exchange import Model\n",
+        "views may not import runner",
+    ),
+    "from a folder below": (
+        "formats/json/a.py",
+        "from ...parser.feed import StreamParser\n",
+        "formats may not import parser",
     ),
     "by its full name": (
-        "rxml/a.py",
-        "import toolparse_lab.protocols.base\n",
-        "rxml (L1) may not import protocols (L2)",
+        "arguments/a.py",
+        "import toolparse_lab.formats.base\n",
+        "arguments may not import formats",
     ),
     "by importlib": (
-        "values/a.py",
+        "core/a.py",
         "import importlib\nimportlib.import_module('toolparse_lab.cli')\n",
-        "values (L0) may not import cli (L6)",
+        "core may not import cli",
     ),
     "by a computed name": (
-        "rxml/a.py",
+        "formats/a.py",
         "def f(x):\n    __import__(x)\n",
         "imports a module whose name it computes",
     ),
-    "a name of the front": (
-        "evals/a.py",
-        "from .. import Lab\n",
-        "evals (L5) may not import lab.py (L6)",
-    ),
+    "a name of the front": ("evals/a.py", "from .. import Lab\n", "evals may not import lab.py"),
     "the whole front": (
-        "engine/a.py",
+        "parser/a.py",
         "import toolparse_lab as tp\n",
-        "engine imports the whole package",
+        "parser may not import __init__.py",
     ),
     "the front upward": (
         "__init__.py",
         "from .evals.cases import Case\n",
-        "__init__.py (FRONT) may not import evals/cases",
+        "__init__.py may not import evals",
     ),
     "the runner parses": (
         "runner/a.py",
-        "from .. import engine\n",
-        "runner (RUN) may not import engine (L3)",
+        "from .. import parser\n",
+        "runner may not import parser",
     ),
     "from elsewhere": (
         "evals/a.py",
@@ -457,8 +397,8 @@ PLANTED = {
         "from requests import get\n",
         "cli may not import requests",
     ),
-    "a new room": ("extra/a.py", "", "'extra' has no layer"),
-    "a new file in the root": ("extra.py", "", "'extra.py' has no layer"),
+    "a new room": ("extra/a.py", "", "'extra' is no room"),
+    "a new file in the root": ("extra.py", "", "'extra.py' is no room"),
 }
 
 
@@ -471,7 +411,7 @@ def test_planted_violations_are_found(
     planted = root / file
     planted.parent.mkdir(parents=True)
     front.write_text(
-        "from .engine.parse import parse\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from "
+        "from .parser.parse import parse\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from "
         ".lab import Lab\n"
     )
     planted.write_text(source)
@@ -484,9 +424,9 @@ def test_planted_violations_are_found(
 def test_what_is_allowed_is_not_complained_about(tmp_path: Path) -> None:
     root = tmp_path / NAME
     (root / "evals").mkdir(parents=True)
-    (root / "__init__.py").write_text("from .engine.parse import parse\n")
+    (root / "__init__.py").write_text("from .parser.parse import parse\n")
     (root / "evals" / "a.py").write_text(
-        "import json\nimport pandas as pd\nfrom .. import parse\nfrom ..exchange.types import "
+        "import json\nimport pandas as pd\nfrom .. import parse\nfrom ..runner.exchange.types import "
         "Model\nfrom .b import c\n"
     )
     (root / "cli").mkdir()

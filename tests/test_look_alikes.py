@@ -12,7 +12,7 @@ import toolparse_lab as tp
 from benchmarks import silent_misses
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.formats.registry import family_heads
 
 ROWS = [
     json.loads(line)

@@ -11,10 +11,10 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.flow import read_answer
 from toolparse_lab.middleware import create_tool_middleware
+from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.runner.answer import Answer
+from toolparse_lab.runner.exchange.types import Completion
 
 # No parameter is required: a call without arguments would run.
 TOOL = {

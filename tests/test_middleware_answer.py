@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import ParserClosed, UnreadableInput
+from toolparse_lab.core.errors import ParserClosed, UnreadableInput
 from toolparse_lab.middleware import Answer, ToolCallMiddleware, Turn
 
 from .growth import grows_linearly

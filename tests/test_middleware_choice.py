@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
+from toolparse_lab.core.errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
 
 from .test_middleware_transform import HERMES, TOOLS
 

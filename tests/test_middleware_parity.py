@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.laws.texts import TOOLS
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.formats.tags import THINK_ENDS, THINK_TAGS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
-from toolparse_lab.protocols.registry import family_heads
-from toolparse_lab.protocols.tags import THINK_ENDS, THINK_TAGS
+from toolparse_lab.parser.laws.texts import TOOLS
 
 from .test_laws import PIECES
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadMessage, BadOptions, UnknownToolCallId
+from toolparse_lab.core.errors import BadMessage, BadOptions, UnknownToolCallId
+from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.middleware import ToolCallMiddleware
-from toolparse_lab.protocols.registry import family_heads
 
 WEATHER = {
     "type": "function",

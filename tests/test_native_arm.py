@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadPlan, NoStrictForm
-from toolparse_lab.experiment.arms import FACTORS, Arm, arm_of, arms_of
-from toolparse_lab.store.recording import export_recording
+from toolparse_lab.core.errors import BadPlan, NoStrictForm
+from toolparse_lab.experiments.arms import FACTORS, Arm, arm_of, arms_of
+from toolparse_lab.runner.store.recording import export_recording
 
 from .mock_openai import MockOpenAI
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.litellm_bridge import completion
+from toolparse_lab.integrations.litellm_bridge import completion
 
 from .bridge import joined
 

@@ -8,10 +8,11 @@ from types import ModuleType
 import pytest
 
 from tests.render_samples import HOSTILE, example, hostile, several
-from toolparse_lab import hooks, notebook
-from toolparse_lab.errors import MissingExtra
-from toolparse_lab.render import render_diff, render_result
-from toolparse_lab.render.show import HIDDEN
+from toolparse_lab.core import hooks
+from toolparse_lab.core.errors import MissingExtra
+from toolparse_lab.notebook import display as notebook
+from toolparse_lab.views import render_diff, render_result
+from toolparse_lab.views.show import HIDDEN
 
 
 def test_html_goes_by_type() -> None:
@@ -34,7 +35,7 @@ def test_rich_display_is_safe_for_terminals_and_messages(text: str) -> None:
 @pytest.mark.parametrize(
     ("call", "module", "extra"),
     [
-        (notebook.debug, "toolparse_lab.widgets.parse_view", "jupyter"),
+        (notebook.debug, "toolparse_lab.notebook.parse_view", "jupyter"),
         (notebook.frame, "toolparse_lab.evals.frames.recorded", "lab"),
     ],
 )
@@ -52,7 +53,7 @@ def test_a_missing_extra_says_what_to_install(
 
 def test_a_defect_of_our_own_is_not_called_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str) -> ModuleType:
-        raise ModuleNotFoundError(f"No module named {name!r}", name="toolparse_lab.widgets.gone")
+        raise ModuleNotFoundError(f"No module named {name!r}", name="toolparse_lab.notebook.gone")
 
     monkeypatch.setattr(importlib, "import_module", fail)
     with pytest.raises(ModuleNotFoundError, match=r"toolparse_lab\.widgets"):

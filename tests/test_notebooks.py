@@ -10,7 +10,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.runner.local.setup import local_model_ready
-from toolparse_lab.store.recording import import_recording
+from toolparse_lab.runner.store.recording import import_recording
 
 pytestmark = pytest.mark.slow
 

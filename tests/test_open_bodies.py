@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.engine.parse import Reader
-from toolparse_lab.laws import check_all
+from toolparse_lab.parser.laws import check_all
+from toolparse_lab.parser.parse import Reader
 
 from .core_cases import SHIPPED, load
 

@@ -10,9 +10,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.errors import BadOptions, BadPlan
-from toolparse_lab.flow.factors import Wording
-from toolparse_lab.prompt.own_prompt import OwnPrompt
+from toolparse_lab.core.errors import BadOptions, BadPlan
+from toolparse_lab.formats.prompt.own_prompt import OwnPrompt
+from toolparse_lab.middleware.flow.factors import Wording
 
 TOOL = {
     "name": "weather",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.experiment.arms import FACTORS
-from toolparse_lab.experiment.plan import make_plan
+from toolparse_lab.experiments.arms import FACTORS
+from toolparse_lab.experiments.plan import make_plan
 
 
 def timer_case(i: int) -> dict[str, Any]:

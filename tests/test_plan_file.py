@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadSettings
-from toolparse_lab.experiment.plan_file import KEYS, PlanFile, models_of, read_plan_file
-from toolparse_lab.settings import Settings, load_settings
+from toolparse_lab.core.errors import BadSettings
+from toolparse_lab.experiments.plan_file import KEYS, PlanFile, models_of, read_plan_file
+from toolparse_lab.runner.settings import Settings, load_settings
 
 FULL = """
 cases = "data/cases.jsonl"

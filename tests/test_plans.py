@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from tests.tool_server import TOOL as HTTP_TOOL
 from tests.tool_server import ToolServer
-from toolparse_lab.correction import CorrectionContext, Feedback, HttpTool
-from toolparse_lab.errors import BadOptions, BadTaskPlan, UnresolvedTemplate
-from toolparse_lab.exchange.types import Completion, Model, Request
-from toolparse_lab.flow import advance
-from toolparse_lab.plans import (
+from toolparse_lab.core.errors import BadOptions, BadTaskPlan, UnresolvedTemplate
+from toolparse_lab.middleware.correction import CorrectionContext, Feedback, HttpTool
+from toolparse_lab.middleware.flow import advance
+from toolparse_lab.middleware.plans import (
     arun_plan,
     plan_from_request,
     read_plan,
@@ -25,6 +24,7 @@ from toolparse_lab.plans import (
     resolve,
     run_plan,
 )
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
 
 TOOLS = [
     {

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadPlan
-from toolparse_lab.experiment.arms import arms_of
-from toolparse_lab.plans import PLAN, read_plan_answer
-from toolparse_lab.store.recording import export_recording
+from toolparse_lab.core.errors import BadPlan
+from toolparse_lab.experiments.arms import arms_of
+from toolparse_lab.middleware.plans import PLAN, read_plan_answer
+from toolparse_lab.runner.store.recording import export_recording
 
 from .mock_openai import MockOpenAI
 

@@ -20,11 +20,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadOptions, BadToolSpec, UnwritableCall
-from toolparse_lab.prompt import shape as schema_shape
-from toolparse_lab.prompt.gbnf import literal
-from toolparse_lab.prompt.grammar import MAX_TEXT
-from toolparse_lab.toolspec import ToolSpec, tool_specs
+from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
+from toolparse_lab.core.toolspec import ToolSpec, tool_specs
+from toolparse_lab.formats.prompt import shape as schema_shape
+from toolparse_lab.formats.prompt.gbnf import literal
+from toolparse_lab.formats.prompt.grammar import MAX_TEXT
 
 CASES = Path(__file__).parent.parent / "datasets" / "cases.jsonl"
 ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadCase, BadOptions, UnwritableCall
-from toolparse_lab.prompt.messages import build_messages, explain_tools, render_system
+from toolparse_lab.core.errors import BadCase, BadOptions, UnwritableCall
+from toolparse_lab.formats.prompt.messages import build_messages, explain_tools, render_system
 
 WEATHER = {
     "name": "get_weather",

@@ -7,15 +7,21 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import BadToolSpec
-from toolparse_lab.prompt.shape import items_of, kind_of, positions_of, properties_of, resolve
-from toolparse_lab.prompt.signatures import (
+from toolparse_lab.core.errors import BadToolSpec
+from toolparse_lab.core.toolspec import ToolSpec
+from toolparse_lab.formats.prompt.shape import (
+    items_of,
+    kind_of,
+    positions_of,
+    properties_of,
+    resolve,
+)
+from toolparse_lab.formats.prompt.signatures import (
     python_type,
     write_tools_json,
     write_tools_signatures,
     write_tools_xml,
 )
-from toolparse_lab.toolspec import ToolSpec
 
 TOOLS = [
     ToolSpec.of(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.prompt.type_rules import JSON_TYPE_RULES, TypeRule, rule_for
-from toolparse_lab.protocols.registry import family_heads
+from toolparse_lab.formats.prompt.type_rules import JSON_TYPE_RULES, TypeRule, rule_for
+from toolparse_lab.formats.registry import family_heads
 
 TYPES = {
     "number": float,

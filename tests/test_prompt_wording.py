@@ -8,8 +8,8 @@ from importlib import resources
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.prompt.wording import PLACEHOLDERS, Wordings, fill
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.formats.prompt.wording import PLACEHOLDERS, Wordings, fill
 
 PROTOCOLS = ("hermes", "gemma", "morph_xml", "qwen3_coder_xml", "yaml_xml", "generic", "typed_xml")
 OURS = ("brief", "plain", "strict")
@@ -72,7 +72,7 @@ def test_form_is_shown(protocol_id: str, mark: str) -> None:
 
 
 def test_every_file_is_reachable_and_shipped() -> None:
-    root = resources.files("toolparse_lab.prompt").joinpath("templates")
+    root = resources.files("toolparse_lab.formats.prompt").joinpath("templates")
     found = {(folder.name, f.name) for folder in root.iterdir() for f in folder.iterdir()}
     assert found == {(p, f"{w}.md") for p, w in ALL}
 

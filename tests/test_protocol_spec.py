@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.core.toolspec import tool_specs
 
 from .laws import check_all
 

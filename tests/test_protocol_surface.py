@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.registry import family_heads
-from toolparse_lab.protocols.results import guarded, media_of
-from toolparse_lab.toolspec import tool_specs
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.formats.results import guarded, media_of
 
 TOOLS = [
     {

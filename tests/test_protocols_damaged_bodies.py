@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.json.judge import loose_signs
-from toolparse_lab.types import Reading
+from toolparse_lab.core.types import Reading
+from toolparse_lab.formats.json.judge import loose_signs
 
 from .core_cases import rows
 from .laws import check_all

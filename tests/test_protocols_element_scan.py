@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolparse_lab.protocols.base import NeedMore
-from toolparse_lab.protocols.scan import Close
-from toolparse_lab.protocols.xml.morph_xml import MORPH_XML
-from toolparse_lab.protocols.xml.scan import ElementBody
-from toolparse_lab.toolspec import ToolSpec
+from toolparse_lab.core.toolspec import ToolSpec
+from toolparse_lab.formats.base import NeedMore
+from toolparse_lab.formats.scan import Close
+from toolparse_lab.formats.xml.morph_xml import MORPH_XML
+from toolparse_lab.formats.xml.scan import ElementBody
 
 from .growth import grows_linearly
 

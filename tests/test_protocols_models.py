@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.models import MODEL_FORMATS, model_format, reason_for
-from toolparse_lab.protocols.parser_names import PARSER_NAMES, parser_key
+from toolparse_lab.formats.models import MODEL_FORMATS, model_format, reason_for
+from toolparse_lab.formats.parser_names import PARSER_NAMES, parser_key
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import UnwritableCall
-from toolparse_lab.protocols.base import Opening, Protocol, Reading
-from toolparse_lab.protocols.parameters import scan as parameter_scan
-from toolparse_lab.protocols.parameters import tags as parameter_tags
-from toolparse_lab.protocols.parameters.form import TagForm
-from toolparse_lab.protocols.parameters.scan import ParameterScan
-from toolparse_lab.protocols.parameters.strict import StrictForm, read_functions
-from toolparse_lab.protocols.parameters.tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
-from toolparse_lab.protocols.scan import Close
-from toolparse_lab.rjson.damage import Refusal
-from toolparse_lab.toolspec import ToolSpec, tool_specs
+from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.core.errors import UnwritableCall
+from toolparse_lab.core.toolspec import ToolSpec, tool_specs
+from toolparse_lab.formats.base import Opening, Protocol, Reading
+from toolparse_lab.formats.parameters import scan as parameter_scan
+from toolparse_lab.formats.parameters import tags as parameter_tags
+from toolparse_lab.formats.parameters.form import TagForm
+from toolparse_lab.formats.parameters.scan import ParameterScan
+from toolparse_lab.formats.parameters.strict import StrictForm, read_functions
+from toolparse_lab.formats.parameters.tags import QWEN3_CODER_XML, ParameterCall, ParameterTags
+from toolparse_lab.formats.scan import Close
 
 from .core_cases import CORE, SHIPPED, load, rows
 from .growth import grows_linearly

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.json.mix import json_mix_protocol
+from toolparse_lab.formats.json.mix import json_mix_protocol
 
 from .cases.check import decode, eq
 from .core_cases import CORE, SHIPPED, load, rows

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols import registry
+from toolparse_lab.formats import registry
 
 from .core_cases import rows
 from .laws import check_all
@@ -18,7 +18,7 @@ from .laws import check_all
 
 @pytest.mark.parametrize("module", registry.tables())
 def test_the_registry_names_the_rows_of_a_table_in_order(module: str) -> None:
-    table = import_module(f"toolparse_lab.protocols.{module}")
+    table = import_module(f"toolparse_lab.formats.{module}")
     assert registry.tables()[module] == tuple(protocol.id for protocol in table.PROTOCOLS)
 
 

@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.errors import UnwritableCall
-from toolparse_lab.protocols.base import Opening, Reading
-from toolparse_lab.protocols.yaml import yaml_xml
-from toolparse_lab.protocols.yaml.flat import read_flat
-from toolparse_lab.protocols.yaml.scalar import resolve_plain
-from toolparse_lab.protocols.yaml.write import write_element
-from toolparse_lab.protocols.yaml.yaml_xml import YAML_XML
-from toolparse_lab.schema.view import view_of
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.values import read_strict, same, write_canonical
+from toolparse_lab.arguments.schema.view import view_of
+from toolparse_lab.core.errors import UnwritableCall
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.values import read_strict, same, write_canonical
+from toolparse_lab.formats.base import Opening, Reading
+from toolparse_lab.formats.yaml import yaml_xml
+from toolparse_lab.formats.yaml.flat import read_flat
+from toolparse_lab.formats.yaml.scalar import resolve_plain
+from toolparse_lab.formats.yaml.write import write_element
+from toolparse_lab.formats.yaml.yaml_xml import YAML_XML
 
 from .core_cases import CORE, rows
 from .growth import grows_linearly

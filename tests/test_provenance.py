@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.rjson.positions import apply_edits
-from toolparse_lab.rxml.reader import unescape
-from toolparse_lab.types import Edit
-from toolparse_lab.values import leaves, read_strict
+from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.core.types import Edit
+from toolparse_lab.core.values import leaves, read_strict
+from toolparse_lab.formats.rxml.reader import unescape
 
 from .core_cases import rows
 

@@ -18,9 +18,9 @@ from benchmarks.providers import NOTE, block, tally
 from tests import bridge
 from tests.provider_dialects import DIALECTS, Said, Script, Server
 from tests.provider_matrix import SITUATIONS, TOOLS, alone, ask, said
-from toolparse_lab import litellm_bridge
-from toolparse_lab.exchange.types import Request
+from toolparse_lab.integrations import litellm_bridge
 from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.exchange.types import Request
 from toolparse_lab.runner.failures import error_kind
 from toolparse_lab.runner.loop import run_sync
 

@@ -11,9 +11,9 @@ import pytest
 
 import toolparse_lab as tp
 from tests.test_evals_frames import RAW, UNRECORDED, make
-from toolparse_lab.errors import BadOptions, StoreError
+from toolparse_lab.core.errors import BadOptions, StoreError
 from toolparse_lab.evals.scoring.pinning import write_tests
-from toolparse_lab.testing import assert_parses
+from toolparse_lab.integrations.testing import assert_parses
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +104,7 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyt
     return pytester
 
 
-ENTRY_POINT = "toolparse = toolparse_lab.testing.pytest_plugin"
+ENTRY_POINT = "toolparse = toolparse_lab.integrations.testing.pytest_plugin"
 STRICT = ("-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error")
 
 
@@ -144,8 +144,8 @@ def test_the_plugin_loads_nothing_until_it_is_asked(installed: pytest.Pytester) 
         import sys
 
         def test_light():
-            assert "toolparse_lab.testing.pytest_plugin" in sys.modules
-            assert not {"toolparse_lab.testing.assertions", "toolparse_lab.flow", "pandas", "litellm"} & set(sys.modules)
+            assert "toolparse_lab.integrations.testing.pytest_plugin" in sys.modules
+            assert not {"toolparse_lab.integrations.testing.assertions", "toolparse_lab.middleware.flow", "pandas", "litellm"} & set(sys.modules)
         """
     )
     installed.runpytest_subprocess(*STRICT).assert_outcomes(passed=1)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.laws import check_all
+from toolparse_lab.parser.laws import check_all
 
 from .growth import grows_linearly
 from .quotations import TOOLS

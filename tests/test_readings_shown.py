@@ -7,7 +7,7 @@ import re
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.render import render_ansi, render_result
+from toolparse_lab.views import render_ansi, render_result
 
 TOOLS = [
     {

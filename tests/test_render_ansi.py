@@ -9,11 +9,11 @@ from typing import get_args
 import pytest
 
 from tests.render_samples import HOSTILE, example, hostile, plain, several
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.render import render_ansi
-from toolparse_lab.render.ansi import AnsiStyle
-from toolparse_lab.render.show import HIDDEN, visible
-from toolparse_lab.types import Span
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.types import Span
+from toolparse_lab.views import render_ansi
+from toolparse_lab.views.ansi import AnsiStyle
+from toolparse_lab.views.show import HIDDEN, visible
 
 OURS = re.compile(r"\x1b\[[\d;]*m")
 

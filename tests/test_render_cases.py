@@ -12,10 +12,10 @@ import pytest
 
 import toolparse_lab as tp
 from tests.test_render_html import Reader
-from toolparse_lab.render import render_ansi, render_diff, render_result
-from toolparse_lab.render.marks import marks_of, runs_of
-from toolparse_lab.render.show import visible
-from toolparse_lab.types import Span
+from toolparse_lab.core.types import Span
+from toolparse_lab.views import render_ansi, render_diff, render_result
+from toolparse_lab.views.marks import marks_of, runs_of
+from toolparse_lab.views.show import visible
 
 CASES = Path(__file__).parent / "cases"
 
@@ -49,7 +49,7 @@ def test_every_view_of_every_case(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", cases())
 def test_the_widget_links_every_leaf_that_has_a_place(case: dict[str, Any]) -> None:
     pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
-    from toolparse_lab.widgets.payload import payload_of
+    from toolparse_lab.notebook.payload import payload_of
 
     known = tp.protocols()
     protocol = case.get("format", "auto")

@@ -14,12 +14,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
-from toolparse_lab.render import render_diff, render_page, render_result
-from toolparse_lab.render.cells import MAX_STEPS, steps_cell
-from toolparse_lab.render.changes import Change
-from toolparse_lab.render.html import MAX_TEXT
-from toolparse_lab.render.show import visible
-from toolparse_lab.types import Edit, ParseResult, Segment, Span
+from toolparse_lab.core.types import Edit, ParseResult, Segment, Span
+from toolparse_lab.views import render_diff, render_page, render_result
+from toolparse_lab.views.cells import MAX_STEPS, steps_cell
+from toolparse_lab.views.changes import Change
+from toolparse_lab.views.html import MAX_TEXT
+from toolparse_lab.views.show import visible
 
 SNAPSHOTS = Path(__file__).parent / "snapshots_render"
 ALLOWED = {

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from tests.render_samples import EXAMPLE, example, plain, several
-from toolparse_lab.render.marks import Mark, clip, marks_of, runs_of
-from toolparse_lab.types import ParseResult, Span
+from toolparse_lab.core.types import ParseResult, Span
+from toolparse_lab.views.marks import Mark, clip, marks_of, runs_of
 
 
 def found(result: ParseResult) -> list[tuple[str, str, str | None]]:

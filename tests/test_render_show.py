@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.render_samples import HOSTILE
-from toolparse_lab.render.show import HIDDEN, Shown, name_of, one_line, shorten, visible
+from toolparse_lab.views.show import HIDDEN, Shown, name_of, one_line, shorten, visible
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.recorded import recorded_run
-from toolparse_lab.errors import (
+from toolparse_lab.core.errors import (
     BadOptions,
     MissingExtra,
     StoreError,
@@ -26,12 +26,12 @@ from toolparse_lab.errors import (
     UnreadableInput,
     WorkerLost,
 )
+from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.frames.answers import Answers
 from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
 from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
-from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.reparse import ENGINES, engines, reparse
-from toolparse_lab.types import Policy
+from toolparse_lab.evals.reparse import ENGINES, engines, reparse
+from toolparse_lab.formats.base import Protocol
 
 pytestmark = pytest.mark.slow
 
@@ -286,7 +286,7 @@ def script(tmp_path: Path, frame: pd.DataFrame, body: str) -> list[str]:
     frame.to_parquet(tmp_path / "in.parquet")
     head = """
         import sys
-        from toolparse_lab.reparse import engines, reparse
+        from toolparse_lab.evals.reparse import engines, reparse
         engines.FEW = 0
         print("begun", flush=True)
     """
@@ -318,8 +318,8 @@ def test_a_script_without_a_guard_is_run_once(frame: pd.DataFrame, tmp_path: Pat
 def test_a_protocol_of_the_script_itself_is_refused(frame: pd.DataFrame, tmp_path: Path) -> None:
     body = """
         import dataclasses
-        from toolparse_lab.errors import BadOptions
-        from toolparse_lab.protocols.registry import protocol_of
+        from toolparse_lab.core.errors import BadOptions
+        from toolparse_lab.formats.registry import protocol_of
         hermes = protocol_of("hermes")
         class Codec(type(hermes.codec)):
             pass
@@ -337,7 +337,7 @@ LONG = """
     import pandas as pd
     frame = pd.read_parquet("in.parquet")
     frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(150)])
-    from toolparse_lab.errors import WorkerLost
+    from toolparse_lab.core.errors import WorkerLost
     import multiprocessing, threading, time, os, signal
     def workers():
         while not (found := multiprocessing.active_children()):

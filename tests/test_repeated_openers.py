@@ -8,7 +8,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.laws import check_all
-from toolparse_lab.types import CallDelta, CallEnd, CallStart, Retract
+from toolparse_lab.core.types import CallDelta, CallEnd, CallStart, Retract
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "book", "parameters": {"properties": {"guests": {"type": "integer"}}}},

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolparse_lab import parse
+from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
@@ -22,8 +23,7 @@ from toolparse_lab.evals.reports.pages import failures_html
 from toolparse_lab.evals.reports.pages.spreadsheet import plain_cells
 from toolparse_lab.evals.reports.pages.tradeoffs import leaders, tradeoffs_of
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.toolspec import ToolSpec
+from toolparse_lab.runner.exchange.types import Completion
 
 TOOL = ToolSpec("f", "d", json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}}))
 

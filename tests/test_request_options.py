@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 
 from .test_middleware_parity import streamed
 

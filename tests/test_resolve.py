@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.base import Codec, Decoded, Reading
-from toolparse_lab.protocols.json.mix import HERMES
+from toolparse_lab.formats.base import Codec, Decoded, Reading
+from toolparse_lab.formats.json.mix import HERMES
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
 

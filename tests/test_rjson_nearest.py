@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolparse_lab.rjson.nearest import nearest_readings
-from toolparse_lab.rjson.positions import apply_edits
-from toolparse_lab.rjson.strict import read_sequence
-from toolparse_lab.values import write_canonical
+from toolparse_lab.arguments.rjson.nearest import nearest_readings
+from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.rjson.strict import read_sequence
+from toolparse_lab.core.values import write_canonical
 
 words = st.text("abc xyz0,", max_size=8)
 scalars = words | st.integers(-9, 99) | st.booleans() | st.none()

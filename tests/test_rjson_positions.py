@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.rjson.positions import EditMap, apply_edits, find_places
-from toolparse_lab.types import Edit, Span
-from toolparse_lab.values import pointer_get, read_plain
+from toolparse_lab.arguments.rjson.positions import EditMap, apply_edits, find_places
+from toolparse_lab.core.types import Edit, Span
+from toolparse_lab.core.values import pointer_get, read_plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.rjson.damage import Refusal
-from toolparse_lab.rjson.positions import apply_edits
-from toolparse_lab.rjson.repair import read_damaged
-from toolparse_lab.rjson.strict import depth, read_if_strict, read_sequence
-from toolparse_lab.rules import RULES
-from toolparse_lab.values import same, write_canonical
+from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.rjson.repair import read_damaged
+from toolparse_lab.arguments.rjson.strict import depth, read_if_strict, read_sequence
+from toolparse_lab.core.rules import RULES
+from toolparse_lab.core.values import same, write_canonical
 
 from .cases.check import decode, eq
 from .core_cases import SHIPPED, rows

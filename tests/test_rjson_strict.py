@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolparse_lab.rjson import strict
-from toolparse_lab.rjson.damage import Damage, Refusal
-from toolparse_lab.rjson.repair import read_damaged
-from toolparse_lab.values import write_canonical
+from toolparse_lab.arguments.rjson import strict
+from toolparse_lab.arguments.rjson.damage import Damage, Refusal
+from toolparse_lab.arguments.rjson.repair import read_damaged
+from toolparse_lab.core.values import write_canonical
 
 from .core_cases import rows
 from .growth import grows_linearly

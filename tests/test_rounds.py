@@ -20,13 +20,13 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from tests.waiting import wait_until
+from toolparse_lab.core.values import write_canonical
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion, Request
-from toolparse_lab.experiment.run import Run
-from toolparse_lab.flow import Conversation
-from toolparse_lab.store.recording import export_recording
-from toolparse_lab.store.store import Store
-from toolparse_lab.values import write_canonical
+from toolparse_lab.experiments.run import Run
+from toolparse_lab.middleware.flow import Conversation
+from toolparse_lab.runner.exchange.types import Completion, Request
+from toolparse_lab.runner.store.recording import export_recording
+from toolparse_lab.runner.store.store import Store
 
 TOOL = {
     "name": "double",

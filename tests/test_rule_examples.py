@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.base import Opening, Reading
-from toolparse_lab.protocols.python.call import PythonCalls
-from toolparse_lab.rjson.refusal import Refusal
+from toolparse_lab.arguments.rjson.refusal import Refusal
+from toolparse_lab.formats.base import Opening, Reading
+from toolparse_lab.formats.python.call import PythonCalls
 
 TOOLS = [
     {

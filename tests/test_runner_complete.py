@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.errors import UnknownModel
-from toolparse_lab.exchange.types import ERROR_KINDS, Completion, Model, Request
+from toolparse_lab.core.errors import UnknownModel
 from toolparse_lab.runner.complete import check_model, complete, token_cost
+from toolparse_lab.runner.exchange.types import ERROR_KINDS, Completion, Model, Request
 from toolparse_lab.runner.failures import error_kind, error_message, retry_after
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
 from toolparse_lab.runner.loop import run_sync
@@ -373,7 +373,7 @@ import asyncio
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
 from toolparse_lab.runner.loop import run_sync
-from toolparse_lab.exchange.types import Model, Request
+from toolparse_lab.runner.exchange.types import Model, Request
 r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "say=hi"}},))
 assert run_sync(complete(r)).raw == "hi"
 r = Request(Model("openai/m", api_base={mock.url!r}, api_key="k"), "m", ({{"role": "user", "content": "status=500"}},))
@@ -385,7 +385,7 @@ assert run_sync(complete(r)).error_kind == "server_error"
 def test_the_types_and_the_pool_load_without_litellm() -> None:
     code = """
 import sys
-import toolparse_lab.exchange.types, toolparse_lab.runner.pool, toolparse_lab.store.recording
+import toolparse_lab.runner.exchange.types, toolparse_lab.runner.pool, toolparse_lab.runner.store.recording
 heavy = {"litellm", "sqlalchemy", "tqdm", "xllamacpp", "pandas"} & set(sys.modules)
 assert not heavy, heavy
 """

@@ -15,7 +15,7 @@ import pytest
 import toolparse_lab as tp
 from tests import crash_run
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store.store import Store
 
 CONNECTIONS = 2 * 3
 KILLS = 10

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolparse_lab.exchange.types import Completion, Model, Request
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.failures import is_nobody
 from toolparse_lab.runner.lane import Breaker, Lane, Question, Window
 

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.exchange.types import Model, Request
 from toolparse_lab.runner import litellm_faults
 from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.exchange.types import Model, Request
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
 from toolparse_lab.runner.litellm_internals import INTERNALS, Internal
 from toolparse_lab.runner.loop import run_sync

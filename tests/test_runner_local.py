@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolparse_lab.errors import BadOptions, SetupError
-from toolparse_lab.exchange.types import Completion, Model, Request
+from toolparse_lab.core.errors import BadOptions, SetupError
 from toolparse_lab.runner.complete import LOCAL_MODEL, complete
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.local.engine import EngineError, LocalEngine, local_engine, thread_count
 from toolparse_lab.runner.local.server import LocalServer, serve_local

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.exchange.types import Completion, Model, Request
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.exchange.types import Completion, Model, Request
 
 USAGE = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 PARTS = [{"type": "text", "text": "hel"}, {"type": "image_url"}, {"type": "text", "text": "lo"}]

@@ -18,10 +18,10 @@ import sqlalchemy as sa
 
 from tests.mock_openai import MockOpenAI
 from tests.waiting import PATIENCE, wait_until
-from toolparse_lab.errors import BadOptions, StoreError, UnknownModel
-from toolparse_lab.exchange.questions import Questions
-from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
-from toolparse_lab.experiment.plan import make_plan
+from toolparse_lab.core.errors import BadOptions, StoreError, UnknownModel
+from toolparse_lab.experiments.plan import make_plan
+from toolparse_lab.runner.exchange.questions import Questions
+from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import (
     RunEvent,
@@ -31,8 +31,8 @@ from toolparse_lab.runner.pool import (
     run_requests,
 )
 from toolparse_lab.runner.progress import Progress
-from toolparse_lab.store.rows import unpack
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store.rows import unpack
+from toolparse_lab.runner.store.store import Store
 
 KEY = "planted-key-0123456789"
 FREE = Model("openai/m", price=(0, 0), max_retries=0)
@@ -474,8 +474,8 @@ RUNNER = """
 import sys
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import run_requests
-from toolparse_lab.store.store import Store
-from toolparse_lab.exchange.types import Model, PlanItem, Request
+from toolparse_lab.runner.store.store import Store
+from toolparse_lab.runner.exchange.types import Model, PlanItem, Request
 
 url, path, run_id = sys.argv[1:]
 model = Model("openai/m", api_base=url, api_key="k", max_connections=4, timeout=20, max_retries=0)

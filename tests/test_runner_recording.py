@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from toolparse_lab.errors import BadOptions, MissingRecording, UnreadableInput
-from toolparse_lab.exchange.types import Chunk, Completion, Model, PlanItem, Request
+from toolparse_lab.core.errors import BadOptions, MissingRecording, UnreadableInput
+from toolparse_lab.runner.exchange.types import Chunk, Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import run_requests
-from toolparse_lab.store.recording import (
+from toolparse_lab.runner.store.recording import (
     export_recording,
     import_recording,
     read_recording,
     replay,
     write_recording,
 )
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store.store import Store
 
 TEXTS = ("plain", "a\ud800b", "\x00\u2028\u2029\x85", "😀 \n é", "")
 

@@ -23,13 +23,18 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.errors import BadSettings, ProviderError
-from toolparse_lab.exchange.credentials import SecretText, secrets_in
-from toolparse_lab.exchange.redaction import redact, redact_exact, redact_named, redact_strings
-from toolparse_lab.exchange.types import Request
+from toolparse_lab.core.errors import BadSettings, ProviderError
+from toolparse_lab.runner.exchange.credentials import SecretText, secrets_in
+from toolparse_lab.runner.exchange.redaction import (
+    redact,
+    redact_exact,
+    redact_named,
+    redact_strings,
+)
+from toolparse_lab.runner.exchange.types import Request
 from toolparse_lab.runner.log_guard import guard_logs
-from toolparse_lab.settings import load_settings
-from toolparse_lab.store.recording import export_recording
+from toolparse_lab.runner.settings import load_settings
+from toolparse_lab.runner.store.recording import export_recording
 
 TOOL = {"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 ANSWER = 'say=<tool_call>{"name": "f", "arguments": {"n": "3"}}</tool_call>'

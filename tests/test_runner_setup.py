@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import MissingModelPackage, SetupError
+from toolparse_lab.core.errors import MissingModelPackage, SetupError
 from toolparse_lab.runner.local import setup
 from toolparse_lab.runner.local.setup import (
     install_commands,

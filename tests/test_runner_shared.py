@@ -10,12 +10,12 @@ import pytest
 
 from tests.postgres_server import postgres_url
 from tests.shared_run import check_moments, emptied, some_moments
-from toolparse_lab.errors import StoreLost
-from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
+from toolparse_lab.core.errors import StoreLost
+from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import Summary, run_requests
+from toolparse_lab.runner.store import claims
+from toolparse_lab.runner.store.store import Store
 from toolparse_lab.runner.termination import terminated_as_interrupted
-from toolparse_lab.store import claims
-from toolparse_lab.store.store import Store
 
 
 def questions(count: int) -> list[Request]:

@@ -16,14 +16,14 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from tests.postgres_server import empty, postgres_url
-from toolparse_lab.errors import BadOptions, StoreError, UnreadableInput
-from toolparse_lab.exchange.types import Chunk, Completion, Model, PlanItem, Request
+from toolparse_lab.core.errors import BadOptions, StoreError, UnreadableInput
+from toolparse_lab.runner.exchange.types import Chunk, Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import run_requests
-from toolparse_lab.store import schema as store_schema
-from toolparse_lab.store.database import shown_url
-from toolparse_lab.store.recording import export_recording, import_recording, read_recording
-from toolparse_lab.store.rows import pack, unpack
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store import schema as store_schema
+from toolparse_lab.runner.store.database import shown_url
+from toolparse_lab.runner.store.recording import export_recording, import_recording, read_recording
+from toolparse_lab.runner.store.rows import pack, unpack
+from toolparse_lab.runner.store.store import Store
 
 SECRET = "planted-secret-0123456789"
 V1 = Path(__file__).parent / "cases_runner" / "store_v1.sql"

@@ -14,13 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab import errors, rxml
-from toolparse_lab.rjson.positions import apply_edits
-from toolparse_lab.rxml import fast
-from toolparse_lab.rxml.element import Manner
-from toolparse_lab.rxml.parsing import VOID
-from toolparse_lab.schema.view import view_of
-from toolparse_lab.values import leaves
+from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.schema.view import view_of
+from toolparse_lab.core import errors
+from toolparse_lab.core.values import leaves
+from toolparse_lab.formats import rxml
+from toolparse_lab.formats.rxml import fast
+from toolparse_lab.formats.rxml.element import Manner
+from toolparse_lab.formats.rxml.parsing import VOID
 
 from .core_cases import SHIPPED, load, rows
 from .growth import grows_linearly

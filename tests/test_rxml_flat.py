@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolparse_lab.rxml import ElementReader
-from toolparse_lab.rxml.flat import read_flat
-from toolparse_lab.rxml.reader import TEXT_KEY, wrapper_name
-from toolparse_lab.schema.view import view_of
+from toolparse_lab.arguments.schema.view import view_of
+from toolparse_lab.formats.rxml import ElementReader
+from toolparse_lab.formats.rxml.flat import read_flat
+from toolparse_lab.formats.rxml.reader import TEXT_KEY, wrapper_name
 
 from .growth import grows_linearly
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import UnwritableCall
-from toolparse_lab.rjson.damage import Refusal
-from toolparse_lab.rjson.positions import apply_edits
-from toolparse_lab.rxml import ElementReader, write_element
-from toolparse_lab.rxml.reader import text_params, unescape, unescape_offsets, wrapper_name
-from toolparse_lab.schema.view import view_of
+from toolparse_lab.arguments.rjson.damage import Refusal
+from toolparse_lab.arguments.rjson.positions import apply_edits
+from toolparse_lab.arguments.schema.view import view_of
+from toolparse_lab.core.errors import UnwritableCall
+from toolparse_lab.formats.rxml import ElementReader, write_element
+from toolparse_lab.formats.rxml.reader import text_params, unescape, unescape_offsets, wrapper_name
 
 from .core_cases import CORE, rows
 from .growth import grows_linearly
@@ -56,7 +56,7 @@ def test_the_edited_body_reads_strictly_to_the_same(case: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("case", [c for c in rows("rxml_reader.jsonl") if "value" in c.values[0]])
 def test_every_leaf_has_a_place(case: dict[str, Any]) -> None:
-    from toolparse_lab.values import leaves
+    from toolparse_lab.core.values import leaves
 
     r = reader(case)
     for path, _ in leaves(r.read()):

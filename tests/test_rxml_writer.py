@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import toolparse_lab as tp
-from toolparse_lab import rxml
-from toolparse_lab.rxml.stringifier import stringify
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.values import Num
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.values import Num
+from toolparse_lab.formats import rxml
+from toolparse_lab.formats.rxml.stringifier import stringify
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 

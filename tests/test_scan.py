@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.protocols.json.scan import JsonBody
-from toolparse_lab.protocols.scan import (
+from toolparse_lab.formats.json.scan import JsonBody
+from toolparse_lab.formats.scan import (
     Balanced,
     Close,
     LiteralBody,
     Scanner,
     partial_start,
 )
-from toolparse_lab.protocols.xml.scan import ElementBody
+from toolparse_lab.formats.xml.scan import ElementBody
 
 from .core_cases import rows
 

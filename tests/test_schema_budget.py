@@ -10,12 +10,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests.growth import grows_linearly
-from toolparse_lab.schema import validate as validation
-from toolparse_lab.schema.budget import Budget, OverBudget, size_of
-from toolparse_lab.schema.coerce import coerce
-from toolparse_lab.schema.keywords import counted, spending
-from toolparse_lab.schema.validate import validate
-from toolparse_lab.types import Policy
+from toolparse_lab.arguments.schema import validate as validation
+from toolparse_lab.arguments.schema.budget import Budget, OverBudget, size_of
+from toolparse_lab.arguments.schema.coerce import coerce
+from toolparse_lab.arguments.schema.keywords import counted, spending
+from toolparse_lab.arguments.schema.validate import validate
+from toolparse_lab.core.types import Policy
 
 POLICIES = get_args(Policy)
 NESTED = {

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.rules import RULES
-from toolparse_lab.values import leaves, pointer_set, read_strict, same, write_canonical
+from toolparse_lab.core.rules import RULES
+from toolparse_lab.core.values import leaves, pointer_set, read_strict, same, write_canonical
 
 from .cases.check import check, decode
 from .core_cases import SHIPPED, load, rows

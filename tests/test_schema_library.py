@@ -18,7 +18,7 @@ if find_spec("rfc3987"):
 SCHEMA = json.dumps({"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}})
 FIRST = f"""
 import json, sys
-from toolparse_lab.schema.validate import validate
+from toolparse_lab.arguments.schema.validate import validate
 codes = [p.code for p in validate({{"a": "y"}}, {SCHEMA!r})]
 """
 LATER = """

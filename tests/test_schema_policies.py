@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.schema.go_strconv import format_v, parse_bool, parse_float, parse_int
-from toolparse_lab.values import write_canonical
+from toolparse_lab.arguments.schema.go_strconv import format_v, parse_bool, parse_float, parse_int
+from toolparse_lab.core.values import write_canonical
 
 VECTORS = [
     json.loads(line)

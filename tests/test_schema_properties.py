@@ -11,10 +11,10 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolparse_lab.schema.coerce import coerce
-from toolparse_lab.schema.validate import validate
-from toolparse_lab.types import Policy, Step
-from toolparse_lab.values import read_strict, same, write_canonical
+from toolparse_lab.arguments.schema.coerce import coerce
+from toolparse_lab.arguments.schema.validate import validate
+from toolparse_lab.core.types import Policy, Step
+from toolparse_lab.core.values import read_strict, same, write_canonical
 
 POLICIES = get_args(Policy)
 WORDS = [

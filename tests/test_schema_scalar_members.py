@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.engine import resolve
-from toolparse_lab.schema.record import UNRECORDED, Record
-from toolparse_lab.schema.scalar_members import read_texts
-from toolparse_lab.schema.validate import find_problems
-from toolparse_lab.values import write_canonical
+from toolparse_lab.arguments.schema.record import UNRECORDED, Record
+from toolparse_lab.arguments.schema.scalar_members import read_texts
+from toolparse_lab.arguments.schema.validate import find_problems
+from toolparse_lab.core.values import write_canonical
+from toolparse_lab.parser import resolve
 
 NUMBERS = ["5", "-0", "007", "+5", "3.0", "2.50", "1e3", "1e400", "0.1", "9" * 40, "١٢", " 12 "]
 WORDS = [

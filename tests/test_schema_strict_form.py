@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.errors import BadToolSpec, NoStrictForm
-from toolparse_lab.schema.strict_form import strict_form
+from toolparse_lab.arguments.schema.strict_form import strict_form
+from toolparse_lab.core.errors import BadToolSpec, NoStrictForm
 
 
 def member_of(schema: dict[str, Any], **more: Any) -> Any:

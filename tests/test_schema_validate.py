@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolparse_lab.rules import CODES
-from toolparse_lab.schema.coerce import coerce
-from toolparse_lab.schema.validate import fits, validate
-from toolparse_lab.values import read_strict, write_canonical
+from toolparse_lab.arguments.schema.coerce import coerce
+from toolparse_lab.arguments.schema.validate import fits, validate
+from toolparse_lab.core.rules import CODES
+from toolparse_lab.core.values import read_strict, write_canonical
 
 from .core_cases import rows
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.schema.conforms import conforms
-from toolparse_lab.schema.kinds import is_type
-from toolparse_lab.schema.references import unwrap_json_schema
-from toolparse_lab.schema.view import view_of
-from toolparse_lab.values import Num
+from toolparse_lab.arguments.schema.conforms import conforms
+from toolparse_lab.arguments.schema.kinds import is_type
+from toolparse_lab.arguments.schema.references import unwrap_json_schema
+from toolparse_lab.arguments.schema.view import view_of
+from toolparse_lab.core.values import Num
 
 
 def test_types_in_order_of_preference() -> None:

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from tests.tool_server import ToolServer
-from toolparse_lab.correction import (
+from toolparse_lab.arguments.schema import coerce
+from toolparse_lab.arguments.schema.policies import go_log_line
+from toolparse_lab.core.values import same
+from toolparse_lab.middleware.correction import (
     DETECTORS,
     CorrectionContext,
     Feedback,
@@ -21,9 +24,6 @@ from toolparse_lab.correction import (
     find_capability_schema,
     run_call,
 )
-from toolparse_lab.schema import coerce
-from toolparse_lab.schema.policies import go_log_line
-from toolparse_lab.values import same
 
 AGENT = {
     "name": "weather-tool",

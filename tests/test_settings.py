@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.errors import BadSettings
-from toolparse_lab.experiment.plan_file import read_plan_file
-from toolparse_lab.settings import SETTINGS, Settings, load_settings
+from toolparse_lab.core.errors import BadSettings
+from toolparse_lab.experiments.plan_file import read_plan_file
+from toolparse_lab.runner.settings import SETTINGS, Settings, load_settings
 
 MODEL = """
 [models.qwen-a]

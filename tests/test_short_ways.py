@@ -10,23 +10,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.engine.call_lines import CallLines, first_signs
-from toolparse_lab.engine.resolve import Resolver
-from toolparse_lab.engine.text import TextScanner
-from toolparse_lab.protocols.json.source import ONE_CALL, BodySource
-from toolparse_lab.protocols.parameters.form import TagForm
-from toolparse_lab.protocols.parameters.shape import decoded_text
-from toolparse_lab.protocols.parameters.strict import read_functions, trimmed
-from toolparse_lab.protocols.registry import protocol_of
-from toolparse_lab.rjson.repair import read_damaged
-from toolparse_lab.rxml import text as rxml_text
-from toolparse_lab.rxml.doubt import is_doubtful, is_plain_object
-from toolparse_lab.schema.scalars import holds_bare_null, is_bare_null
-from toolparse_lab.schema.view import View, _cached_view, view_of
-from toolparse_lab.schema.walk import Walk
-from toolparse_lab.toolspec import tool_specs
-from toolparse_lab.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
-from toolparse_lab.types.makers import maker_of
+from toolparse_lab.arguments.rjson.repair import read_damaged
+from toolparse_lab.arguments.schema.scalars import holds_bare_null, is_bare_null
+from toolparse_lab.arguments.schema.view import View, _cached_view, view_of
+from toolparse_lab.arguments.schema.walk import Walk
+from toolparse_lab.core.toolspec import tool_specs
+from toolparse_lab.core.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
+from toolparse_lab.core.types.makers import maker_of
+from toolparse_lab.formats.json.source import ONE_CALL, BodySource
+from toolparse_lab.formats.parameters.form import TagForm
+from toolparse_lab.formats.parameters.shape import decoded_text
+from toolparse_lab.formats.parameters.strict import read_functions, trimmed
+from toolparse_lab.formats.registry import protocol_of
+from toolparse_lab.formats.rxml import text as rxml_text
+from toolparse_lab.formats.rxml.doubt import is_doubtful, is_plain_object
+from toolparse_lab.parser.call_lines import CallLines, first_signs
+from toolparse_lab.parser.resolve import Resolver
+from toolparse_lab.parser.text import TextScanner
 
 from .quotations import CALLS, TOOLS, formats, written
 

@@ -10,11 +10,11 @@ import pytest
 import toolparse_lab as tp
 from tests.render_samples import HOSTILE, hostile
 from tests.test_render_html import Reader
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.render import render_side_by_side
-from toolparse_lab.render.show import HIDDEN, visible
-from toolparse_lab.render.side_by_side import pieces_of, side_rows
-from toolparse_lab.types import ParseResult
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.types import ParseResult
+from toolparse_lab.views import render_side_by_side
+from toolparse_lab.views.show import HIDDEN, visible
+from toolparse_lab.views.side_by_side import pieces_of, side_rows
 
 TOOLS = [
     {
@@ -99,7 +99,7 @@ def test_model_text_is_text_in_the_page(text: str) -> None:
 
 def test_the_widget_holds_text_alone_and_writes_a_page(tmp_path: Path) -> None:
     pytest.importorskip("anywidget", reason="the views need the jupyter extra")
-    from toolparse_lab.widgets import CoercionDiff
+    from toolparse_lab.notebook import CoercionDiff
 
     view = CoercionDiff(read("none"), read("lossy"), ("none", "\x1b[31m<lossy>"))
     assert view.rows == side_rows(read("none"), read("lossy"))

@@ -17,13 +17,13 @@ import pytest
 import sqlalchemy as sa
 
 from tests.postgres_server import empty, postgres_url
-from toolparse_lab.errors import StoreError, StoreLost
-from toolparse_lab.exchange.types import Completion, Model, PlanItem, Request
+from toolparse_lab.core.errors import StoreError, StoreLost
 from toolparse_lab.runner import claims as runner_claims
+from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.store import claims, database, rescue, schema, workers
-from toolparse_lab.store.recording import import_recording
-from toolparse_lab.store.store import Store
+from toolparse_lab.runner.store import claims, database, rescue, schema, workers
+from toolparse_lab.runner.store.recording import import_recording
+from toolparse_lab.runner.store.store import Store
 
 DAY = 86400.0
 _clock = workers.now_of

@@ -22,13 +22,13 @@ MOST_FIELDS = 15
 # File and class with more fields -> why.
 WIDE: dict[str, str] = {
     "runner/answer.py:Answer": "everything that comes in while one answer is received",
-    "capture/captured.py:Captured": "one field for each thing that some client says of an answer",
+    "parser/capture/captured.py:Captured": "one field for each thing that some client says of an answer",
     "evals/scoring/trial.py:Trial": "a row of the trials frame with everything behind it",
-    "exchange/completion.py:Completion": "the record of an answer as it is stored",
-    "protocols/parameters/walk.py:Walk": "the state that the parts of one scanner share",
+    "runner/exchange/completion.py:Completion": "the record of an answer as it is stored",
+    "formats/parameters/walk.py:Walk": "the state that the parts of one scanner share",
     "runner/pool.py:_Pool": "one call of run_requests and all that its workers share",
-    "types/call.py:ToolCall": "a call with all that is known of it; a refused one has readings",
-    "rxml/element.py:Element": "an element of a tree that is walked without calls between parts",
+    "core/types/call.py:ToolCall": "a call with all that is known of it; a refused one has readings",
+    "formats/rxml/element.py:Element": "an element of a tree that is walked without calls between parts",
 }
 MOST_INNER_IMPORTS = 60
 

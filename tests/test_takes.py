@@ -15,10 +15,10 @@ import pytest
 import toolparse_lab as tp
 from tests import providers as shapes
 from tests.providers import Providers, Reply
-from toolparse_lab.exchange.sampling import sampling_of
-from toolparse_lab.exchange.types import Completion, Request
 from toolparse_lab.runner import takes
 from toolparse_lab.runner.complete import complete
+from toolparse_lab.runner.exchange.sampling import sampling_of
+from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.routes import token_cost
 
@@ -201,7 +201,7 @@ def test_a_stored_run_is_asked_on_as_it_was_planned(tmp_path: Path) -> None:
     lab = tp.Lab(tmp_path / "runs.db")
     plan = lab.plan(CASES[:1], {"m": tp.Model("anthropic/claude-sonnet-4-5")}, ["hermes"])
     record = plan.to_dict()
-    from toolparse_lab.experiment.fitting import Fitting
+    from toolparse_lab.experiments.fitting import Fitting
 
     again = Fitting.of_record(json.loads(json.dumps(record["left_out"])))
     request = plan.requests[plan.items[0].key]

@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from toolparse_lab.correction import Feedback, run_call
-from toolparse_lab.telemetry import tool_span, traced
+from toolparse_lab.integrations.telemetry import tool_span, traced
+from toolparse_lab.middleware.correction import Feedback, run_call
 
 TOOL = {
     "name": "get_weather",
@@ -163,8 +163,8 @@ def test_a_reason_of_somebody_else_s_event_is_other(sdk: Any) -> None:
 def test_without_the_package_nothing_happens_and_nothing_is_loaded() -> None:
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from toolparse_lab.correction import run_call\n"
-        "from toolparse_lab.telemetry import traced\n"
+        "from toolparse_lab.middleware.correction import run_call\n"
+        "from toolparse_lab.integrations.telemetry import traced\n"
         "tool = {'name': 'f', 'parameters': [{'name': 'n', 'type': 'int'}]}\n"
         "print(traced(run_call, tool, {'n': '7'}, lambda n: n + 1).value)\n"
         "print([m for m in sys.modules if m.startswith('opentelemetry.')])\n"

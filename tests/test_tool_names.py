@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.tool_names import near_tool, offered_name
+from toolparse_lab.formats.tool_names import near_tool, offered_name
 
 TOOLS = ["find_berth", "now", "delete", "Calendar.create"]
 LEAKED = [

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.toolspec import annotation_schema, tool_specs
+from toolparse_lab.core.toolspec import annotation_schema, tool_specs
 
 pydantic = pytest.importorskip("pydantic")
 

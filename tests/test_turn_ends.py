@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.turns import TURN_ENDS
+from toolparse_lab.formats.turns import TURN_ENDS
 
 from .growth import grows_linearly
 from .laws import check_all

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from toolparse_lab.experiment.arms import FACTORS, PARAMETERS
-from toolparse_lab.flow.factors import PlanSettings, QuestionSettings
-from toolparse_lab.litellm_bridge.arguments import BridgeArguments
-from toolparse_lab.litellm_bridge.options import KEYWORDS
-from toolparse_lab.protocols.spec import _COMMON, _FIELDS
-from toolparse_lab.protocols.spec_keywords import SpecKeywords
+from toolparse_lab.experiments.arms import FACTORS, PARAMETERS
+from toolparse_lab.formats.spec import _COMMON, _FIELDS
+from toolparse_lab.formats.spec_keywords import SpecKeywords
+from toolparse_lab.integrations.litellm_bridge.arguments import BridgeArguments
+from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS
+from toolparse_lab.middleware.flow.factors import PlanSettings, QuestionSettings
 
 from .type_lines import HEAD, RIGHT, WRONG
 

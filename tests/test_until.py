@@ -13,14 +13,14 @@ import pytest
 
 import toolparse_lab as tp
 from benchmarks.stopping import SCENARIOS, looks, simulate
-from toolparse_lab.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures.sequential import (
     anytime_difference,
     anytime_interval,
     log_capital,
 )
-from toolparse_lab.exchange.types import Completion, Request
-from toolparse_lab.experiment.until import Until, batches_of
+from toolparse_lab.experiments.until import Until, batches_of
+from toolparse_lab.runner.exchange.types import Completion, Request
 
 CASES = [
     {"id": f"c{n:03}", "input": f"Case {n}", "tools": [{"name": "f"}],

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab import litellm_bridge
-from toolparse_lab.errors import BadCase, ProviderError, ToolparseError
+from toolparse_lab.core.errors import BadCase, ProviderError, ToolparseError
+from toolparse_lab.integrations import litellm_bridge
 
 from .user_errors import ERRORS
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolparse_lab.values import (
+from toolparse_lab.core.values import (
     BigNum,
     Num,
     leaves,

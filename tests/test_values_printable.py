@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.errors import ToolparseError
+from toolparse_lab.core.errors import ToolparseError
+from toolparse_lab.core.values.printable import printable, printable_lines
 from toolparse_lab.evals.cases.checks import validate_cases
-from toolparse_lab.values.printable import printable, printable_lines
 
 # All of C0 but the line break and the tab, C1, marks of direction, and line separators.
 ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029]")

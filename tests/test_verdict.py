@@ -11,12 +11,12 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
+from toolparse_lab.core.rules import CODES, RULES
+from toolparse_lab.core.types import EXECUTABLE, VERDICTS, ParseResult, Problem
 from toolparse_lab.evals.frames.recorded import calls_frame
 from toolparse_lab.evals.reports.pages.tables import sections_of
-from toolparse_lab.render import render_ansi, render_result
-from toolparse_lab.rules import CODES, RULES
-from toolparse_lab.types import EXECUTABLE, VERDICTS, ParseResult, Problem
-from toolparse_lab.widgets.payload import payload_of
+from toolparse_lab.notebook.payload import payload_of
+from toolparse_lab.views import render_ansi, render_result
 
 from .core_cases import rows
 

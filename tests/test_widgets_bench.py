@@ -15,10 +15,10 @@ pytest.importorskip("anywidget", reason="the workbench needs the jupyter extra")
 
 import toolparse_lab as tp
 from tests.recorded import recorded_run
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.widgets.bench import Workbench
-from toolparse_lab.widgets.bench.setup import Setup, setups_of
-from toolparse_lab.widgets.bench.timeline import MOST_STEPS, timeline_of
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.notebook.bench import Workbench
+from toolparse_lab.notebook.bench.setup import Setup, setups_of
+from toolparse_lab.notebook.bench.timeline import MOST_STEPS, timeline_of
 
 TOOL = {
     "name": "set_timer",

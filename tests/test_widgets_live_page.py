@@ -15,9 +15,9 @@ pytest.importorskip("voila", reason="the page needs the extra open")
 
 import toolparse_lab as tp
 from toolparse_lab.cli import main
-from toolparse_lab.widgets import live_page
-from toolparse_lab.widgets.bench import Workbench
-from toolparse_lab.widgets.browser import Browser
+from toolparse_lab.notebook import live_page
+from toolparse_lab.notebook.bench import Workbench
+from toolparse_lab.notebook.browser import Browser
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}]
 TEXT = '<tool_call>{"name": "f", "arguments": {"x": "1"}}</tool_call>'

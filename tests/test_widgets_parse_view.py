@@ -13,12 +13,12 @@ import pytest
 pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
 
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
-from toolparse_lab import hooks
-from toolparse_lab.errors import BadOptions
-from toolparse_lab.render.show import visible
-from toolparse_lab.types import ParseResult
-from toolparse_lab.widgets import ParseView, export_html
-from toolparse_lab.widgets.payload import MAX_SPANS, MAX_TEXT, payload_json, payload_of
+from toolparse_lab.core import hooks
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.types import ParseResult
+from toolparse_lab.notebook import ParseView, export_html
+from toolparse_lab.notebook.payload import MAX_SPANS, MAX_TEXT, payload_json, payload_of
+from toolparse_lab.views.show import visible
 
 JS = Path(__file__).parent.parent / "toolparse_lab" / "widgets" / "parse_view.js"
 

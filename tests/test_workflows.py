@@ -16,7 +16,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.experiment.run import Run
+from toolparse_lab.experiments.run import Run
 
 CITIES = ["Oslo", "Rome", "Lima", "Kyiv", "Bern", "Riga"]
 BROKEN, CUT_OFF = "Kyiv", "Riga"

@@ -16,10 +16,10 @@ from functools import cache
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.protocols.base import Protocol
-from toolparse_lab.protocols.registry import family_heads
-from toolparse_lab.protocols.turns import PLAIN, TURNS, Turns
-from toolparse_lab.values import same
+from toolparse_lab.core.values import same
+from toolparse_lab.formats.base import Protocol
+from toolparse_lab.formats.registry import family_heads
+from toolparse_lab.formats.turns import PLAIN, TURNS, Turns
 
 Call = tuple[str, Any]
 

@@ -17,16 +17,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import errors, rjson, rxml
-from .engine.parse import parse, stream
-from .protocols.base import Protocol
-from .protocols.like import ProtocolLike
-from .protocols.registry import protocols
-from .schema.coerce import Coerced, coerce, coerce_by_schema
-from .schema.references import unwrap_json_schema
-from .schema.view import get_schema_type
-from .toolspec import ToolLike, ToolsLike, ToolSpec
-from .types import (
+from .arguments import rjson
+from .arguments.schema.coerce import Coerced, coerce, coerce_by_schema
+from .arguments.schema.references import unwrap_json_schema
+from .arguments.schema.view import get_schema_type
+from .core import errors, moved
+from .core.toolspec import ToolLike, ToolsLike, ToolSpec
+from .core.types import (
     CallDelta,
     CallEnd,
     CallStart,
@@ -51,22 +48,25 @@ from .types import (
     ToolCall,
     Withdrawn,
 )
-from .types.version import VERSION
+from .core.types.version import VERSION
+from .formats import rxml
+from .formats.base import Protocol
+from .formats.like import ProtocolLike
+from .formats.registry import protocols
+from .parser.parse import parse, stream
 
 if TYPE_CHECKING:
-    from .capture import Captured
-    from .engine.detect import Candidate, detect
     from .evals.cases.case import Case
     from .evals.cases.collection import Cases
     from .evals.cases.loading import load_cases
     from .evals.cases.shipped import example_cases, example_conversations, example_recording
     from .evals.readings.compare import Comparison, compare
     from .evals.readings.readers import reader
-    from .exchange.types import Model
-    from .experiment.until import Until
+    from .experiments.until import Until
+    from .formats.json.mix import json_mix_protocol
+    from .formats.models import protocol_for
+    from .formats.xml.morph_xml import morph_xml_protocol
     from .lab import Lab
-    from .laws.check_protocol import LawReport, check_protocol
-    from .laws.check_stream import StreamReport, check_stream
     from .middleware import (
         create_dynamic_if_then_else_schema,
         create_tool_middleware,
@@ -75,46 +75,49 @@ if TYPE_CHECKING:
         hermes_tool_middleware,
         xml_tool_middleware,
     )
-    from .notebook import workbench
-    from .protocols.json.mix import json_mix_protocol
-    from .protocols.models import protocol_for
-    from .protocols.xml.morph_xml import morph_xml_protocol
-    from .settings import Settings, load_settings
+    from .notebook.display import workbench
+    from .parser.capture import Captured
+    from .parser.detect import Candidate, detect
+    from .parser.laws.check_protocol import LawReport, check_protocol
+    from .parser.laws.check_stream import StreamReport, check_stream
+    from .runner.exchange.types import Model
+    from .runner.settings import Settings, load_settings
 
 __version__ = VERSION
+moved.install()
 
 # name -> module, for what would make the import slow
 _LATE = {
-    "Candidate": "toolparse_lab.engine.detect",
-    "Captured": "toolparse_lab.capture",
+    "Candidate": "toolparse_lab.parser.detect",
+    "Captured": "toolparse_lab.parser.capture",
     "Case": "toolparse_lab.evals.cases.case",
     "Cases": "toolparse_lab.evals.cases.collection",
     "Comparison": "toolparse_lab.evals.readings.compare",
     "Lab": "toolparse_lab.lab",
-    "LawReport": "toolparse_lab.laws.check_protocol",
-    "Model": "toolparse_lab.exchange.types",
-    "Settings": "toolparse_lab.settings",
-    "StreamReport": "toolparse_lab.laws.check_stream",
-    "Until": "toolparse_lab.experiment.until",
-    "check_protocol": "toolparse_lab.laws.check_protocol",
-    "check_stream": "toolparse_lab.laws.check_stream",
+    "LawReport": "toolparse_lab.parser.laws.check_protocol",
+    "Model": "toolparse_lab.runner.exchange.types",
+    "Settings": "toolparse_lab.runner.settings",
+    "StreamReport": "toolparse_lab.parser.laws.check_stream",
+    "Until": "toolparse_lab.experiments.until",
+    "check_protocol": "toolparse_lab.parser.laws.check_protocol",
+    "check_stream": "toolparse_lab.parser.laws.check_stream",
     "compare": "toolparse_lab.evals.readings.compare",
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
-    "detect": "toolparse_lab.engine.detect",
+    "detect": "toolparse_lab.parser.detect",
     "example_cases": "toolparse_lab.evals.cases.shipped",
     "example_conversations": "toolparse_lab.evals.cases.shipped",
     "example_recording": "toolparse_lab.evals.cases.shipped",
     "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
     "hermes_tool_middleware": "toolparse_lab.middleware",
-    "json_mix_protocol": "toolparse_lab.protocols.json.mix",
+    "json_mix_protocol": "toolparse_lab.formats.json.mix",
     "load_cases": "toolparse_lab.evals.cases.loading",
-    "load_settings": "toolparse_lab.settings",
-    "morph_xml_protocol": "toolparse_lab.protocols.xml.morph_xml",
-    "protocol_for": "toolparse_lab.protocols.models",
+    "load_settings": "toolparse_lab.runner.settings",
+    "morph_xml_protocol": "toolparse_lab.formats.xml.morph_xml",
+    "protocol_for": "toolparse_lab.formats.models",
     "reader": "toolparse_lab.evals.readings.readers",
-    "workbench": "toolparse_lab.notebook",
+    "workbench": "toolparse_lab.notebook.display",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
 

@@ -15,50 +15,50 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from . import __version__
-from .correction import Corrected, CorrectionContext, Feedback
-from .correction.drive import corrected_by, tokens_of
-from .correction.prompt import CorrectionWording, correction_messages
-from .endpoint_check.run_checks import check_cells, refuse_failed
-from .engine.any_protocol import AnyProtocol
-from .errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel, near
+from .core.errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel, near
+from .core.toolspec import ToolsLike, tool_specs
+from .core.types import ParseOptions, ParseResult, Policy
+from .core.values.printable import counted
 from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.scoring.trial import Trial
-from .exchange.completion import PROVIDER_HINTS
-from .exchange.summary import LIMITS
-from .exchange.types import Completion, Model
-from .experiment.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
-from .experiment.limits import RunLimits, check_limits
-from .experiment.models import ModelLike, ModelsLike, model_map
-from .experiment.plan import Plan, PlanProtocols, make_plan, plan_one
-from .experiment.rounds import run_rounds
-from .experiment.run import HEADLINE, Run
-from .experiment.stored_run import find_run, run_row, stored_plan, stored_summary
-from .experiment.tasks import plan_messages_as_they_are, question_of
-from .experiment.until import Until, check_rule, run_until, stored_stopping
-from .flow import Runnable, asked_of, read_answer
-from .flow.factors import PlanSettings, QuestionSettings, TaskSettings
-from .ingest.build import ingest
+from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
+from .experiments.endpoint_check.run_checks import check_cells, refuse_failed
+from .experiments.ingest.build import ingest
+from .experiments.limits import RunLimits, check_limits
+from .experiments.models import ModelLike, ModelsLike, model_map
+from .experiments.plan import Plan, PlanProtocols, make_plan, plan_one
+from .experiments.rounds import run_rounds
+from .experiments.run import HEADLINE, Run
+from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
+from .experiments.tasks import plan_messages_as_they_are, question_of
+from .experiments.until import Until, check_rule, run_until, stored_stopping
+from .formats.like import ProtocolLike
+from .formats.prompt.own_prompt import OwnPrompt
 from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_middleware
-from .plans.request import PlanAnswer, plan_messages, read_plan_answer
-from .prompt.own_prompt import OwnPrompt
-from .protocols.like import ProtocolLike
+from .middleware.correction import Corrected, CorrectionContext, Feedback
+from .middleware.correction.drive import corrected_by, tokens_of
+from .middleware.correction.prompt import CorrectionWording, correction_messages
+from .middleware.flow import Runnable, asked_of, read_answer
+from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
+from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
+from .parser.any_protocol import AnyProtocol
+from .runner.exchange.completion import PROVIDER_HINTS
+from .runner.exchange.summary import LIMITS
+from .runner.exchange.types import Completion, Model
 from .runner.loop import run_sync
 from .runner.progress import Show
-from .store.recording import replay
-from .store.store import RunRecord, Store
-from .toolspec import ToolsLike, tool_specs
-from .types import ParseOptions, ParseResult, Policy
-from .values.printable import counted
+from .runner.store.recording import replay
+from .runner.store.store import RunRecord, Store
 
 if TYPE_CHECKING:
-    from .ablation import Ablation
-    from .ablation.settings import AblationKeywords
-    from .endpoint_check.check_table import Check
     from .evals.frames.recorded import Frame
+    from .evals.reparse.engines import ReparseSettings
     from .evals.reports.figures.comparison import ArmComparison
-    from .reparse.engines import ReparseSettings
+    from .experiments.ablation import Ablation
+    from .experiments.ablation.settings import AblationKeywords
+    from .experiments.endpoint_check.check_table import Check
 
 Question: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or messages."""
@@ -261,7 +261,7 @@ class Lab:
 
         Raises as `plan`, `open` and `run` do.
         """
-        from .ablation.door import AblationDoor  # pandas and SciPy are slow to import
+        from .experiments.ablation.door import AblationDoor  # pandas and SciPy are slow to import
 
         door = AblationDoor(
             self.store, self.plan, self.open, self._begin, self._retry, self._complete
@@ -476,9 +476,12 @@ class Lab:
             settings: `engine` ("processes", "serial" or "dask"), `workers`, `client`, `options`,
                 `to` (Parquet to write, whose path is then returned), `overwrite`, `batch_rows`,
                 `progress`, and `own` (protocols by id, for rows of a frame asked by one of your
-                own). See `toolparse_lab.reparse.reparse`, whose errors it raises.
+                own). See `toolparse_lab.evals.reparse.reparse`, whose errors it raises.
         """
-        from .reparse import reparse, run_answers  # pandas and process pools are slow to import
+        from .evals.reparse import (
+            reparse,
+            run_answers,
+        )  # pandas and process pools are slow to import
 
         if isinstance(source, str) and not (os.path.exists(source) or source.endswith(".parquet")):
             source = self.open(source)
@@ -527,7 +530,7 @@ class Lab:
         >>> diff.frame[["reader_a", "reader_b"]].values.tolist()
         [['hermes', '<lambda>']]
         """
-        from .experiment.reader_diff import diff_sides  # pandas is slow to import
+        from .experiments.reader_diff import diff_sides  # pandas is slow to import
 
         return diff_sides(
             self.open, a, b, answers=answers, within=within, policy=policy, cluster=cluster

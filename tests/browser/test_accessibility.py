@@ -17,9 +17,9 @@ pytest.importorskip("litellm", reason="runs need the lab extra")
 import toolparse_lab as tp
 from tests.browser.test_browser import TEXTS, host, rows
 from tests.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
-from toolparse_lab.experiment.run import Run
-from toolparse_lab.render import render_page, render_result
-from toolparse_lab.widgets import export_html
+from toolparse_lab.experiments.run import Run
+from toolparse_lab.notebook import export_html
+from toolparse_lab.views import render_page, render_result
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -16,9 +16,9 @@ pytest.importorskip("anywidget", reason="the browser needs the jupyter extra")
 pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
-import toolparse_lab.widgets
-from toolparse_lab.render import render_page
-from toolparse_lab.widgets.browser import Browser
+import toolparse_lab.notebook
+from toolparse_lab.notebook.browser import Browser
+from toolparse_lab.views import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ TEXTS = (
     '<tool_call>{"name": "f", "arguments": {"x": "seven"}}</tool_call>',
     "no call at all",
 )
-FOLDER = Path(toolparse_lab.widgets.__file__).parent
+FOLDER = Path(toolparse_lab.notebook.__file__).parent
 HOST = """
 <!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <link rel="icon" href="data:,"><style>CSS</style>

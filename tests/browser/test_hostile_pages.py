@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.render_samples import HOSTILE, example, hostile, plain, several
-from toolparse_lab.render import render_page, render_result
-from toolparse_lab.render.show import visible
+from toolparse_lab.views import render_page, render_result
+from toolparse_lab.views.show import visible
 
 pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
 
-from toolparse_lab.widgets import export_html
+from toolparse_lab.notebook import export_html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page

@@ -15,13 +15,13 @@ import pytest
 from tests.browser.test_hostile_pages import Watch
 from tests.hostile_texts import TEXTS
 from tests.render_samples import hostile
-from toolparse_lab.render import render_page, render_result, render_side_by_side
+from toolparse_lab.views import render_page, render_result, render_side_by_side
 
 pytest.importorskip("anywidget", reason="the views need the jupyter extra")
 pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
-from toolparse_lab.widgets import CoercionDiff, export_html
+from toolparse_lab.notebook import CoercionDiff, export_html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

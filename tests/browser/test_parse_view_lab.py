@@ -16,12 +16,12 @@ import pytest
 
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, several
-from toolparse_lab import hooks
-from toolparse_lab.render.show import visible
+from toolparse_lab.core import hooks
+from toolparse_lab.views.show import visible
 
 pytest.importorskip("anywidget", reason="the parse view needs the jupyter extra")
 
-from toolparse_lab.widgets import export_html
+from toolparse_lab.notebook import export_html
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

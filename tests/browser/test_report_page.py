@@ -14,13 +14,13 @@ from tests.browser.test_hostile_pages import Watch
 from tests.render_samples import HOSTILE
 from tests.test_report_order import trials
 from toolparse_lab import parse
+from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.exchange.types import Completion
-from toolparse_lab.toolspec import ToolSpec
+from toolparse_lab.runner.exchange.types import Completion
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

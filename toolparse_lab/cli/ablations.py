@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..ablation import Ablation
-from ..ablation.example import example_ablation
-from ..ablation.figures import BY, FIGURES, check_names
-from ..ablation.pages import WRITERS
-from ..errors import BadOptions
+from ..core.errors import BadOptions
 from ..evals.cases.shipped import example_recording
-from ..exchange.summary import LIMITS
+from ..experiments.ablation import Ablation
+from ..experiments.ablation.example import example_ablation
+from ..experiments.ablation.figures import BY, FIGURES, check_names
+from ..experiments.ablation.pages import WRITERS
 from ..lab import Lab
-from ..settings import Settings
+from ..runner.exchange.summary import LIMITS
+from ..runner.settings import Settings
 from .asking import with_credentials
 from .options import check_kinds, open_lab
 from .output import put, put_json, say

@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ToolparseError
-from ..exchange.redaction import redact_exact
+from ..core.errors import ToolparseError
+from ..runner.exchange.redaction import redact_exact
 from ..runner.termination import terminated_as_interrupted
 from .hints import as_flags, shortened
 from .parser import lazy_parser

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..exchange.summary import LIMITS
-from ..store.recording import export_recording
+from ..runner.exchange.summary import LIMITS
+from ..runner.store.recording import export_recording
 from .endings import causes, next_step
 from .gates import add_gate, gate_json
 from .options import add_json, add_policy, add_store
@@ -16,14 +16,14 @@ from .output import put, put_json, records, report_width, say
 from .report_options import add_report, check_files
 
 if TYPE_CHECKING:
+    from ..core.types import Policy
     from ..evals.reports.figures.gates import GateResult
     from ..evals.reports.figures.report import Report
-    from ..experiment.plan import Plan
-    from ..experiment.plan_file import PlanFile
-    from ..experiment.run import Run
+    from ..experiments.plan import Plan
+    from ..experiments.plan_file import PlanFile
+    from ..experiments.run import Run
     from ..lab import Lab
-    from ..settings import Settings
-    from ..types import Policy
+    from ..runner.settings import Settings
 
 
 def add_asking(command: argparse.ArgumentParser) -> None:

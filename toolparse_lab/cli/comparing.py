@@ -11,7 +11,7 @@ from .output import put, put_json, records
 
 if TYPE_CHECKING:
     from ..evals.reports.figures.comparison import ArmComparison
-    from ..experiment.run import Run
+    from ..experiments.run import Run
 
 
 def add_comparison(command: argparse.ArgumentParser) -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from ..evals.cases.collection import Cases
 from ..evals.cases.shipped import example_cases, example_recording
 from ..evals.scoring.trial import Trial
-from ..exchange.types import Model
-from ..experiment.plan import Plan
-from ..experiment.run import Run
+from ..experiments.plan import Plan
+from ..experiments.run import Run
 from ..lab import Lab
-from ..render import render_ansi
+from ..runner.exchange.types import Model
 from ..runner.local.setup import local_model_path
+from ..views import render_ansi
 
 MODEL = "toolparse-local/smollm2-135m"
 ALIAS = "smollm2-135m"

@@ -9,12 +9,12 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..exchange.completion import PROVIDER_HINTS
-from ..render.show import visible
+from ..runner.exchange.completion import PROVIDER_HINTS
+from ..views.show import visible
 from .hints import as_flags
 
 if TYPE_CHECKING:
-    from ..experiment.run import Run
+    from ..experiments.run import Run
 
 _MOST_LETTERS = 240
 """Of a provider's own message: the rest stands in `toolparse view`."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..core.types import Policy
 from ..evals.frames.recorded import trials_frame
 from ..evals.reports.figures.report import Report
 from ..evals.scoring.trial import Trial
-from ..experiment.plan import Plan
-from ..experiment.run import columns_by, peer_arms
-from ..types import Policy
+from ..experiments.plan import Plan
+from ..experiments.run import columns_by, peer_arms
 
 
 def check_report(

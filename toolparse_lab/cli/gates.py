@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BadOptions
+from ..core.errors import BadOptions
 from .output import records, say
 
 if TYPE_CHECKING:
-    from ..experiment.run import Run
+    from ..experiments.run import Run
 
 
 def add_gate(command: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..errors import ToolparseError
-from ..values.printable import printable
+from ..core.errors import ToolparseError
+from ..core.values.printable import printable
 
 # Names in the messages of `evals.cases` and `ingest`; a message that is changed there and not here
 # only shows the argument of Python again.

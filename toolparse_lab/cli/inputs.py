@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadToolSpec, UnreadableInput
+from ..core.errors import BadToolSpec, UnreadableInput
 from .output import say
 
 # What the name of a file seldom holds, and an answer with a call nearly always does.

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ..errors import BadOptions, MissingExtra, StoreError, UsageError
-from ..settings import SETTINGS, Settings, load_settings
+from ..core.errors import BadOptions, MissingExtra, StoreError, UsageError
+from ..runner.settings import SETTINGS, Settings, load_settings
 from .output import say
 
 if TYPE_CHECKING:

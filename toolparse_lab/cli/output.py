@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..render.show import visible
+from ..views.show import visible
 
 _NONE = "–"  # the cell of a value that is not there
 

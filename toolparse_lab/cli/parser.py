@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, cast
 
 from .. import __version__
-from ..errors import near
-from ..values.printable import printable
+from ..core.errors import near
+from ..core.values.printable import printable
 from .verbs import GROUPS, VERBS
 
 EXIT_CODES = {

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..ablation.example import example_ablation
 from ..evals.cases.shipped import example_cases, example_conversations
-from ..exchange.types import Model
-from ..experiment.plan import Plan
+from ..experiments.ablation.example import example_ablation
+from ..experiments.plan import Plan
 from ..lab import Lab
-from ..store.recording import export_recording
+from ..runner.exchange.types import Model
+from ..runner.store.recording import export_recording
 from .demo import ALIAS, MAX_TOKENS, MODEL, PROTOCOLS
 
 

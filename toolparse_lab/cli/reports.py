@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import BadOptions
+from ..core.errors import BadOptions
 from ..evals.frames.files import read_frame
 from ..evals.reports.figures.report import Report
-from ..experiment.run import COLUMN_POLICIES, HEADLINE, Run
-from ..settings import Settings
+from ..experiments.run import COLUMN_POLICIES, HEADLINE, Run
+from ..runner.settings import Settings
 from .asking import recorded_baseline
 
 

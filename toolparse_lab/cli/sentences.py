@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..render.show import visible
+from ..views.show import visible
 from .options import add_json, add_policy, add_store, check_kinds, need_lab
 from .output import put, put_json, records
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import BadOptions
-from ..gateway import Gateway, serve
-from ..gateway.recorder import Recorder
-from ..litellm_bridge.options import middleware_for
-from ..store.store import Store
+from ..core.errors import BadOptions
+from ..integrations.gateway import Gateway, serve
+from ..integrations.gateway.recorder import Recorder
+from ..integrations.litellm_bridge.options import middleware_for
+from ..runner.store.store import Store
 
 
 def start_gateway(options: Any, tell: Callable[[str], None]) -> Gateway:

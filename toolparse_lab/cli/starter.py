@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import StoreError
+from ..core.errors import StoreError
 
 _SETTINGS = """\
 # Settings of every command below this folder; `toolparse config` shows them with their sources.

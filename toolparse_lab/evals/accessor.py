@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pandas as pd
 from pandas.api.extensions import register_dataframe_accessor
 
-from .. import hooks
-from ..errors import BadOptions
+from ..core import hooks
+from ..core.errors import BadOptions
 
 if TYPE_CHECKING:
-    from ..types import ParseResult
-    from ..types.result import DebugView, Stage
+    from ..core.types import ParseResult
+    from ..core.types.result import DebugView, Stage
     from .reports.figures.comparison import ArmComparison
     from .reports.figures.report import Report, ReportKeywords
 

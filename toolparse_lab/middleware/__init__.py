@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..engine.content_parts import PartStream, failures_of, parts_of
+from ..parser.content_parts import PartStream, failures_of, parts_of
 from .answer import Answer
 from .choice_schema import create_dynamic_if_then_else_schema
 from .core import ToolCallMiddleware

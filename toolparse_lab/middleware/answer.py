@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..types import ParseResult, Problem
+from ..core.types import ParseResult, Problem
 from .attempts import ALL_TEXT, Attempts, tool_call, unreadable_call
 from .call_ids import CallIds
 from .native import was_run, written_too

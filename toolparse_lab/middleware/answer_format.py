@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import BadOptions
-from ..schema.references import resolve, unwrap_json_schema
-from ..toolspec import ToolSpec
-from ..values import write_canonical
+from ..arguments.schema.references import resolve, unwrap_json_schema
+from ..core.errors import BadOptions
+from ..core.toolspec import ToolSpec
+from ..core.values import write_canonical
 from .choice_schema import Schema, any_of_schema
 
 _EXPECTED = (

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..types import ToolCall
+from ..core.types import ToolCall
 from .call_ids import CallIds, new_call_id
 
 UnknownTools: TypeAlias = Literal["text", "call"]

@@ -9,7 +9,7 @@ import os
 import random
 import string
 
-from ..types import ToolCall
+from ..core.types import ToolCall
 
 _ALPHABET = string.ascii_letters + string.digits
 # One of them for every byte: the ids come from one look at the random bits instead of 24.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
-from ..toolspec import ToolSpec, tool_specs
+from ..core.errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
+from ..core.toolspec import ToolSpec, tool_specs
 
 Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..errors import NoTools, ProviderTool
-from ..schema.references import unwrap_json_schema
-from ..toolspec import ToolSpec
-from ..values import read_plain, write_canonical
+from ..arguments.schema.references import unwrap_json_schema
+from ..core.errors import NoTools, ProviderTool
+from ..core.toolspec import ToolSpec
+from ..core.values import read_plain, write_canonical
 from .choice import PROVIDER_TOOLS, Choice, read_tools
 
 ChoiceSchema: TypeAlias = Literal["if_then_else", "any_of", "any_of_many"]

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..errors import BadOptions
-from ..protocols.base import Protocol
-from ..protocols.json.call import JsonCall
-from ..protocols.xml.morph_xml import ElementCall
-from ..types import DEFAULT_OPTIONS, ParseOptions
+from ..core.errors import BadOptions
+from ..core.types import DEFAULT_OPTIONS, ParseOptions
+from ..formats.base import Protocol
+from ..formats.json.call import JsonCall
+from ..formats.xml.morph_xml import ElementCall
 
 _OURS: Mapping[str, Any] = {"coerce": "middleware"}
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import UnreadableInput
+from ..core.errors import UnreadableInput
 
 
 @dataclass(frozen=True)

@@ -16,18 +16,17 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
-from .. import hooks
-from ..correction.feedback import Feedback
-from ..engine.any_protocol import AnyProtocol
-from ..engine.content_parts import OnError
-from ..engine.parse import with_lost_calls
-from ..errors import BadOptions
-from ..prompt.input_examples import LeftOut, input_examples
-from ..prompt.messages import merge_prompt
-from ..protocols.base import Protocol
-from ..protocols.neutral import delimiters_of
-from ..protocols.results import ToolResult
-from ..types import ParseResult
+from ..core import hooks
+from ..core.errors import BadOptions
+from ..core.types import ParseResult
+from ..formats.base import Protocol
+from ..formats.neutral import delimiters_of
+from ..formats.prompt.input_examples import LeftOut, input_examples
+from ..formats.prompt.messages import merge_prompt
+from ..formats.results import ToolResult
+from ..parser.any_protocol import AnyProtocol
+from ..parser.content_parts import OnError
+from ..parser.parse import with_lost_calls
 from .answer import Answer, answer_of, both_thoughts, passed_through
 from .answer_format import add_format
 from .attempts import Attempts, BrokenCalls, UnknownTools
@@ -36,6 +35,7 @@ from .choice import Offer, read_offer
 from .choice_schema import ChoiceForm, ChoiceSchema, forced_prompt, response_format
 from .compat import Ways
 from .content import ONLY_TEXT, read_content
+from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
@@ -46,7 +46,7 @@ from .stream import AnswerStream
 from .turn import Prepared, Turn
 
 if TYPE_CHECKING:
-    from ..flow.litellm_arguments import LitellmArguments
+    from .flow.litellm_arguments import LitellmArguments
 
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]

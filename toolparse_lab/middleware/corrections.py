@@ -10,17 +10,17 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ..correction import Accepted, Correct, Corrected, CorrectedCall, Feedback, RunTool
-from ..correction.call import Need, corrected_call
-from ..correction.detectors import Refused, by_schema
-from ..correction.drive import OF_FIRST_QUESTION
-from ..correction.failure import ToolFailure
-from ..correction.prompt import CorrectionContext, correction_messages, read_correction
-from ..errors import CorrectionFailed
-from ..toolspec import EMPTY_SCHEMA, ToolSpec
-from ..values import read_plain, write_canonical
+from ..core.errors import CorrectionFailed
+from ..core.toolspec import EMPTY_SCHEMA, ToolSpec
+from ..core.values import read_plain, write_canonical
 from .answer import Answer
 from .core import ToolCallMiddleware
+from .correction import Accepted, Correct, Corrected, CorrectedCall, Feedback, RunTool
+from .correction.call import Need, corrected_call
+from .correction.detectors import Refused, by_schema
+from .correction.drive import OF_FIRST_QUESTION
+from .correction.failure import ToolFailure
+from .correction.prompt import CorrectionContext, correction_messages, read_correction
 from .history import rewrite_history
 from .native import was_run
 from .turn import Turn

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ..correction.feedback import Feedback
-from ..engine.any_protocol import AnyProtocol, any_protocol
-from ..engine.content_parts import OnError
-from ..errors import BadOptions
-from ..types import ParseOptions
+from ..core.errors import BadOptions
+from ..core.types import ParseOptions
+from ..parser.any_protocol import AnyProtocol, any_protocol
+from ..parser.content_parts import OnError
 from .attempts import BrokenCalls, UnknownTools
 from .choice_schema import CHOICE_SCHEMAS, ChoiceSchema
 from .compat import ways_of
 from .core import ResultFormat, Template, ToolCallMiddleware
+from .correction.feedback import Feedback
 
 
 def create_tool_middleware(

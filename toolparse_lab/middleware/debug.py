@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from ..render.show import visible
+from ..views.show import visible
 from .answer import Answer
 
 Level: TypeAlias = Literal["off", "stream", "parse"]

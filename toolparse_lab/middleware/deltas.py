@@ -15,11 +15,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from ..engine.tool_input import Part, ToolInputs, whole_input
-from ..protocols.base import Protocol
-from ..protocols.scan import partial_start
-from ..toolspec import ToolSpec
-from ..types import (
+from ..core.toolspec import ToolSpec
+from ..core.types import (
     CallEnd,
     Event,
     Markup,
@@ -32,7 +29,10 @@ from ..types import (
     ToolCall,
     Withdrawn,
 )
-from ..values import unescape
+from ..core.values import unescape
+from ..formats.base import Protocol
+from ..formats.scan import partial_start
+from ..parser.tool_input import Part, ToolInputs, whole_input
 from .answer import Answer
 from .attempts import Attempts, tool_call
 from .call_ids import CallIds

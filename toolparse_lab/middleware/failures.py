@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..engine.any_protocol import AnyProtocol
-from ..engine.content_parts import OnError, call_safely, failure_message
-from ..types import ParseResult, Problem, ToolCall
+from ..core.types import ParseResult, Problem, ToolCall
+from ..parser.any_protocol import AnyProtocol
+from ..parser.content_parts import OnError, call_safely, failure_message
 from .attempts import Attempts
 
 _CHOICE = "Failed to parse toolChoice JSON from {} model output"

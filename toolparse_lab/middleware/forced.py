@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..engine.parse import parse_text
-from ..engine.resolve import Body, Resolver
-from ..protocols.base import Opening, Reading
-from ..protocols.json.call import JsonCall
-from ..protocols.json.mix import HERMES
-from ..protocols.like import ProtocolLike
-from ..rjson.damage import Refusal
-from ..rjson.strict import read_if_strict
-from ..toolspec import ToolSpec
-from ..types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
-from ..values import read_strict, write_canonical
-from ..values.printable import counted
+from ..arguments.rjson.damage import Refusal
+from ..arguments.rjson.strict import read_if_strict
+from ..core.toolspec import ToolSpec
+from ..core.types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
+from ..core.values import read_strict, write_canonical
+from ..core.values.printable import counted
+from ..formats.base import Opening, Reading
+from ..formats.json.call import JsonCall
+from ..formats.json.mix import HERMES
+from ..formats.like import ProtocolLike
+from ..parser.parse import parse_text
+from ..parser.resolve import Body, Resolver
 
 _CODEC = JsonCall("", "")
 _PROSE = "rjson.prose"

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..engine.content_parts import OnError, call_safely
-from ..errors import BadMessage, UnknownToolCallId, UnwritableCall
-from ..protocols.results import ToolResult, media_of
-from ..toolspec import ToolSpec
-from ..values import write_canonical
+from ..core.errors import BadMessage, UnknownToolCallId, UnwritableCall
+from ..core.toolspec import ToolSpec
+from ..core.values import write_canonical
+from ..formats.results import ToolResult, media_of
+from ..parser.content_parts import OnError, call_safely
 from .attempts import attempt_of
 
 Message: TypeAlias = dict[str, Any]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..protocols.tool_names import offered_name
-from ..schema.coerce import coerce
-from ..toolspec import ToolSpec, tool_specs
-from ..types import Policy, ToolCall
-from ..types.server import same_arguments
-from ..values import read_strict, write_canonical
+from ..arguments.schema.coerce import coerce
+from ..core.toolspec import ToolSpec, tool_specs
+from ..core.types import Policy, ToolCall
+from ..core.types.server import same_arguments
+from ..core.values import read_strict, write_canonical
+from ..formats.tool_names import offered_name
 
 _RUN_MARKS = ("providerExecuted", "provider_executed")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..engine.request_texts import MOST_NESTED, NO_TEXT
-from ..protocols.neutral import neutral
+from ..formats.neutral import neutral
+from ..parser.request_texts import MOST_NESTED, NO_TEXT
 
 
 def without_delimiters(messages: Any, delimiters: tuple[str, ...]) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..engine.content_parts import OnError
-from ..engine.echoes import judged
-from ..engine.foreign.protocol import ForeignProtocol
-from ..protocols.base import Protocol
-from ..types import ParseResult
+from ..core.types import ParseResult
+from ..formats.base import Protocol
+from ..parser.content_parts import OnError
+from ..parser.echoes import judged
+from ..parser.foreign.protocol import ForeignProtocol
 from .answer import was_cut
 from .attempts import Attempts
 from .compat import Ways

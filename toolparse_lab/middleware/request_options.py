@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..engine.content_parts import OnError
-from ..errors import BadOptions, near
-from ..types import ParseOptions
+from ..core.errors import BadOptions, near
+from ..core.types import ParseOptions
+from ..parser.content_parts import OnError
 
 _PROVIDERS = ("providerOptions", "provider_options")
 _OURS = ("toolCallMiddleware", "tool_call_middleware")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
 
-from ..engine.parse import with_lost_calls
-from ..errors import ParserClosed
-from ..types import ParseResult
+from ..core.errors import ParserClosed
+from ..core.types import ParseResult
+from ..parser.parse import with_lost_calls
 from .answer import Answer, answer_of, passed_through
 from .call_ids import CallIds
 from .debug import debug_level, log_answer, log_out, log_raw

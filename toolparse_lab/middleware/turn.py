@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..engine.foreign.protocol import ForeignProtocol
-from ..engine.parse import Reader
-from ..prompt.input_examples import LeftOut
-from ..protocols.base import Protocol
-from ..toolspec import ToolSpec
+from ..core.toolspec import ToolSpec
+from ..formats.base import Protocol
+from ..formats.prompt.input_examples import LeftOut
+from ..parser.foreign.protocol import ForeignProtocol
+from ..parser.parse import Reader
 from .choice import Kind, Offer
 from .choice_schema import PLAIN, ChoiceForm
 from .compat import Ways

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..exchange.types import Chunk
-from ..types.call_pieces import CallPieces, joined, json_value, name_and_arguments
-from ..types.call_pieces import member as _get
-from ..values import write_canonical
+from ..core.types.call_pieces import CallPieces, joined, json_value, name_and_arguments
+from ..core.types.call_pieces import member as _get
+from ..core.values import write_canonical
 from .body_end import BodyEnd
+from .exchange.types import Chunk
 from .litellm_door import close_body, close_quietly
 from .local.provider import PROVIDER
 

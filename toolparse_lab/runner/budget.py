@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from ..exchange.summary import Summary
-from ..exchange.types import Completion, Request
+from .exchange.summary import Summary
+from .exchange.types import Completion, Request
 from .routes import estimate_cost
 
 # How limits are kept. A limit holds before it is passed, so a call may go out only if the run could

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import ToolparseError
+from ..core.errors import ToolparseError
 from .lane import Lane
 
 if TYPE_CHECKING:
-    from ..store.claims import Claimed
-    from ..store.store import Store  # the pool loads without SQLAlchemy
+    from .store.claims import Claimed
+    from .store.store import Store  # the pool loads without SQLAlchemy
 
 # How claims are used. Questions wait in `Lane.unclaimed` until they are claimed, some at a time in
 # one transaction; what is won goes to `Lane.waiting`, from where workers take it. What others ask

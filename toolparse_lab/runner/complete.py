@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ..exchange.redaction import redact, redact_named, redact_strings
-from ..exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
-from ..exchange.usage import token_details
-from ..types.call_pieces import joined
+from ..core.types.call_pieces import joined
 from .answer import Answer, TooLarge, close_stream, plain
 from .body_end import note_finish_part
+from .exchange.redaction import redact, redact_named, redact_strings
+from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
+from .exchange.usage import token_details
 from .failures import error_kind, error_message, retry_after, status_code
 from .litellm_door import recording_litellm, text_client, watched_globals
 from .litellm_faults import (

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..exchange.redaction import redact
-from ..exchange.types import ErrorKind
+from .exchange.redaction import redact
+from .exchange.types import ErrorKind
 
 RETRIABLE: frozenset[str] = frozenset(
     {"timeout", "rate_limited", "server_error", "connection", "cut_stream"}

@@ -9,8 +9,8 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from ..exchange.questions import Questions
-from ..exchange.types import Completion, Model, Request
+from .exchange.questions import Questions
+from .exchange.types import Completion, Model, Request
 from .failures import RETRIABLE, is_nobody
 from .local.provider import is_local
 

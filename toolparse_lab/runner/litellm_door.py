@@ -12,7 +12,7 @@ import threading
 import warnings
 from typing import Any
 
-from ..errors import MissingExtra
+from ..core.errors import MissingExtra
 from .litellm_faults import ignore_warnings
 from .local.provider import register
 

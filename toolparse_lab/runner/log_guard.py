@@ -7,7 +7,7 @@ import logging
 import traceback
 from collections.abc import Iterable, Mapping
 
-from ..exchange.redaction import redact, redact_named, redact_strings
+from .exchange.redaction import redact, redact_named, redact_strings
 
 # A filter holds for one logger and not for those below it, so each has its name here. They are
 # those of litellm, of the clients that it asks by, and of what these sign requests with.

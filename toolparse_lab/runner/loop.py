@@ -13,7 +13,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from ..errors import BadOptions
+from ..core.errors import BadOptions
 from .litellm_door import close_clients
 from .termination import terminated_as_interrupted
 

@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import StoreError, ToolparseError
-from ..exchange.questions import Questions, questions_of
-from ..exchange.summary import GivenUp, RunEvent, Summary
-from ..exchange.types import Completion, Model, Request
+from ..core.errors import StoreError, ToolparseError
 from .budget import Budget
 from .claims import Claims
 from .complete import complete as ask_litellm
+from .exchange.questions import Questions, questions_of
+from .exchange.summary import GivenUp, RunEvent, Summary
+from .exchange.types import Completion, Model, Request
 from .failures import error_kind, error_message
 from .lane import Lane, Question
 from .loop import run_sync
@@ -32,7 +32,7 @@ from .reporter import Reporter
 from .routes import check_model, check_prices, estimate_cost, estimate_tokens
 
 if TYPE_CHECKING:
-    from ..store.store import Store  # the pool loads without SQLAlchemy
+    from .store.store import Store  # the pool loads without SQLAlchemy
 
 # How the pool works. Questions are sorted into lanes, one an endpoint, as keys; a request is made
 # when its turn comes. Each lane has workers, as many as it may have calls at once; a worker takes a

@@ -8,11 +8,11 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from ..errors import StoreLost
-from ..exchange.types import Completion
+from ..core.errors import StoreLost
+from .exchange.types import Completion
 
 if TYPE_CHECKING:
-    from ..store.store import Store  # the pool loads without SQLAlchemy
+    from .store.store import Store  # the pool loads without SQLAlchemy
 
 # How answers are recorded. A transaction costs about the same for one answer as for fifty, so
 # answers that arrive close together share one. Each waits in `_waiting` with a future; one task at

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..exchange.summary import EventKind, RunEvent, Summary
-from ..exchange.types import Completion, Request
+from .exchange.summary import EventKind, RunEvent, Summary
+from .exchange.types import Completion, Request
 from .progress import Progress
 
 

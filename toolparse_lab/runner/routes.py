@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from ..errors import BadOptions, UnknownModel
-from ..exchange.types import Model, Request
-from ..values import write_canonical
+from ..core.errors import BadOptions, UnknownModel
+from ..core.values import write_canonical
+from .exchange.types import Model, Request
 from .litellm_door import recording_litellm
 from .local.provider import LOCAL_MODEL, is_local
 from .local.setup import local_model_path

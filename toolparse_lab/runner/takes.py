@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import MissingExtra, UnknownModel
-from ..exchange.types import Model
+from ..core.errors import MissingExtra, UnknownModel
+from .exchange.types import Model
 from .litellm_door import recording_litellm
 from .litellm_faults import unchanged_switches
 from .local.provider import is_local

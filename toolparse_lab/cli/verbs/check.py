@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ...errors import BadPlan
-from ...experiment.plan_file import models_of
+from ...core.errors import BadPlan
+from ...experiments.plan_file import models_of
 from ..options import add_config, add_json, add_store, names, open_lab, settings_of
 from ..output import put, put_json, records
 

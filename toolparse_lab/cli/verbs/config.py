@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from ...exchange.redaction import redact
-from ...settings import SETTINGS, Settings
+from ...runner.exchange.redaction import redact
+from ...runner.settings import SETTINGS, Settings
 from ..options import add_config, add_json, settings_of
 from ..output import put, put_json, table
 

@@ -6,8 +6,8 @@ import argparse
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BadOptions
-from ...values.printable import counted
+from ...core.errors import BadOptions
+from ...core.values.printable import counted
 from ..inputs import read_tools
 from ..options import (
     add_config,
@@ -22,7 +22,7 @@ from ..output import put, put_json, say, table
 
 if TYPE_CHECKING:
     from ...evals.scoring.trial import Trial
-    from ...experiment.run import Run
+    from ...experiments.run import Run
 
 EXAMPLES = (
     "toolparse ingest answers.jsonl --tools tools.json --protocol hermes",
@@ -79,7 +79,7 @@ def run(options: Any) -> int:
     settings = settings_of(options)
     need_lab()
     # SQLAlchemy: 0.8 s, and an extra.
-    from ...store.recording import import_recording, is_recording
+    from ...runner.store.recording import import_recording, is_recording
 
     if is_recording(options.source):
         _check_recording(options)

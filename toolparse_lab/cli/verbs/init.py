@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ...render.show import visible
+from ...views.show import visible
 from ..options import add_json
 from ..output import put, put_json
 from ..starter import write_starter

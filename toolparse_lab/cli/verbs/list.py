@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...protocols.registry import protocols
+from ...formats.registry import protocols
 from ..options import add_config, add_json, add_store, open_lab, settings_of
 from ..output import put, put_json, table, terminal_width
 
 if TYPE_CHECKING:
-    from ...settings import Settings
-    from ...store.store import RunRecord
+    from ...runner.settings import Settings
+    from ...runner.store.store import RunRecord
 
 EXAMPLES = ("toolparse list", "toolparse list protocols --json")
 _Rows: TypeAlias = tuple[tuple[str, ...], list[tuple[Any, ...]]]

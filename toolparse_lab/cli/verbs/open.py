@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import BadOptions
-from ...settings import Settings
+from ...core.errors import BadOptions
+from ...runner.settings import Settings
 from ..inputs import looks_pasted, read_text, read_tools
 from ..options import RUN_HELP, add_config, add_policy, add_store, need, open_lab, settings_of
 from ..output import put, say
@@ -57,7 +57,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(options: Any) -> int:
     """Serve the page until Ctrl-C, which leaves with 130."""
     need("open", "voila", "anywidget", "pandas", "sqlalchemy")
-    from ...widgets.live_page import serve_page  # an extra
+    from ...notebook.live_page import serve_page  # an extra
 
     settings = settings_of(options)
     # A run, a file and its tools are looked for here, where an error is one line and no page.

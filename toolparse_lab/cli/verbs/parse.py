@@ -6,13 +6,13 @@ import argparse
 import sys
 from typing import Any
 
-from ...engine.attempt import Attempt, example_spans, find_attempt, parameter_names
-from ...engine.parse import parse
-from ...errors import BadOptions
-from ...render import render_ansi
-from ...render.show import visible
-from ...types import EXECUTABLE, ParseOptions, ParseResult
-from ...widgets.page import export_html
+from ...core.errors import BadOptions
+from ...core.types import EXECUTABLE, ParseOptions, ParseResult
+from ...notebook.page import export_html
+from ...parser.attempt import Attempt, example_spans, find_attempt, parameter_names
+from ...parser.parse import parse
+from ...views import render_ansi
+from ...views.show import visible
 from ..inputs import read_text, read_tools
 from ..options import add_color, add_config, add_policy, color, settings_of
 from ..output import put, put_json, say

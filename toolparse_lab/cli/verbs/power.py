@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ...errors import BadOptions
+from ...core.errors import BadOptions
 from ..options import add_config, add_run, open_lab, settings_of
 from ..sentences import add_sentences, check_sentences, show_sentences
 

@@ -6,17 +6,17 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from ...derivation.probes import FIT, tools_of
-from ...engine.parse import parse_text
-from ...laws.check_protocol import check_protocol
-from ...protocols.base import Protocol
-from ...render.show import visible
+from ...formats.base import Protocol
+from ...parser.derivation.probes import FIT, tools_of
+from ...parser.laws.check_protocol import check_protocol
+from ...parser.parse import parse_text
+from ...views.show import visible
 from ..inputs import read_text
 from ..options import add_json
 from ..output import put, put_json
 
 if TYPE_CHECKING:
-    from ...types import ParseResult
+    from ...core.types import ParseResult
 
 EXAMPLES = (
     "toolparse protocol derive chat_template.jinja",

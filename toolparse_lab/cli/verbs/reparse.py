@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import UnreadableInput
+from ...core.errors import UnreadableInput
 from ..options import (
     RUN_HELP,
     add_config,
@@ -22,7 +22,7 @@ from ..output import put, put_json, say, table
 
 if TYPE_CHECKING:
     from ...evals.frames.recorded import Frame
-    from ...settings import Settings
+    from ...runner.settings import Settings
 
 EXAMPLES = (
     "toolparse reparse latest --protocols hermes,auto --policies none,safe --out again.parquet",
@@ -104,7 +104,7 @@ def _trials(options: Any, settings: Settings) -> Frame | Path:
             settled[name] = value
     # A path that is there goes before a run.
     if os.path.exists(options.source):
-        from ...reparse import reparse  # numpy: an extra
+        from ...evals.reparse import reparse  # numpy: an extra
 
         trials: Frame | Path = reparse(options.source, options.protocols, policies, **settled)
         return trials

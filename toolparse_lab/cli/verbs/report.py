@@ -23,7 +23,7 @@ from ..report_options import add_report, check_files
 if TYPE_CHECKING:
     from ...evals.reports.figures.gates import GateResult
     from ...evals.reports.figures.report import Report
-    from ...settings import Settings
+    from ...runner.settings import Settings
 
 EXAMPLES = (
     "toolparse report latest --by model,prompt_protocol --baseline native --out report.html",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ...experiment.plan_file import PlanFile
+from ...experiments.plan_file import PlanFile
 from ..asking import (
     Wish,
     add_asking,
@@ -20,7 +20,7 @@ from ..options import add_config, add_run, open_lab, settings_of
 from ..output import say
 
 if TYPE_CHECKING:
-    from ...experiment.run import Run
+    from ...experiments.run import Run
 
 EXAMPLES = ("toolparse retry latest --max-calls 100",)
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BadPlan, MissingRecording
-from ...exchange.summary import LIMITS
-from ...experiment.arms import check_names
-from ...experiment.plan_file import PlanFile, chosen_cases, models_of, read_plan_file
-from ...render.show import visible
+from ...core.errors import BadPlan, MissingRecording
+from ...core.values.printable import counted
+from ...experiments.arms import check_names
+from ...experiments.plan_file import PlanFile, chosen_cases, models_of, read_plan_file
+from ...runner.exchange.summary import LIMITS
 from ...runner.routes import unset_keys
-from ...values.printable import counted
+from ...views.show import visible
 from ..asking import Wish, add_asking, ask_and_report, check_wish, limits_of
 from ..gates import gates_of
 from ..hints import as_flags
@@ -21,11 +21,11 @@ from ..options import add_columns, add_config, level_of, names, open_lab, settin
 from ..output import put, put_json, say
 
 if TYPE_CHECKING:
-    from ...exchange.types import Model
-    from ...experiment.plan import Plan
-    from ...experiment.run import Run
+    from ...experiments.plan import Plan
+    from ...experiments.run import Run
     from ...lab import Lab
-    from ...settings import Settings
+    from ...runner.exchange.types import Model
+    from ...runner.settings import Settings
 
 EXAMPLES = (
     "toolparse run plan.toml --fail-under 0.9",

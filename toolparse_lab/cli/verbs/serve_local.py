@@ -7,7 +7,7 @@ import sys
 import threading
 from typing import Any
 
-from ...gateway import serve_local_with_tools
+from ...integrations.gateway import serve_local_with_tools
 from ..options import need_lab
 from ..output import put
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ...errors import UnreadableInput
+from ...core.errors import UnreadableInput
 from ...evals.cases.checks import validate_cases
-from ...render.show import visible
+from ...views.show import visible
 from ..hints import as_flags
 from ..options import add_columns, add_config, add_json, need, settings_of
 from ..output import put, put_json

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...errors import BadOptions, UnknownArm, UnknownRun, near
-from ...render import render_ansi
-from ...render.show import visible
-from ...values import write_canonical
-from ...values.printable import counted
-from ...widgets.page import export_html
+from ...core.errors import BadOptions, UnknownArm, UnknownRun, near
+from ...core.values import write_canonical
+from ...core.values.printable import counted
+from ...notebook.page import export_html
+from ...views import render_ansi
+from ...views.show import visible
 from ..options import (
     add_color,
     add_config,
@@ -28,11 +28,11 @@ from ..options import (
 from ..output import put, put_json, say
 
 if TYPE_CHECKING:
+    from ...core.types import ParseResult
     from ...evals.scoring.trial import Trial
-    from ...experiment.run import Run
+    from ...experiments.run import Run
     from ...lab import Lab
-    from ...settings import Settings
-    from ...types import ParseResult
+    from ...runner.settings import Settings
 
 _TRIAL_ID = re.compile(r"[0-9a-f]{4,}")
 EXAMPLES = (

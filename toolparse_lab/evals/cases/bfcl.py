@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ...errors import BadCase, BadOptions, MissingExtra, UnreadableInput
-from ...values import read_strict
+from ...core.errors import BadCase, BadOptions, MissingExtra, UnreadableInput
+from ...core.values import read_strict
 from .bfcl_gold import Strings, doubts, schema_of, wanted_call, with_language
 from .case import Case, read_case
 from .collection import Cases, Skipped

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import BadCase, BadToolSpec
-from ...toolspec import ToolSpec, tool_specs
-from ...values import write_canonical
+from ...core.errors import BadCase, BadToolSpec
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.values import write_canonical
 from .final_text import check_answer
 from .likely_keys import likely_key
 from .target import Complaint, check_target

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import BadCase
-from ...schema.type_names import type_name, unknown_type_names
-from ...schema.validate import validate
-from ...toolspec import ToolSpec
-from ...types import Problem
-from ...values import write_canonical
-from ...values.printable import counted, printable, printable_lines
+from ...arguments.schema.type_names import type_name, unknown_type_names
+from ...arguments.schema.validate import validate
+from ...core.errors import BadCase
+from ...core.toolspec import ToolSpec
+from ...core.types import Problem
+from ...core.values import write_canonical
+from ...core.values.printable import counted, printable, printable_lines
 from .case import Case
 from .collection import Cases
 from .loading import CasesLike, read_all

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from ...errors import BadCase, BadOptions, near
-from ...toolspec import ToolSpec
-from ...values.printable import counted, printable
+from ...core.errors import BadCase, BadOptions, near
+from ...core.toolspec import ToolSpec
+from ...core.values.printable import counted, printable
 from .case import Case, read_case
 
 # What `Cases.filter` and `Cases.sample` look up in the case itself, not in its metadata.

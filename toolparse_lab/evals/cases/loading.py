@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from ...errors import BadCase, BadOptions
+from ...core.errors import BadCase, BadOptions
 from . import bfcl
 from .case import KEYS, Case, read_case
 from .collection import Cases, Skipped

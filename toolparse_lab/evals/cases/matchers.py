@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
-from ...errors import BadOptions, UnknownRule
-from ...values import Num, Value, pointer_tokens
+from ...core.errors import BadOptions, UnknownRule
+from ...core.values import Num, Value, pointer_tokens
 
 Matcher: TypeAlias = Callable[[Value, Value], bool]
 """(actual, expected) -> equal enough."""

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ...errors import BadCase, MissingExtra, UnreadableInput
-from ...values import Value, read_strict
+from ...core.errors import BadCase, MissingExtra, UnreadableInput
+from ...core.values import Value, read_strict
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes a line may have, or a cell of CSV; a longer one is taken for a file of another kind."""

@@ -23,8 +23,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ...errors import BadCase, BadOptions
-from ...values import number, read_strict
+from ...core.errors import BadCase, BadOptions
+from ...core.values import number, read_strict
 from .likely_keys import likely_key
 from .row_files import RowSource, first_repeated, read_rows
 

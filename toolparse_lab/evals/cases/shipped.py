@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...errors import UnreadableInput
+from ...core.errors import UnreadableInput
 from .collection import Cases
 from .loading import load_cases
 

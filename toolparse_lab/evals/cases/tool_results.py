@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ...toolspec import ToolSpec
-from ...values import read_strict, write_canonical
+from ...core.toolspec import ToolSpec
+from ...core.values import read_strict, write_canonical
 from ..scoring.match import match_calls
 from .target import Complaint, check_target
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ...errors import UnreadableInput
+from ...core.errors import UnreadableInput
 from .files import (
     RowGroup,
     column_names,
@@ -195,7 +195,7 @@ def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> An
 
     >>> import tempfile
     >>> import toolparse_lab as tp
-    >>> from toolparse_lab.reparse import run_answers
+    >>> from toolparse_lab.evals.reparse import run_answers
     >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
     >>> run = lab.ingest([{"raw": "Hi"}], protocol="hermes")
     >>> run_answers(run.answers(), 1).count

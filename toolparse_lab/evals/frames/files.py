@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...errors import BadOptions, StoreError, UnreadableInput
+from ...core.errors import BadOptions, StoreError, UnreadableInput
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame, conform, join_frames
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from ...errors import BadOptions
-from ...exchange.sampling import sampling_of
-from ...exchange.types import Completion
-from ...exchange.usage import token_details
-from ...rules import CODES, RULES
-from ...toolspec import ToolSpec
-from ...types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
-from ...types.server import explain_blame
-from ...values import write_canonical
+from ...core.errors import BadOptions
+from ...core.rules import CODES, RULES
+from ...core.toolspec import ToolSpec
+from ...core.types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
+from ...core.types.server import explain_blame
+from ...core.values import write_canonical
+from ...runner.exchange.sampling import sampling_of
+from ...runner.exchange.types import Completion
+from ...runner.exchange.usage import token_details
 from .. import accessor as accessor  # registers df.toolparse with the first frame
 from ..readings.readers import version_of
 from ..scoring.outcomes import is_failure
@@ -37,7 +37,7 @@ from .files import read_frame as read_frame
 from .files import write_frame as write_frame
 
 if TYPE_CHECKING:
-    from ...flow import Conversation
+    from ...middleware.flow import Conversation
     from ..cases.case import Case
     from ..scoring.score import Score
 

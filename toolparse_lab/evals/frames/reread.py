@@ -1,6 +1,6 @@
 """Recorded answers read again: rows of the trials frame in, rows of the trials frame out.
 
-`parse_frame` is the body of every engine of `toolparse_lab.reparse`, and needs nothing but the
+`parse_frame` is the body of every engine of `toolparse_lab.evals.reparse`, and needs nothing but the
 frame.
 """
 
@@ -24,15 +24,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ...engine.any_protocol import AnyProtocol, any_protocol, listed_names
-from ...errors import BadOptions, UnreadableInput
-from ...exchange.types import Completion, EndpointKind
-from ...flow import answer_reader
-from ...protocols.base import Signs
-from ...protocols.registry import is_shipped, protocol_of
-from ...toolspec import ToolSpec, tool_specs
-from ...types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
-from ...values import read_strict
+from ...core.errors import BadOptions, UnreadableInput
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
+from ...core.values import read_strict
+from ...formats.base import Signs
+from ...formats.registry import is_shipped, protocol_of
+from ...middleware.flow import answer_reader
+from ...parser.any_protocol import AnyProtocol, any_protocol, listed_names
+from ...runner.exchange.types import Completion, EndpointKind
 from ..cases.case import Case
 from ..readings.readers import version_of
 from ..scoring.isolation import score_in_isolation

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ...engine.any_protocol import any_protocol
-from ...engine.parse import parse
-from ...errors import BadOptions, MissingExtra, UnreadableInput
-from ...protocols.like import ProtocolLike
-from ...protocols.registry import protocols as known_protocols
-from ...schema.validate import validate
-from ...toolspec import ToolsLike, ToolSpec, tool_specs
-from ...types import ParseOptions, ParseResult, RawLike
-from ...values import Value, read_strict, same
+from ...arguments.schema.validate import validate
+from ...core.errors import BadOptions, MissingExtra, UnreadableInput
+from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ...core.types import ParseOptions, ParseResult, RawLike
+from ...core.values import Value, read_strict, same
+from ...formats.like import ProtocolLike
+from ...formats.registry import protocols as known_protocols
+from ...parser.any_protocol import any_protocol
+from ...parser.parse import parse
 from .outside import OutsideCall, outside_calls
 from .reading import ReadCall, Reading
 from .view import readings_html, readings_text

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...values import write_canonical
+from ...core.values import write_canonical
 from ..frames.dtypes import build_frame
 from .reading import Reading
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ...errors import UnreadableInput
-from ...values import read_strict, write_canonical
+from ...core.errors import UnreadableInput
+from ...core.values import read_strict, write_canonical
 
 # The first of these that a call has is its name, or its arguments.
 _NAMES = ("name", "toolName", "tool_name")

@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...engine.any_protocol import AnyProtocol, any_protocol
-from ...engine.foreign.protocol import ForeignProtocol
-from ...errors import BadOptions, UnreadableInput
-from ...protocols.registry import is_shipped
-from ...types.version import VERSION
-from ...values import read_strict, write_canonical
+from ...core.errors import BadOptions, UnreadableInput
+from ...core.types.version import VERSION
+from ...core.values import read_strict, write_canonical
+from ...formats.registry import is_shipped
+from ...parser.any_protocol import AnyProtocol, any_protocol
+from ...parser.foreign.protocol import ForeignProtocol
 from .outside import outside_calls
 
 TIMEOUT = 10.0

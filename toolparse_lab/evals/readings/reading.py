@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ...types import CallStatus, ParseResult, Problem, ToolCall
+from ...core.types import CallStatus, ParseResult, Problem, ToolCall
 
 
 @dataclass(frozen=True, slots=True)

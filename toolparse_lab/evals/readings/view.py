@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ...render import render_result, style
-from ...render.html import badge, table_of, text_of
-from ...render.show import one_line, shorten
+from ...views import render_result, style
+from ...views.html import badge, table_of, text_of
+from ...views.show import one_line, shorten
 from .reading import ReadCall, Reading
 
 _MOST_CALLS = 8

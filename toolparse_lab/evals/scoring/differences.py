@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...toolspec import ToolSpec
-from ...values import Value, escape_token, pointer_tokens, write_canonical
+from ...core.toolspec import ToolSpec
+from ...core.values import Value, escape_token, pointer_tokens, write_canonical
 from ..cases.matchers import DEFAULT_MATCHERS, MATCHERS, Matchers, matcher_of
 from ..cases.target import is_optional, is_wish, plain_wish
 

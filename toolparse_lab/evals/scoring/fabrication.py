@@ -30,10 +30,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from ...errors import NoOrigin
-from ...rules import RULES
-from ...types import Edit, Origin, Span, Step, ToolCall
-from ...values import Num, Value, leaves, read_strict, write_canonical
+from ...core.errors import NoOrigin
+from ...core.rules import RULES
+from ...core.types import Edit, Origin, Span, Step, ToolCall
+from ...core.values import Num, Value, leaves, read_strict, write_canonical
 from .notations import LOOK_BACK, Place, Strings, is_constant, is_number, numbers_in
 
 # Steps by which a name comes from more than the characters of its own span.

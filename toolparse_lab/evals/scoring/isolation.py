@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...errors import ToolparseError
-from ...exchange.types import Completion
-from ...flow.reading import internal_problem, internal_problem_of
-from ...protocols.base import Signs
-from ...types import ParseResult
+from ...core.errors import ToolparseError
+from ...core.types import ParseResult
+from ...formats.base import Signs
+from ...middleware.flow.reading import internal_problem, internal_problem_of
+from ...runner.exchange.types import Completion
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .score import Score, score_completion

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...schema.coerce import coerce
-from ...toolspec import ToolSpec
-from ...types import ParseResult, ToolCall
-from ...values import Value, read_strict, same
+from ...arguments.schema.coerce import coerce
+from ...core.toolspec import ToolSpec
+from ...core.types import ParseResult, ToolCall
+from ...core.values import Value, read_strict, same
 from ..cases.case import Case
 from ..cases.matchers import Matchers
 from .differences import Call

@@ -28,8 +28,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...toolspec import ToolSpec
-from ...values.printable import counted
+from ...core.toolspec import ToolSpec
+from ...core.values.printable import counted
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
 from .differences import Call, Difference, compare_call, cost_of

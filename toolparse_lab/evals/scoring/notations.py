@@ -25,12 +25,12 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 
-from ...protocols.python.strings import unescape_python
-from ...protocols.yaml.reader import MappingReader
-from ...rjson.damage import Refusal
-from ...schema.view import view_of
-from ...types import Span
-from ...values import Num, Value
+from ...arguments.rjson.damage import Refusal
+from ...arguments.schema.view import view_of
+from ...core.types import Span
+from ...core.values import Num, Value
+from ...formats.python.strings import unescape_python
+from ...formats.yaml.reader import MappingReader
 
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 # The numbers of Python and YAML that are not decimal.

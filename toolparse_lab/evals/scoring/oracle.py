@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import UnwritableCall
-from ...protocols.base import Protocol
-from ...toolspec import ToolSpec
-from ...values import Value, write_canonical
+from ...core.errors import UnwritableCall
+from ...core.toolspec import ToolSpec
+from ...core.values import Value, write_canonical
+from ...formats.base import Protocol
 from ..cases.case import Case
 from ..cases.target import is_optional, is_wish
 

@@ -21,11 +21,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...errors import BadOptions, StoreError
-from ...types import DEFAULT_OPTIONS, ParseResult
+from ...core.errors import BadOptions, StoreError
+from ...core.types import DEFAULT_OPTIONS, ParseResult
 
-HEAD = '"""Pins how recorded answers are read; see toolparse_lab.testing."""\n'
-IMPORT = "from toolparse_lab.testing import assert_parses"
+HEAD = '"""Pins how recorded answers are read; see toolparse_lab.integrations.testing."""\n'
+IMPORT = "from toolparse_lab.integrations.testing import assert_parses"
 _WIDTH = 100
 _LONGEST_SLUG = 60
 
@@ -191,12 +191,12 @@ def _replace_blocks(
 def _is_imported(tree: ast.Module) -> bool:
     """Return True if the file imports the names that its tests call.
 
-    >>> _is_imported(ast.parse("from toolparse_lab.testing import assert_parses"))
+    >>> _is_imported(ast.parse("from toolparse_lab.integrations.testing import assert_parses"))
     True
     """
     names: set[str] = set()
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "toolparse_lab.testing":
+        if isinstance(node, ast.ImportFrom) and node.module == "toolparse_lab.integrations.testing":
             names.update(alias.name for alias in node.names)
     return "assert_parses" in names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ...errors import BadOptions, near
+from ...core.errors import BadOptions, near
 from .outcomes import OUTCOMES
 
 

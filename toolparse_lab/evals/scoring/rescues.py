@@ -20,10 +20,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ...rules import CODES
-from ...toolspec import ToolSpec
-from ...types import Edit, ToolCall
-from ...values import Value, pointer_tokens
+from ...core.rules import CODES
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, ToolCall
+from ...core.values import Value, pointer_tokens
 from ..cases.matchers import Matchers
 from ..cases.target import is_wish
 from .differences import Difference, differences_between

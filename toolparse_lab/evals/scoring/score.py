@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
-from ...engine.attempt import find_own_result
-from ...engine.lost_calls import CALL_ENDS
-from ...exchange.types import Completion
-from ...protocols.base import Signs
-from ...schema.coerce import coerce
-from ...toolspec import ToolSpec
-from ...types import ParseResult, ToolCall
-from ...types.verdict import is_repeat
-from ...values import read_strict, write_canonical
-from ...values.printable import printable
+from ...arguments.schema.coerce import coerce
+from ...core.toolspec import ToolSpec
+from ...core.types import ParseResult, ToolCall
+from ...core.types.verdict import is_repeat
+from ...core.values import read_strict, write_canonical
+from ...core.values.printable import printable
+from ...formats.base import Signs
+from ...parser.attempt import find_own_result
+from ...parser.lost_calls import CALL_ENDS
+from ...runner.exchange.types import Completion
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
@@ -40,7 +40,7 @@ from .rescues import Rescues
 from .unread_text import UnreadText
 
 if TYPE_CHECKING:
-    from ...flow import Conversation
+    from ...middleware.flow import Conversation
 
 # Finish reasons in the words of the providers.
 _CUT_REASONS = frozenset(

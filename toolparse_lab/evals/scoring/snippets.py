@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import BadOptions
-from ...exchange.redaction import redact_named
-from ...render import render_page, render_result
+from ...core.errors import BadOptions
+from ...runner.exchange.redaction import redact_named
+from ...views import render_page, render_result
 from .pinning import Pinnable, changed_options, literal_of, text_of
 
 _OPENAI = "https://api.openai.com/v1"

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ... import hooks
-from ...errors import BadOptions
-from ...flow import asked_of, read_answer
-from ...flow.factors import QuestionSettings
-from ...flow.reading import internal_problem_of
-from ...protocols.base import Signs
-from ...protocols.like import ProtocolLike
-from ...protocols.registry import is_shipped
-from ...types import DEFAULT_OPTIONS, ParseResult, Policy
-from ...values.printable import printable
+from ...core import hooks
+from ...core.errors import BadOptions
+from ...core.types import DEFAULT_OPTIONS, ParseResult, Policy
+from ...core.values.printable import printable
+from ...formats.base import Signs
+from ...formats.like import ProtocolLike
+from ...formats.registry import is_shipped
+from ...middleware.flow import asked_of, read_answer
+from ...middleware.flow.factors import QuestionSettings
+from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .isolation import attempt, score_in_isolation
@@ -30,8 +30,8 @@ from .snippets import curl_of, python_of, write_page
 from .trial_view import trial_html
 
 if TYPE_CHECKING:
-    from ...exchange.types import Completion
-    from ...flow import Conversation
+    from ...middleware.flow import Conversation
+    from ...runner.exchange.types import Completion
 
 
 # `json.dumps` takes three times as long for a short list of texts.

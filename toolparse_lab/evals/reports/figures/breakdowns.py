@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ....errors import BadOptions
+from ....core.errors import BadOptions
 from . import stats
 from .cells import check_by, groups, read_under
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ....errors import BadOptions, UnknownColumn, near
-from ....rules import CODES
+from ....core.errors import BadOptions, UnknownColumn, near
+from ....core.rules import CODES
 from ...scoring.outcomes import MISSING, OUTCOMES
 from . import stats
 

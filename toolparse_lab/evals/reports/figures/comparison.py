@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from .... import hooks
-from ....errors import BadOptions, UnknownArm, near
-from ....values.printable import counted
+from ....core import hooks
+from ....core.errors import BadOptions, UnknownArm, near
+from ....core.values.printable import counted
 from . import stats
 from .cells import (
     UNRECORDED,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .... import hooks
-from ....errors import BadOptions, GateFailed, UnknownColumn, near
+from ....core import hooks
+from ....core.errors import BadOptions, GateFailed, UnknownColumn, near
 
 if TYPE_CHECKING:
     from .report import Report

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from ....values.printable import counted
+from ....core.values.printable import counted
 from . import stats
 from .cells import check_trials, coerced_policy, groups, read_under
 from .differences import paired_difference

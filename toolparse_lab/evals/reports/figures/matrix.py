@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from .... import hooks
-from ....errors import BadOptions
+from ....core import hooks
+from ....core.errors import BadOptions
 from .cells import cells_frame, check_by, check_trials, clusters_of, policies_of
 
 

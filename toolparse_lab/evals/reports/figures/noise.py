@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from ....values.printable import counted
+from ....core.values.printable import counted
 from .cells import check_trials, groups, read_under
 from .power_table import case_counts, disagreement
 from .stats import NAN, are_copies

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ....values.printable import counted
+from ....core.values.printable import counted
 from . import stats
 from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
 from .differences import paired_difference

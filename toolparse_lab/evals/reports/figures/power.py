@@ -33,8 +33,8 @@ import numpy.typing as npt
 from scipy import special
 from scipy import stats as scipy_stats
 
-from ....errors import BadOptions
-from ....values.printable import counted
+from ....core.errors import BadOptions
+from ....core.values.printable import counted
 from .stats import wilson
 
 MOST_CASES = 1_000_000

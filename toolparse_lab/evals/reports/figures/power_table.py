@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....errors import BadOptions
-from ....values.printable import counted
+from ....core.errors import BadOptions
+from ....core.values.printable import counted
 from .cells import check_trials, groups, read_under
 from .power import (
     Power,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
-from ....errors import BadOptions, GateFailed
+from ....core.errors import BadOptions, GateFailed
 from .comparison import COMPARISON_COLUMNS, MARGIN
 from .differences import Difference
 

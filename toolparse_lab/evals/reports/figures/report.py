@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import pandas as pd
 
-from .... import hooks
-from ....errors import BadOptions, UnknownArm, near
+from ....core import hooks
+from ....core.errors import BadOptions, UnknownArm, near
 from . import stats
 from .breakdowns import (
     conversations_frame,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ....rules import CODES, RULES
+from ....core.rules import CODES, RULES
 from ...scoring.rescues import is_recovery
 from . import stats
 from .cells import exploded, first_ids

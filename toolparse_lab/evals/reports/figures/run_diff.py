@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ....errors import BadOptions
+from ....core.errors import BadOptions
 from .cells import check_by, check_once, check_trials, policies_of
 from .comparison import ArmComparison, Opener, compare_arms
 

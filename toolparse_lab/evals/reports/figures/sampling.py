@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from ....exchange.sampling import SAMPLING
-from ....values import write_canonical
+from ....core.values import write_canonical
+from ....runner.exchange.sampling import SAMPLING
 
 _NOT_SENT = "not sent"
 _MANY = 3  # groups that are named

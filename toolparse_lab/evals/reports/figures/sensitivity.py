@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from ....errors import BadOptions
-from ....values import read_strict
+from ....core.errors import BadOptions
+from ....core.values import read_strict
 from ...cases.matchers import DEFAULT_MATCHERS, Matchers
 from ...scoring.match import agree
 from ...scoring.outcomes import SUCCESSES

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....errors import BadOptions
+from ....core.errors import BadOptions
 from .interval import Interval
 
 Flags: TypeAlias = Sequence[bool] | npt.NDArray[Any]

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .... import hooks
-from ....errors import BadOptions, ToolparseError, near
-from ....render.show import visible
-from ....types import ParseResult, Span
+from ....core import hooks
+from ....core.errors import BadOptions, ToolparseError, near
+from ....core.types import ParseResult, Span
+from ....views.show import visible
 from ...frames.recorded import failed_rows
 from . import stats
 from .cells import check_by, check_trials, groups, judged_of, read_under

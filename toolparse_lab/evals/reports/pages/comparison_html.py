@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....render import render_side_by_side
-from ....render.templating import Markup, render
+from ....views import render_side_by_side
+from ....views.templating import Markup, render
 from ..figures.comparison import COMPARISON_COLUMNS
 from .html_parts import TEMPLATES, Table, TrialView, fragment, page, read_row, trial_view, view_of
 from .svg import difference_svg
 from .text import comparison_legend, comparison_rows
 
 if TYPE_CHECKING:
-    from ....types import ParseResult
+    from ....core.types import ParseResult
     from ...scoring.trial import Trial
     from ..figures.comparison import ArmComparison, Flip
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....render.templating import Markup, macro
+from ....views.templating import Markup, macro
 from ...scoring.outcomes import OUTCOMES
 from ..figures.cells import groups
 from .html_parts import PARTS, trial_view

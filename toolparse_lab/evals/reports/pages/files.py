@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....errors import BadOptions, StoreError
-from ....render import render_page
-from ....render.cells import escaped
-from ....render.show import visible
+from ....core.errors import BadOptions, StoreError
+from ....views import render_page
+from ....views.cells import escaped
+from ....views.show import visible
 from ..figures.cells import UNRECORDED, groups
 from .comparison_html import render_comparison_page
 from .html import render_report

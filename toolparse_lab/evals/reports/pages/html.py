@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....render.templating import Markup, macro, render
+from ....views.templating import Markup, macro, render
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.cells import UNRECORDED, groups
 from .failures_html import BEHIND, FailingCell, failing_cells

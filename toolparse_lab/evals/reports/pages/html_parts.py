@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
 
-from ....errors import ToolparseError
-from ....render import render_result
-from ....render.templating import Markup, macro, render
-from ....types import ParseResult
+from ....core.errors import ToolparseError
+from ....core.types import ParseResult
+from ....views import render_result
+from ....views.templating import Markup, macro, render
 from ...frames import reread
 
 if TYPE_CHECKING:

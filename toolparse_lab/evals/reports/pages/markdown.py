@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....render.show import visible
+from ....views.show import visible
 from .numbers import percent
 from .tables import Section, ladder_section, sections_of
 from .text import cell_rows, comparison_legend, comparison_rows, headline, outcome_name

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....render.templating import render
-from ....values.printable import counted
+from ....core.values.printable import counted
+from ....views.templating import render
 from ..figures.cells import UNRECORDED
 from .html_parts import TEMPLATES
 from .numbers import percent, span

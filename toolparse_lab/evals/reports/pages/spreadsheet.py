@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from ....errors import MissingExtra
-from ....render.show import visible
+from ....core.errors import MissingExtra
+from ....views.show import visible
 from ..figures.report import Report
 
 _WIDEST = 60  # characters of a column

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ....render.templating import Markup, macro
+from ....views.templating import Markup, macro
 from ..figures.cells import UNRECORDED
 from .html_parts import TEMPLATES
 from .numbers import percent, points, span

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....types import VERDICTS
-from ....values.printable import counted
+from ....core.types import VERDICTS
+from ....core.values.printable import counted
 from ..figures.breakdowns import EVERYTHING, leader_sentence
 from ..figures.notes import levels_legend
 from .numbers import money, percent, points, span

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ....values.printable import counted
+from ....core.values.printable import counted
 from ..figures.comparison import COMPARISON_COLUMNS, MARGIN
 from ..figures.notes import levels_legend
 from .numbers import percent, points, span

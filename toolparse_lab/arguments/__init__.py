@@ -1,0 +1,1 @@
+"""The arguments of a call: JSON repaired, coerced to the schema of the tool, validated."""

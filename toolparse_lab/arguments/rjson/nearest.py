@@ -1,0 +1,445 @@
+"""The readings of damaged JSON that are nearest to it: what one to three characters, put right,
+make of a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from ...core.types import Edit, Span
+from ...core.types.spans import make_edit
+from ...core.values import Value, space_end, write_canonical
+from .positions import apply_edits
+from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
+from .source import HOLDS_JSON
+from .strict import read_sequence, too_deep
+from .text_ends import TextEnds
+from .words import NO_JSON
+
+# How it works. A hypothesis is a place in the text, what the grammar expects there, the brackets
+# that are open, and the edits that led there with their cost. It goes on for nothing wherever the
+# text is JSON, and for a price by an edit: a sign put in, dropped, replaced, or swapped with its
+# neighbour. Hypotheses are taken in the order of their places, cheapest first, so that all those
+# that come to one place with the same expectation meet there; only the few cheapest of them live
+# on. A hypothesis whose price is too high, or for which the text makes no sense, dies.
+#
+# Invariant: every edit lies at or behind the place of the hypothesis that makes it, so edits never
+# overlap and come out in order.
+#
+# Cost: the hypotheses at a place differ in their brackets by a few edits, and each lives there at
+# most `_MEETING` times, so the work grows with the text. `_MAX_STEPS` ends it in any case: then
+# there is no reading.
+
+_MEETING = 12
+_MAX_STEPS = 40_000
+_MAX_READINGS = 24
+
+PUT_IN = 2
+DROPPED = 2
+DROPPED_DOUBLE = 1
+REPLACED = 2
+REPLACED_BY_OTHER = 3
+SWAPPED = 2
+BARE = 3
+DIALECT = 1
+"""What an edit costs. A sign that stands there twice is the plainest damage; what other languages
+write in JSON's place costs as little."""
+
+VALUE, ITEM, NEXT_ITEM, MEMBER, NEXT_MEMBER, COLON, AFTER = range(7)
+_SPACE = " \t\n\r"
+_VALUES = (VALUE, ITEM, NEXT_ITEM)
+_KEYS = (MEMBER, NEXT_MEMBER)
+_CLOSER = {"{": "}", "[": "]"}
+_SCALAR = re.compile(
+    r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)(?![\w+\-]|\.\d)"
+)
+_LITERAL = re.compile(r"(?:True|TRUE|False|FALSE|None|NULL|Null)(?!\w)")
+_JSON_LITERAL = {"t": "true", "f": "false", "n": "null"}
+_BARE_KEY = re.compile(r"[^\W\d][\w.\-$]*+(?=[ \t]*[:=：])")
+_BARE_WORD = re.compile(r"[^\W\d][\w\-]*+(?=\s*+[,}\]])")
+_COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/|#[^\n]*+", re.DOTALL)
+_SECOND_QUOTE = re.compile(r'"\s{1,8}+"(?=\w[^"\n]{0,256}+"\s*+[,}\]])')
+_ARROW = re.compile(r"=>|->|:=|::")
+
+Chain = tuple["Chain", Edit] | None
+_Hypothesis = tuple[int, int, int, str, Chain]  # place, cost, expectation, brackets, edits
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """One reading: its values, the edits that make the text strict JSON, and their cost."""
+
+    values: list[Value]
+    edits: tuple[Edit, ...]
+    cost: int
+
+
+def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
+    """Return the readings of a text within a cost, cheapest first, each value once.
+
+    Empty if there is none, and where the text is too long or too odd to look at them all.
+    """
+    search = _Search(text, max_cost, max_depth)
+    ways = list(search.run())
+    if search.exhausted:
+        return []
+    by_value: dict[str, Nearest] = {}
+    for cost, edits in ways:
+        try:
+            values = read_sequence(apply_edits(text, edits))
+        except ValueError:  # a key stands twice, or an escape is none
+            continue
+        if too_deep(text, values, max_depth):
+            continue
+        key = write_canonical(values)
+        if key not in by_value or cost < by_value[key].cost:
+            by_value[key] = Nearest(values, tuple(edits), cost)
+
+    readings = sorted(by_value.values(), key=lambda reading: reading.cost)
+    # Where `"time": 15:30` is best read with the name `time": 15`, nothing is known of it.
+    return [] if readings and _has_odd_name(readings[0]) else readings
+
+
+def _has_odd_name(reading: Nearest) -> bool:
+    """Tell if a reading made a name hold a quote, and so the colon of another member."""
+    if not any(edit.rule == "rjson.unescaped-quote" for edit in reading.edits):
+        return False
+    todo: list[Value] = list(reading.values)
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if any('"' in name for name in value):
+                return True
+            todo.extend(value.values())
+        elif isinstance(value, list):
+            todo.extend(value)
+    return False
+
+
+class _Search:
+    """The hypotheses of one text, within one cost. exhausted: not all of them were followed."""
+
+    def __init__(self, text: str, max_cost: int, max_depth: int) -> None:
+        self._text = text
+        self._size = len(text)
+        self._max_cost = max_cost
+        self._max_depth = max_depth
+        self._heap: list[tuple[int, int, int, int, str, Chain]] = []
+        self._count = 0  # hypotheses so far, which also orders equal ones
+        self._met: dict[tuple[int, int, str], int] = {}
+        self._ends = TextEnds(text, max_cost)
+        self.exhausted = False
+
+    def run(self) -> Iterator[tuple[int, list[Edit]]]:
+        """Yield (cost, edits) of each way through the whole text."""
+        self._add(0, 0, VALUE, "", None)
+        number = 0
+        while self._heap and self._count < _MAX_STEPS and number < _MAX_READINGS:
+            pos, cost, _, mode, stack, chain = heappop(self._heap)
+            key = (pos, mode, stack)
+            self._met[key] = self._met.get(key, 0) + 1
+            if self._met[key] > _MEETING:
+                continue
+            if pos >= self._size and mode == AFTER and not stack:
+                number += 1
+                yield cost, _edits_of(chain)
+            else:
+                self._go_on(pos, cost, mode, stack, chain)
+
+        self.exhausted = self._count >= _MAX_STEPS
+
+    def _add(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add a hypothesis, at the next character that is not a white space."""
+        if cost > self._max_cost or len(stack) > self._max_depth:
+            return
+        if self._text[pos : pos + 1] in _SPACE:  # so is the end of the text
+            pos = space_end(self._text, pos)
+        self._count += 1
+        heappush(self._heap, (pos, cost, self._count, mode, stack, chain))
+
+    def _go_on(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add all hypotheses that follow from one."""
+        text = self._text
+        ch = text[pos : pos + 1]
+        if not ch:
+            self._at_end(pos, cost, mode, stack, chain)
+            return
+
+        self._strictly(pos, ch, cost, mode, stack, chain)
+        # What costs too much is not even made: most hypotheses have spent nearly all.
+        budget = self._max_cost - cost
+        if budget < min(DIALECT, DROPPED_DOUBLE):
+            return
+        self._in_dialect(pos, ch, cost, mode, stack, chain)
+        if budget >= PUT_IN:
+            self._put_in(pos, ch, cost, mode, stack, chain)
+        self._drop(pos, ch, cost, mode, stack, chain)
+        if budget >= REPLACED:
+            self._replace(pos, ch, cost, mode, stack, chain)
+        if budget >= SWAPPED:
+            self._swap(pos, ch, cost, mode, stack, chain)
+
+    def _sign(self, sign: str, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> bool:
+        """Add the next states where `sign` stands, `pos` being behind it.
+
+        Return False if it cannot.
+        """
+        following = _following(sign, mode, stack)
+        if following is None:
+            return False
+        self._add(pos, cost, following[0], following[1], chain)
+        return True
+
+    def _string(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the ends of a string whose first character is at `pos`."""
+        is_key = mode in _KEYS
+        then = COLON if is_key else AFTER
+        for end, price, edits, sign in self._ends.of(pos, is_key, stack[-1:]):
+            if cost + price > self._max_cost:
+                continue
+            # Words without any quote are no string that lost one.
+            quoted = chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote"
+            if chain and quoted and chain[1].span.end == pos:
+                continue
+            if chain and _began_further_on(chain[1], pos, edits):
+                continue
+            longer = chain
+            for edit in edits:
+                longer = (longer, edit)
+            if sign:
+                self._sign(sign, end, cost + price, then, stack, longer)
+            else:
+                self._add(end, cost + price, then, stack, longer)
+
+    # what is there for nothing
+
+    def _strictly(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the next states where the text is JSON."""
+        if ch == '"':
+            if mode in _VALUES or mode in _KEYS:
+                self._string(pos + 1, cost, mode, stack, chain)
+        elif ch in "{}[],:":
+            self._sign(ch, pos + 1, cost, mode, stack, chain)
+        elif mode in _VALUES:
+            scalar = _SCALAR.match(self._text, pos)
+            if scalar:
+                self._add(scalar.end(), cost, AFTER, stack, chain)
+
+    # what other languages write
+
+    def _in_dialect(
+        self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
+    ) -> None:
+        """Add the next states where the text is another language's notation."""
+        text = self._text
+        comment = _COMMENT.match(text, pos) if ch in "/#" else None
+        # To the end of the text it would take the rest of the value with it.
+        if comment and (comment.end() < self._size or not HOLDS_JSON.search(comment[0])):
+            edit = make_edit(Span(pos, comment.end()), "", "rjson.comment")
+            self._add(comment.end(), cost + DIALECT, mode, stack, (chain, edit))
+        if text.startswith("\\n", pos) and mode not in (VALUE, COLON):
+            edit = make_edit(Span(pos, pos + 2), " ", "rjson.literal-newline")
+            self._add(pos + 2, cost + DIALECT, mode, stack, (chain, edit))
+        if mode in _VALUES:
+            self._dialect_value(pos, cost, stack, chain)
+        elif mode in _KEYS and (word := _BARE_KEY.match(text, pos)):
+            self._quoted(word, cost + DROPPED, COLON, stack, chain, "rjson.unquoted-key")
+
+        closes_trailing = (ch == "}" and mode == NEXT_MEMBER) or (ch == "]" and mode == NEXT_ITEM)
+        comma = len(text[:pos].rstrip()) - 1 if closes_trailing else -1
+        if comma >= 0 and text[comma] == "," and not _touches(chain, comma):
+            edit = make_edit(Span(comma, comma + 1), "", "rjson.trailing-comma")
+            self._sign(ch, pos + 1, cost + DIALECT, AFTER, stack, (chain, edit))
+
+    def _dialect_value(self, pos: int, cost: int, stack: str, chain: Chain) -> None:
+        """Add the next states behind a word of Python, or a bare word."""
+        literal = _LITERAL.match(self._text, pos)
+        if literal:
+            text = _JSON_LITERAL[literal[0][0].lower()]
+            edit = make_edit(Span(*literal.span()), text, "rjson.python-literal")
+            self._add(literal.end(), cost + DIALECT, AFTER, stack, (chain, edit))
+            return
+        word = _BARE_WORD.match(self._text, pos)
+        if word and not _SCALAR.match(word[0]) and word[0].strip().lower() not in NO_JSON:
+            self._quoted(word, cost + BARE, AFTER, stack, chain, "rjson.unquoted-value")
+
+    def _quoted(
+        self, word: re.Match[str], cost: int, then: int, stack: str, chain: Chain, rule: str
+    ) -> None:
+        """Add the next states behind a bare word, which gets quotes."""
+        opener = make_edit(Span(word.start(), word.start()), '"', rule)
+        closer = make_edit(Span(word.end(), word.end()), '"', rule)
+        self._add(word.end(), cost, then, stack, ((chain, opener), closer))
+
+    # one sign put right
+
+    def _at_end(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the brackets that the end lacks."""
+        if mode == AFTER and stack:
+            closers = "".join(_CLOSER[opener] for opener in reversed(stack))
+            edit = make_edit(Span(pos, pos), closers, "rjson.missing-bracket")
+            self._add(pos, cost + PUT_IN * len(stack), AFTER, "", (chain, edit))
+
+    def _put_in(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the next states where a sign is missing before the character at `pos`."""
+        for sign, rule in _missing(ch, mode, stack):
+            if sign != '"' and _following(sign, mode, stack) is None:
+                continue
+            edit = make_edit(Span(pos, pos), sign, rule)
+            if sign == '"':
+                # A quote of another kind that stands there was meant as this one.
+                price = PUT_IN + (ch in QUOTES)
+                self._string(pos, cost + price, mode, stack, (chain, edit))
+            else:
+                self._sign(sign, pos, cost + PUT_IN, mode, stack, (chain, edit))
+
+    def _drop(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the next states where the character at `pos` is one too many."""
+        if ch not in DROPPABLE:
+            return
+        double = is_doubled(self._text, pos)
+        if (
+            ch == '"'
+            and mode in _VALUES
+            and not double
+            and not _SECOND_QUOTE.match(self._text, pos)
+        ):
+            return  # it opens a string; nobody puts it before a word by mistake
+        price = DROPPED_DOUBLE if double else DROPPED
+        if cost + price > self._max_cost:
+            return
+        edit = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
+        self._add(pos + 1, cost + price, mode, stack, (chain, edit))
+
+    def _replace(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the next states where another sign stands in place of the right one."""
+        # Behind a number the last of these are its unit, and no sign that went wrong.
+        if ch.isalnum() or ch in "\\-_%°$€£":
+            return
+        arrow = _ARROW.match(self._text, pos) if mode == COLON else None
+        size = 2 if arrow else 1
+        for sign in _expected(mode, stack):
+            if sign == ch or (sign == '"' and ch not in QUOTES):
+                continue
+            price = REPLACED if arrow or ch in ALIKE[sign] else REPLACED_BY_OTHER
+            if cost + price > self._max_cost:
+                continue
+            edit = make_edit(Span(pos, pos + size), sign, "rjson.wrong-sign")
+            if sign == '"':
+                self._string(pos + 1, cost + price, mode, stack, (chain, edit))
+            else:
+                self._sign(sign, pos + size, cost + price, mode, stack, (chain, edit))
+
+    def _swap(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
+        """Add the next states where the character at `pos` and the next one changed places."""
+        sign = self._text[pos + 1 : pos + 2]
+        if sign == ch or not sign or sign not in '{}[],:"':
+            return
+        edit = make_edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
+        longer = (chain, edit)
+        cost += SWAPPED
+        if sign == '"':
+            if (mode in _VALUES or mode in _KEYS) and ch not in '"\\':
+                self._string(pos + 2, cost, mode, stack, longer)
+                if ch not in "{}[],:":
+                    # A character before the quote left the string, or it is one too many.
+                    drop = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
+                    self._string(pos + 2, cost, mode, stack, (chain, drop))
+            return
+
+        following = _following(sign, mode, stack)
+        if following is None:
+            return
+        mode, stack = following
+        if ch == '"':
+            if mode in _VALUES or mode in _KEYS:
+                self._string(pos + 2, cost, mode, stack, longer)
+        elif ch in "{}[],:":
+            self._sign(ch, pos + 2, cost, mode, stack, longer)
+        elif mode in _VALUES:
+            scalar = _SCALAR.match(ch + self._text[pos + 2 : pos + 64])
+            if scalar:
+                self._add(pos + 1 + scalar.end(), cost, AFTER, stack, longer)
+
+
+def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
+    """Return the state that a sign leads to, and the brackets open then.
+
+    None if it cannot stand.
+    """
+    if sign in "{[":
+        opened = MEMBER if sign == "{" else ITEM
+        return (opened, stack + sign) if mode in _VALUES else None
+    if sign == ":":
+        return (VALUE, stack) if mode == COLON else None
+    if not stack:
+        return None
+    if sign == ",":
+        following = NEXT_MEMBER if stack[-1] == "{" else NEXT_ITEM
+        return (following, stack) if mode == AFTER else None
+    may_close = mode in (AFTER, MEMBER, ITEM) and _CLOSER[stack[-1]] == sign
+    return (AFTER, stack[:-1]) if may_close else None
+
+
+def _expected(mode: int, stack: str) -> str:
+    """Return the signs that may stand in a state."""
+    if mode in _VALUES:
+        return '{["]' if mode == ITEM else '{["'
+    if mode in _KEYS:
+        return '"}' if mode == MEMBER else '"'
+    if mode == COLON:
+        return ":"
+    return "," + _CLOSER[stack[-1]] if stack else ""
+
+
+def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
+    """Yield the signs, with their rules, that may be missing before the character `ch`."""
+    begins_value = ch in '"{[-' or ch.isalnum()
+    if mode == COLON:
+        if begins_value:
+            yield ":", "rjson.missing-colon"
+    elif mode == AFTER:
+        yield from _missing_behind(ch, stack, begins_value)
+    else:
+        if mode in _VALUES and ch in '"}':
+            yield "{", "rjson.missing-opener"
+        # Before another bracket of its kind it would be the same as behind it.
+        if mode in _VALUES and ch != "[" and (begins_value or ch == "]"):
+            yield "[", "rjson.missing-opener"
+        if ch not in '{}[],:"\\':
+            yield '"', "rjson.missing-quote"
+
+
+def _missing_behind(ch: str, stack: str, begins_value: bool) -> Iterator[tuple[str, str]]:
+    """Yield the signs that may be missing behind a value, before the character `ch`."""
+    if not stack:
+        return
+    if begins_value or ch in QUOTES:
+        yield ",", "rjson.missing-comma"
+    closer = _CLOSER[stack[-1]]
+    if ch in ",]}" and ch != closer:
+        yield closer, "rjson.missing-bracket"
+
+
+def _touches(chain: Chain, pos: int) -> bool:
+    """Tell if the last edit reaches behind an offset."""
+    return chain is not None and chain[1].span.end > pos
+
+
+def _edits_of(chain: Chain) -> list[Edit]:
+    """Return the edits of a hypothesis, in order."""
+    edits: list[Edit] = []
+    while chain is not None:
+        chain, edit = chain
+        edits.append(edit)
+    edits.reverse()
+    return edits
+
+
+def _began_further_on(last: Edit, pos: int, edits: tuple[Edit, ...]) -> bool:
+    """Return True if a string got its first quote at `pos` and has one of its own inside."""
+    is_opened = last.rule == "rjson.missing-quote" and last.span.end == pos
+    return is_opened and any(edit.rule == "rjson.unescaped-quote" for edit in edits)

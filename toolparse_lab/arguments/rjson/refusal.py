@@ -1,0 +1,28 @@
+"""The one way in which reading says that it will not guess."""
+
+from __future__ import annotations
+
+from ...core.types import Edit
+from ...core.types.readings import Reading
+
+
+class Refusal(Exception):
+    """The text cannot be read without inventing something.
+
+    `code` is a problem code, `position` an offset.
+
+    name: the tool that a body plainly names all the same, at [start, end) of it.
+    readings: the possible meanings of the text, where that is more than one thing. edits: what the
+    repair had changed before it refused.
+    """
+
+    name: str = ""
+    readings: tuple[Reading, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    name_at: tuple[int, int] | None = None
+
+    def __init__(self, code: str, message: str, position: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.position = position

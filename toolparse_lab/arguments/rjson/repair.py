@@ -1,0 +1,373 @@
+"""`repair`: the lenient reader.
+
+It lists its changes as edits. It refuses to guess.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.types import Edit, Problem, Span
+from ...core.values import Value, same
+from .damage import Damage
+from .positions import Doubled, EditMap, apply_edits, find_places
+from .refusal import Refusal
+from .strict import CleanPart, Duplicate, read_around, read_if_strict, read_sequence, read_unique
+
+# How it works. A text that is strict JSON is read by one call and done. Any other goes through
+# four stages: the values are looked for, in code fences and among words (`_Search`); each is walked
+# for damage (`Damage`), which gives edits; the edited text is read strictly; and a key that stands
+# twice with equal values is dropped by another edit. The strict reader has the last word: what the
+# walk took for repaired and the reader does not take is refused.
+
+_MAX_TRIES = 16  # starts tried in prose before the text is said to hold no JSON
+_FENCE = "```"
+_FENCE_OPEN = re.compile(r"```[ \t]*[\w+-]*[ \t]*\r?\n?")
+_FENCE_CLOSE = re.compile(r"\s*```")
+_START = re.compile(r"[{\[]")
+_HEADLESS = re.compile(r"""\s*(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')\s*:""")
+# A scalar that is the whole of what is left, or a member without its opening brace.
+_VALUE_START = re.compile(r"""["'“‘]|-?\d|(?:true|false|null|True|False|None)\s*\Z""")
+# What looks like JSON and is broken must be refused; other brackets in prose are no JSON at all.
+_JSON_HEAD = re.compile(r"[{\[]\s*[\"'“{\[\]}\d\-]")
+_HEAD_SIZE = 40  # characters looked at for that
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The outcome of `repair`.
+
+    `values` holds every top-level value, `value` the only one (None unless there is one). `ok` is
+    False for text that is truncated, ambiguous or no JSON. Then `values` is empty and `problems`
+    says why.
+
+    >>> from toolparse_lab.arguments.rjson import repair
+    >>> repaired = repair('{a: 1,}')
+    >>> repaired.value, [edit.rule for edit in repaired.edits]
+    ({'a': 1}, ['rjson.unquoted-key', 'rjson.unquoted-key', 'rjson.trailing-comma'])
+    """
+
+    values: tuple[Value, ...]
+    edits: tuple[Edit, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True if there are no problems."""
+        return not self.problems
+
+    @property
+    def value(self) -> Any:
+        """The only value, or None if there are none or several."""
+        return self.values[0] if len(self.values) == 1 else None
+
+
+def repair(text: str, *, max_depth: int = 1000) -> Repaired:
+    """Read damaged JSON.
+
+    Never raises on account of `text`, never invents a value.
+
+    >>> repair("{'port': 'Bergen', 'dry': True,}").value
+    {'port': 'Bergen', 'dry': True}
+    >>> repair('{"days": 1').ok
+    False
+    """
+    try:
+        values, edits = read_damaged(
+            text, closed=True, numbers_end=False, prose=True, max_depth=max_depth
+        )
+    except Refusal as refusal:
+        start = min(refusal.position, len(text))
+        span = Span(start, min(refusal.position + 1, len(text)))
+        problem = Problem("repair", refusal.code, "error", refusal.message, "", span)
+        return Repaired((), (), (problem,))
+
+    return Repaired(tuple(values), tuple(edits), ())
+
+
+def read_damaged(
+    text: str, *, closed: bool, numbers_end: bool, prose: bool, max_depth: int
+) -> tuple[list[Value], list[Edit]]:
+    """Return the top-level values of `text` and the edits that make it strict JSON.
+
+    Raises Refusal.
+
+    closed: the text is known to be whole, so brackets missing at its end may be added. numbers_end:
+    and a number at the very end is whole. prose: words around the value may be dropped.
+    """
+    strict_values = read_if_strict(text, max_depth)
+    if strict_values is not None:
+        return strict_values, []
+
+    damage = Damage(text, closed=closed, numbers_end=numbers_end, max_depth=max_depth)
+    if not _Search(damage, prose=prose).run():
+        raise Refusal("decode.json", "there is no JSON in this text", 0)
+
+    edits = sorted(damage.edits, key=_by_span)
+    return _load(text, edits, damage.clean.parts)
+
+
+def _by_span(edit: Edit) -> tuple[int, int]:
+    """Return the order of edits.
+
+    Those at one place stay in the order in which they were made.
+    """
+    return edit.span.start, edit.span.end
+
+
+# reading the edited text
+
+
+def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Value], list[Edit]]:
+    """Return the values of the edited text.
+
+    Doubled keys with equal values become edits, others a Refusal.
+
+    parts: containers of it that are read already.
+    """
+    if parts:
+        try:
+            return read_around(text, edits, parts), edits
+        except ValueError:
+            pass  # read whole, so that the message does not depend on what was read already
+
+    edited = apply_edits(text, edits)
+    try:
+        return read_sequence(edited), edits
+    except Duplicate:
+        try:
+            return _load_without_doubles(text, edits, edited)
+        except Refusal as refusal:
+            refusal.edits = tuple(edits)
+            raise
+    except ValueError as error:
+        # The walk accepted what the strict reader does not: refuse, never guess.
+        raise Refusal("decode.json", f"not JSON after repair: {error}", 0) from None
+
+
+def _load_without_doubles(
+    text: str, edits: list[Edit], edited: str
+) -> tuple[list[Value], list[Edit]]:
+    """Return the values of the edited text without the members that stand there twice with equal
+    values.
+
+    edited: the text with its edits applied. Raises Refusal if two values of one key differ.
+    """
+    edit_map = EditMap(edits)
+    drops: list[Edit] = []
+    for double in _outer_doubles(edited):
+        span = Span(*edit_map.raw_span(double.start, double.end))
+        drops.append(Edit(span, "", "rjson.equal-duplicate-key"))
+
+    # Edits inside a dropped member go with it.
+    starts = [drop.span.start for drop in drops]
+    merged = list(drops)
+    for edit in edits:
+        i = bisect_right(starts, edit.span.start) - 1
+        if i < 0 or not drops[i].span.covers(edit.span):
+            merged.append(edit)
+
+    merged.sort(key=_by_span)
+
+    try:
+        return read_sequence(apply_edits(text, merged)), merged
+    except ValueError as error:
+        raise Refusal("decode.duplicate-key", f"a key stands twice: {error}", 0) from None
+
+
+def _outer_doubles(edited: str) -> list[Doubled]:
+    """Return the members that stand twice, in order, those inside another one left out.
+
+    Raises Refusal if two values of one key differ.
+    """
+    doubles = find_places(edited).doubled
+    for double in doubles:
+        _refuse_unless_equal(edited, double)
+
+    outer: list[Doubled] = []
+    # Two members lie one inside the other, or apart; so the one that ends last holds the others.
+    for double in sorted(doubles, key=lambda double: (double.start, -double.end)):
+        if not outer or double.end > outer[-1].end:
+            outer.append(double)
+
+    return outer
+
+
+def _refuse_unless_equal(edited: str, double: Doubled) -> None:
+    """Refuse a key that stands twice with different values: one of the two is not meant.
+
+    edited: the text as the repairs have made it. double: the two places, and their path.
+    """
+    first, again = edited[slice(*double.first)], edited[slice(*double.again)]
+    if first != again and not _equal_texts(first, again):
+        key = double.path.rpartition("/")[2]
+        message = f"the key {key!r} stands twice with different values"
+        raise Refusal("decode.duplicate-key", message, double.again[0])
+
+
+def _equal_texts(first: str, again: str) -> bool:
+    """Tell if two JSON texts have one value.
+
+    Strings come without their quotes, and are no JSON.
+
+    >>> _equal_texts("[1, 2]", "[1,2]"), _equal_texts("1", "2"), _equal_texts("a", "b")
+    (True, False, False)
+    """
+    try:
+        return same(read_unique(first), read_unique(again))
+    except ValueError:
+        return False
+
+
+# looking for the values
+
+
+class _Search:
+    """The search for the top-level values of a text.
+
+    The text between them becomes edits.
+
+    prose: words may stand there.
+    """
+
+    def __init__(self, damage: Damage, *, prose: bool) -> None:
+        self._damage = damage
+        self._text = damage.text
+        self._prose = prose
+        self._count = 0  # values so far
+        self._tries = 0  # brackets in prose that began no JSON
+
+    def run(self) -> int:
+        """Find all values.
+
+        Returns their number. Raises Refusal.
+
+        Each step passes at least one character, so that the search ends.
+        """
+        damage = self._damage
+        pos = damage.skip(0)
+        while pos < damage.size:
+            pos = self._step(pos)
+
+        return self._count
+
+    def _step(self, pos: int) -> int:
+        """Pass one value, or one thing that is none. Returns the offset to go on at."""
+        if self._text.startswith(_FENCE, pos):
+            return self._fenced(pos)
+
+        ch = self._text[pos]
+        if ch in "{[":
+            return self._value_or_prose(pos)
+        if self._count == 0:
+            if _VALUE_START.match(self._text, pos):
+                return self._value_or_prose(pos)
+            return self._words_before(pos)
+
+        return self._between(pos, ch)
+
+    def _fenced(self, pos: int) -> int:
+        """Pass a code fence, with the value inside if there is one."""
+        damage, text = self._damage, self._text
+        opener = _FENCE_OPEN.match(text, pos)
+        inside = opener.end() if opener else pos + len(_FENCE)  # it always matches backticks
+        damage.edit(pos, inside, "", "rjson.fence")
+        pos = damage.skip(inside)
+        if pos < damage.size and not text.startswith(_FENCE, pos):
+            pos = self._value(pos)
+
+        closer = _FENCE_CLOSE.match(text, pos)
+        if closer:
+            damage.edit(pos, closer.end(), "", "rjson.fence")
+            pos = closer.end()
+
+        return damage.skip(pos)
+
+    def _words_before(self, pos: int) -> int:
+        """Drop the words before the first value. Returns where one may begin."""
+        if not self._prose:
+            raise Refusal("decode.json", f"expected JSON, got {self._text[pos]!r}", pos)
+
+        start = self._next_start(pos)
+        if start < 0:
+            raise Refusal("decode.json", "there is no JSON in this text", pos)
+
+        self._damage.edit(pos, start, "", "rjson.prose")
+        return start
+
+    def _between(self, pos: int, ch: str) -> int:
+        """Drop a bracket, a comma or words that follow a value."""
+        damage = self._damage
+        if ch in "}]":
+            damage.edit(pos, pos + 1, "", "rjson.extra-bracket")
+            return damage.skip(pos + 1)
+        if ch in ",;":
+            damage.edit(pos, pos + 1, " ", "rjson.extra-comma")
+            return damage.skip(pos + 1)
+
+        if not self._prose:
+            raise Refusal("decode.json", f"expected the end of the JSON, got {ch!r}", pos)
+
+        start = self._next_start(pos)
+        end = start if start >= 0 else damage.size
+        damage.edit(pos, end, "", "rjson.prose")
+        return end
+
+    def _value_or_prose(self, pos: int) -> int:
+        """Pass the value at `pos`.
+
+        A bracket that begins none is dropped with the words behind.
+        """
+        damage = self._damage
+        mark = len(damage.edits)
+        try:
+            end = self._value(pos)
+        except Refusal:
+            start = self._next_start(pos + 1) if self._may_be_prose(pos) else -1
+            if start < 0:
+                raise
+        else:
+            return damage.skip(end)
+
+        # The walk's edits were made for a value that is none.
+        del damage.edits[mark:]
+        damage.clean.forget(pos)
+        damage.edit(pos, start, "", "rjson.prose")
+        return start
+
+    def _may_be_prose(self, pos: int) -> bool:
+        """Tell if the refused text at `pos` is a bracket in prose, and counts the try."""
+        self._tries += 1
+        if not self._prose or self._tries > _MAX_TRIES:
+            return False
+        if _JSON_HEAD.match(self._text[pos : pos + _HEAD_SIZE]):
+            return False
+
+        return self._text[pos] in "{["
+
+    def _value(self, pos: int) -> int:
+        """Return the offset behind the value at `pos`, which may lack its opening brace."""
+        damage, text = self._damage, self._text
+        if text[pos] in "\"'" and _HEADLESS.match(text, pos):
+            damage.edit(pos, pos, "{", "rjson.missing-opener")
+            end = damage.find_members(pos)
+        else:
+            end = damage.find_value(pos)
+
+        self._count += 1
+        return end
+
+    def _next_start(self, pos: int) -> int:
+        """Return the next place where JSON may begin: a bracket or a code fence.
+
+        -1 for none.
+        """
+        bracket = _START.search(self._text, pos)
+        fence = self._text.find(_FENCE, pos)
+        if bracket and (fence < 0 or bracket.start() < fence):
+            return bracket.start()
+
+        return fence

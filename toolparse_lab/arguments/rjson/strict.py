@@ -1,0 +1,313 @@
+"""Strict JSON by the C-backed reader, in which no key stands twice: the fast path beside the repair
+walk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+from ...core.types import Edit
+from ...core.values import Decoders, Value, decoder_for, decoders, space_end
+from ...core.values.nested import read_deep
+
+# How it works. CPython's scanner reads a value and says where it ended, tens of times as fast as
+# any loop of ours; `object_pairs_hook` lets it notice doubled keys. It knows two limits of its own,
+# the recursion depth and the length of integers, and both have a slow reader behind them. A text
+# that is strict is read by one call, and most texts are.
+#
+# In a damaged text the same scanner reads the containers that are whole (`CleanParts`). It cannot
+# know beforehand which are, so failing tries cost; they are paid from a budget that successful ones
+# fill, which keeps the sum linear in the text.
+
+WINDOW = 1024  # characters a container may have to be read whole inside damaged text
+_SLACK = 8 * WINDOW
+_RUN_ON = re.compile(r"[\w.+\-]{2}")  # 007 is no 0, 0 and 7
+_SPACES = frozenset(" \t\n\r")
+_NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
+
+Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
+CleanPart: TypeAlias = tuple[int, int, Value]
+"""A container that was read whole: its start, its end, its value."""
+
+
+class Duplicate(ValueError):
+    """A key stands twice in one object."""
+
+
+def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    """Return an object out of its members.
+
+    Raises Duplicate if two have one key.
+
+    >>> _unique([("a", 1), ("b", 2)])
+    {'a': 1, 'b': 2}
+    """
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise Duplicate
+
+    return out
+
+
+_UNIQUE = decoders(object_pairs_hook=_unique)
+
+
+def _scanner(text: str) -> Scan:
+    """Return the C-backed scanner for a text: (text, offset) gives a value and the offset behind
+    it.
+
+    It raises ValueError or StopIteration if there is no value, RecursionError for deep ones.
+    """
+    decoder: Any = decoder_for(text, _UNIQUE)
+    scan: Scan = decoder.scan_once  # not in the type stubs, but in all of CPython 3
+    return scan
+
+
+def read_unique(text: str) -> Value:
+    """Return the one strict JSON value of a text in which no key stands twice.
+
+    ValueError otherwise.
+
+    >>> read_unique('{"a": [1]}')
+    {'a': [1]}
+    """
+    values = read_sequence(text)
+    if len(values) != 1:
+        raise ValueError(f"{len(values)} values where one should be")
+
+    return values[0]
+
+
+def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[Value]:
+    """Return the strict JSON values that stand one behind the other in `text` from `start` on,
+    nested as deep as may be. ValueError otherwise.
+    """
+    decoder = decoder_for(text, pair)
+    values: list[Value] = []
+    end = start
+
+    while (pos := space_end(text, end)) < len(text):
+        if pos == end > 0 and _RUN_ON.match(text, pos - 1):
+            raise ValueError(f"a value runs into another at character {pos}")
+
+        try:
+            value, end = decoder.raw_decode(text, pos)
+        except RecursionError:
+            value, end = read_deep(text, pos, pairs=_unique)
+
+        values.append(value)
+
+    return values
+
+
+def read_one(text: str) -> tuple[Value, int]:
+    """Return the strict JSON value at the beginning of a text, no key of which stands twice, and
+    the offset behind it and the white space around it. Raises ValueError, StopIteration or
+    RecursionError if there is none.
+    """
+    start = 0 if text[:1] in "{[" else space_end(text)
+    value, end = _scanner(text)(text, start)
+    if text[end : end + 1] in _SPACES:
+        end = space_end(text, end)
+
+    return value, end
+
+
+def read_next(text: str, start: int) -> tuple[Value, int] | None:
+    """Return the strict JSON value at an offset of a text, and the offset behind it.
+
+    None if there is none, or one that nests too deep for the C-backed reader.
+
+    >>> read_next('[1, {"a": 2}]', 4)
+    ({'a': 2}, 12)
+    """
+    try:
+        return _scanner(text)(text, start)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+
+
+def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
+    """Return the values of strict JSON text without doubled keys, or None.
+
+    Tries the C-backed reader once.
+    """
+    body = text.strip(" \t\n\r")
+    try:
+        value, end = _scanner(body)(body, 0)
+    except (ValueError, StopIteration):
+        return None
+    except RecursionError:
+        return _read_deep_if_strict(body, max_depth)
+
+    values = [value]
+    if end < len(body):
+        try:
+            values += read_sequence(body, start=end)
+        except ValueError:
+            return None
+
+    return None if too_deep(body, values, max_depth) else values
+
+
+def _read_deep_if_strict(body: str, max_depth: int) -> list[Value] | None:
+    """Return the values of a text that nests deeper than the C-backed reader goes, or None.
+
+    See `read_if_strict`. Slow, and rare: people do not nest a thousand levels.
+    """
+    try:
+        value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
+        values = [value, *read_sequence(body, start=end)]
+    except ValueError:
+        return None
+
+    return None if too_deep(body, values, max_depth) else values
+
+
+def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
+    """Tell if the values read from a text nest deeper than is allowed.
+
+    >>> too_deep("[[[1]]]", [[[[1]]]], 2), too_deep("[1]", [[1]], 2)
+    (True, False)
+    """
+    # Counting characters first is cheap, and nearly always enough to say no.
+    return (
+        len(text) > max_depth
+        and text.count("[") + text.count("{") > max_depth
+        and depth(values) > max_depth
+    )
+
+
+def depth(value: Value) -> int:
+    """Return the depth to which arrays and objects nest below a list of values.
+
+    A scalar is 0.
+
+    Without recursion, since it is asked about values that are too deep for it.
+
+    >>> depth([{"a": [1]}]), depth([5])
+    (2, 0)
+    """
+    deepest = 0
+    stack = [(value, 0)]
+    while stack:
+        node, level = stack.pop()
+        children: Iterable[Value]
+        if isinstance(node, dict):
+            children = node.values()
+        elif isinstance(node, list):
+            children = node
+        else:
+            continue
+
+        deepest = max(deepest, level + 1)
+        stack.extend((child, level + 1) for child in children)
+
+    # The list of values is no level of its own.
+    return deepest - 1 if isinstance(value, list) and deepest else deepest
+
+
+def read_around(text: str, edits: Iterable[Edit], parts: list[CleanPart]) -> list[Value]:
+    """Return the values of `text` with its edits applied, those of `parts` taken as they are.
+
+    Each of these stands in the text as NaN, which is not JSON and which the reader asks a function
+    about, in order. So their text is not read again. Raises ValueError.
+    """
+    pieces = [(edit.span.start, edit.span.end, edit.text) for edit in edits]
+    pieces.extend((start, end, "NaN") for start, end, _ in parts)
+    pieces.sort()
+
+    out: list[str] = []
+    last = 0
+
+    for start, end, replacement in pieces:
+        out.append(text[last:start])
+        out.append(replacement)
+        last = end
+
+    out.append(text[last:])
+
+    edited = "".join(out)
+    values: Iterator[Value] = (value for _, _, value in parts)
+    like = decoder_for(edited, _UNIQUE)
+    around = json.JSONDecoder(
+        object_pairs_hook=_unique,
+        parse_int=like.parse_int,
+        parse_float=like.parse_float,
+        parse_constant=lambda _: next(values),
+    )
+    return read_sequence(edited, (around, around))
+
+
+class CleanParts:
+    """Reads the containers of a damaged text that hold no damage, each as a whole.
+
+    A container longer than `WINDOW` is left to the walk. Failing tries may cost a quarter of the
+    text and as much as was gained by others: linear in the text, and cheap where everything is
+    damaged. parts: everything read so far, in the order of the text.
+    """
+
+    def __init__(self, text: str, max_depth: int) -> None:
+        self.parts: list[CleanPart] = []
+        self._text = text
+        self._max_depth = max_depth
+        self._scan = _scanner(text)
+        self._gained = 0  # characters that the walk need not look at
+        self._wasted = 0  # characters of failing tries
+        self._failed = -1  # where the last try failed, so that it is not repeated
+
+    def end(self, pos: int, level: int, *, items: bool) -> int:
+        """Return the offset behind the container at `pos`, and with `items` behind those after it,
+        or -1 if it is not clean.
+
+        level: how many containers are open around it.
+        """
+        if pos == self._failed or self._wasted > self._gained + pos // 4 + _SLACK:
+            return -1
+
+        end = -1
+        text, scan, parts = self._text, self._scan, self.parts
+        while True:
+            try:
+                value, length = scan(text[pos : pos + WINDOW], 0)
+            except (ValueError, StopIteration, RecursionError) as error:
+                self._wasted += _characters_tried(error)
+                self._failed = pos
+                return end
+
+            if level + length // 2 > self._max_depth and self._too_deep(pos, pos + length, level):
+                self._failed = pos
+                return end
+
+            parts.append((pos, pos + length, value))
+            end = pos + length
+            self._gained += length
+            following = _NEXT_ITEM.match(text, end) if items else None
+            if following is None:
+                return end
+
+            pos = following.end()
+
+    def _too_deep(self, start: int, end: int, level: int) -> bool:
+        """Tell if a container is perhaps too deep: brackets count, in strings too."""
+        text = self._text
+        return level + text.count("[", start, end) + text.count("{", start, end) > self._max_depth
+
+    def forget(self, pos: int) -> None:
+        """Drop the parts from `pos` on: the text that the walk took for JSON there was none."""
+        while self.parts and self.parts[-1][0] >= pos:
+            self.parts.pop()
+
+
+def _characters_tried(error: Exception) -> int:
+    """Return the number of characters the C-backed reader looked at before it failed.
+
+    The whole window where it does not say, so that the budget errs on the side of too much.
+    """
+    if isinstance(error, StopIteration):
+        offset: int = error.value
+        return offset
+    return error.pos if isinstance(error, json.JSONDecodeError) else WINDOW

@@ -1,0 +1,147 @@
+"""Coercion: bringing arguments to their schema by a policy.
+
+Pure. Every change is a Step with a permanent rule id.
+
+``none`` changes nothing. ``safe`` makes only lossless changes, and none to a value that is already
+legal, to a union that admits text, or to a key the schema does not declare; but a single key that
+holds all arguments gives them up (`wrappers`), and raw text has no quotes (`raw_texts`).
+``middleware`` also splits text into lists, unwraps single keys and reads values the schema says
+nothing of. ``seed-layer2`` is a Go orchestrator's coercion exactly: top-level text only, by
+strconv. ``lossy`` is a negative control: whatever makes a value validate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core.errors import UnknownRule, near
+from ...core.types import JsonSchema, Policy, Problem, Step
+from ...core.types.makers import maker_of
+from ...core.values import Value, read_plain
+from .budget import Budget, OverBudget
+from .conforms import TooDeep, conforms
+from .policies import coerce_like_go, coerce_lossy
+from .raw_texts import holds_typed_text
+from .scalars import holds_bare_null
+from .view import View, view_of
+from .walk import Walk
+from .wrappers import may_be_wrapped, unwrap
+
+# How it works. A policy is a name and the walk that goes with it. `safe` first asks if the value is
+# legal already, which costs a tenth of a walk and is true of most values; the other policies have
+# no such way out, for they change legal values, too.
+
+POLICIES = ("none", "safe", "middleware", "seed-layer2", "lossy")
+
+
+@dataclass(frozen=True, slots=True)
+class Coerced:
+    """A value after coercion, the changes to it, and why nothing could be done.
+
+    >>> import toolparse_lab as tp
+    >>> coerced = tp.coerce("5", {"type": "integer"})
+    >>> coerced.value, coerced.steps[0].rule
+    (5, 'coerce.integer-from-string')
+    """
+
+    value: Value
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...] = ()
+
+
+_make_coerced = maker_of(Coerced)
+
+
+def coerce(
+    value: object,
+    schema: JsonSchema,
+    policy: Policy = "safe",
+    *,
+    one_item: bool = False,
+    raw_text: bool = False,
+) -> Coerced:
+    """`value` brought to `schema` (a mapping, JSON text, bool or None) by `policy`.
+
+    The value itself is never changed. One that nests deeper than it can be compared with the schema
+    stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
+    problem. Raises UnknownRule for a policy that does not exist.
+
+    Args:
+        one_item: the value was written in a format where a single text under a list is one item, as
+            in XML.
+        raw_text: it was written in a format that has no quotes, so that under `safe` the bare word
+            null of a parameter is null, and JSON of another type that type, if the schema names
+            it, even where text is legal.
+
+    >>> coerce({"a": "1"}, {"type": "object", "properties": {"a": {"type": "integer"}}}).value
+    {'a': 1}
+    """
+    if policy not in POLICIES:
+        raise UnknownRule(
+            "no coercion policy of this name",
+            got=policy,
+            expected=", ".join(POLICIES),
+            hint=near(policy, POLICIES),
+        )
+    if policy == "none":
+        return Coerced(value, ())
+    if policy == "seed-layer2":
+        plain_schema = read_plain(schema) if isinstance(schema, str) else schema
+        return _coerced(*coerce_like_go(value, plain_schema))
+
+    try:
+        return _by_view(value, view_of(schema), policy, one_item, raw_text)
+    except TooDeep:
+        return Coerced(value, ())
+    except OverBudget:
+        return _left_alone(value, "the tool's schema branches too often to be followed")
+    except RecursionError:  # the caller's own stack was nearly full
+        return _left_alone(value, "value and schema nest too deep to be followed")
+
+
+def _left_alone(value: Value, message: str) -> Coerced:
+    """Return a value that was given up, with the problem that says why."""
+    message = f"the arguments stay as they are: {message}"
+    return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
+
+
+def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
+    """Return a value under one of the policies that read a compiled schema.
+
+    one_item, raw_text: see `coerce`. Raises TooDeep and OverBudget.
+    """
+    if policy == "lossy":
+        return _coerced(*coerce_lossy(value, view))
+
+    # Without branches nothing is spent before the walk.
+    budget = None if view.only_leaves else Budget(value)
+    # Legal as it is, as is most of what comes; raw text may be legal as text and mean more.
+    may_hold_more = raw_text and (holds_bare_null(value) or holds_typed_text(value, view))
+    wrapped = may_be_wrapped(value)
+    if policy == "safe" and not may_hold_more and not wrapped and conforms(view, value, budget):
+        return _make_coerced(value, ())
+
+    walk = Walk(policy, one_item, budget or Budget(value))
+    walk.raw_text = raw_text
+    inner = unwrap(value, view, walk) if wrapped else value
+    if wrapped and inner is value and policy == "safe" and conforms(view, value, budget):
+        return _make_coerced(value, ())
+    new = walk.value(inner, view, "", 0)
+    return _coerced(new, walk.steps)
+
+
+def _coerced(value: Value, steps: list[Step]) -> Coerced:
+    """Return a value and the steps that led to it as one result.
+
+    steps: in the order in which they were taken.
+    """
+    return _make_coerced(value, tuple(steps))
+
+
+def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
+    """`value` under the policy ``middleware``, without the record of the changes.
+
+    >>> coerce_by_schema({"tags": "a,b"}, {"properties": {"tags": {"type": "array"}}})
+    {'tags': ['a', 'b']}
+    """
+    return coerce(value, schema, "middleware").value

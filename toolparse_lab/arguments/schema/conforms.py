@@ -1,0 +1,236 @@
+"""Conformance of a value to a schema's types, enums, required members and branches."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ...core.values import Value, same
+from .budget import Budget
+from .kinds import LEAVES, is_type
+from .view import View
+
+# How it works. What must still hold is a list of (view, value) pairs, so that depth costs no
+# recursion: a pair is taken off, its own node is looked at, and its members that are not plainly
+# right are put on. A union with one branch that a value can be meant for goes on the list as that
+# branch; only a union with several asks again, by recursion. Unions inside unions would make that
+# exponential, so answers are kept by the identity of branch and value, which is safe because
+# both outlive the question. What is left are schemas of very many branches; a budget of steps ends
+# those.
+
+
+class Answers(dict[tuple[int, int], bool]):
+    """The answers of a union's branches, by the identity of branch and value, and the budget that
+    all of them share.
+    """
+
+    __slots__ = ("budget",)
+
+    def __init__(self, budget: Budget) -> None:
+        """Begin without an answer."""
+        super().__init__()
+        self.budget = budget
+
+
+_Todo: TypeAlias = list[tuple[View, Value, int]]
+"""What must still hold: a view, a value, and the unions passed on the way to it."""
+
+_MAX_UNIONS = 64
+_MAX_HOPS = 64  # unions inside unions before a value is looked at: more is a circle
+
+
+class TooDeep(Exception):
+    """A value nests deeper than it is looked into."""
+
+
+def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
+    """Tell if types, enums, required members and branches hold, all the way down.
+
+    Other keywords are not looked at. Raises TooDeep if unions nest in a value deeper than people
+    nest, and OverBudget where they branch more than they do.
+
+    view: the compiled schema. A value of plain scalars is decided on without building a list of
+    work.
+    budget: of the question that this one is a part of, or None for one of its own.
+    """
+    if type(value) is not dict or view.box is not dict:
+        return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
+
+    # An object of plain members, which most arguments are: one pass, no list.
+    leaves = view.leaves
+    for key, member in value.items():
+        types = leaves.get(key)
+        if types is None:
+            return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
+        if type(member) not in types and not is_type(member, str(view.properties[key].leaf)):
+            return False
+
+    return view.required <= value.keys()
+
+
+def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers) -> bool:
+    """Return the answer of `conforms` inside the question of an outer union.
+
+    unions: how many unions asked one another on the way here. answers: theirs, read and added to.
+    Raises TooDeep if there are too many of them, and OverBudget.
+    """
+    if unions > _MAX_UNIONS:
+        raise TooDeep("the value nests too deep to be validated")
+
+    # A list, not recursion: values come from models, and may nest as deep as they like.
+    todo: _Todo = []
+    hops = 0
+
+    while True:
+        kind = type(value)
+        # A value that plainly is the one scalar its node wants is not looked at any further.
+        if view.leaf is None or kind not in LEAVES[view.leaf]:
+            if view.union and not _some_branch_holds(view, value, unions, answers, todo, hops):
+                return False
+            if kind is not view.box and not _node_allows(view, value):
+                return False
+            if isinstance(value, list):
+                _look_at_items(view, value, todo)
+            elif isinstance(value, dict) and not _members_hold(view, value, todo):
+                return False
+        if not todo:
+            return True
+
+        view, value, hops = todo.pop()
+        if unions:
+            answers.budget.spend()
+
+
+def _some_branch_holds(
+    view: View, value: Value, unions: int, answers: Answers, todo: _Todo, hops: int
+) -> bool:
+    """Tell if some branch of a union holds.
+
+    Where only one can, it goes to `todo` instead.
+
+    A branch can hold only if its own type and enum allow the value. Of a branch that is a union
+    itself nothing is known yet. hops: how many unions led here one inside the other, without any
+    container between them. Beyond `_MAX_HOPS` the schema goes round in a circle, and is asked by
+    recursion, which `unions` ends.
+
+    view: a node with branches.
+    answers: the answers that all unions share.
+    todo: the work of the caller, to which the only possible branch is added.
+    """
+    # Most branches fall out by their type alone, before anything is asked of what they hold.
+    branches: list[View] = []
+    for branch in view.any_of:
+        answers.budget.spend()
+        if branch.union or _node_allows(branch, value):
+            branches.append(branch)
+
+    if len(branches) == 1:
+        only = branches[0]
+        key = id(only), id(value)
+        if key in answers:
+            return answers[key]
+        if hops < _MAX_HOPS:
+            todo.append((only, value, hops + 1))
+            return True
+
+    return any(_branch_holds(b, value, unions + 1, answers) for b in branches)
+
+
+def _branch_holds(branch: View, value: Value, unions: int, answers: Answers) -> bool:
+    """Return the answer of one branch, asked for once.
+
+    The key is the identity of both: objects and lists have no hash, and comparing them could cost
+    more than the answer.
+
+    branch: one of a union's.
+    unions: how many unions asked one another on the way here.
+    answers: by the identity of branch and value. Read and added to.
+    """
+    key = id(branch), id(value)
+    if key not in answers:
+        answers[key] = conforms_by_answers(branch, value, unions, answers)
+
+    return answers[key]
+
+
+def _node_allows(view: View, value: Value) -> bool:
+    """Tell if type and enum of one node alone allow a value.
+
+    What its members, items or branches say is not asked here.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> view = view_of({"type": "array", "items": {"type": "string"}})
+    >>> _node_allows(view, [1]), _node_allows(view, "a")
+    (True, False)
+    """
+    if view.types is not None and not any(is_type(value, name) for name in view.types):
+        return False
+    return view.enum is None or is_member(value, view.enum)
+
+
+def is_member(value: Value, members: tuple[Value, ...]) -> bool:
+    """Tell if a value equals one of an enum's members, as JSON compares: 1 is 1.0 and not true.
+
+    >>> is_member(1.0, (1, "a")), is_member(True, (1, "a"))
+    (True, False)
+    """
+    for member in members:  # noqa: SIM110  # any() of a generator costs twice as much here
+        if same(value, member):
+            return True
+
+    return False
+
+
+def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
+    """Tell if plain members are right and the required ones there.
+
+    The others go to `todo`.
+
+    A member that is not declared is forbidden only where `additionalProperties` is false, and no
+    pattern of names admits it.
+
+    todo: gets a row for each member that is more than a plain scalar.
+    """
+    leaves = view.leaves
+    for key, member in value.items():
+        types = leaves.get(key)
+        if types is not None:
+            if type(member) not in types and not _node_allows(view.properties[key], member):
+                return False
+            continue
+
+        child = view.child(key)
+        if child is not None:
+            todo.append((child, member, 0))
+        # No view, and not declared either.
+        elif view.closed and key not in view.properties:
+            return False
+
+    return view.required <= value.keys()
+
+
+def _look_at_items(view: View, value: list[Value], todo: _Todo) -> None:
+    """Put each item that is not plainly of the right type on `todo`.
+
+    A list of plain scalars, the common case, is gone over without looking at views.
+
+    view: a node that allows the list itself.
+    todo: gets a row for each item that needs a closer look.
+    """
+    items = view.items
+    if view.prefix or items is None or items.leaf is None:
+        _look_at_each_item(view, value, todo)
+        return
+
+    types = LEAVES[items.leaf]
+    todo.extend((items, item, 0) for item in value if type(item) not in types)
+
+
+def _look_at_each_item(view: View, value: list[Value], todo: _Todo) -> None:
+    """Put each item on `todo`, with the view of its own place in the list.
+
+    An item of which the schema says nothing needs no look.
+    """
+    for index, item in enumerate(value):
+        child = view.item(index)
+        if child is not None:
+            todo.append((child, item, 0))

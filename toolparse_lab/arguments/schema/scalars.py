@@ -1,0 +1,509 @@
+"""The rules that read one value as another: text as numbers, words, JSON, enum members. Numbers as
+text.
+
+Each takes the record of the coercion, the value and its path, and returns the new value, or the
+value itself if its rule does not apply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from functools import lru_cache
+
+from ...core.rules import RULES
+from ...core.types import Edit
+from ...core.values import BigNum, Value, number, same, write_canonical
+from ...core.values.numbers import Number, exact, is_whole, real
+from ..rjson.repair import repair
+from ..rjson.strict import read_if_strict
+from .conforms import is_member
+from .kinds import is_type
+from .record import Record
+from .view import View
+
+# How it works. A rule applies only where nothing is lost on the way: text is a number if all of it
+# is one, an integer if it is written as one, and null if it says null. What is left over (a unit, a
+# second word, a thousands separator) leaves the text as it is, for a validation problem is better
+# than a wrong value. Numbers keep the lexeme they were written with, so 2.50 stays 2.50.
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+# A number as people write it: a plus sign, zeros in front, nothing on one side of the point.
+_LOOSE_NUMBER = re.compile(
+    r"(?P<sign>[+-]?)0*+(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?(?P<power>[eE][+-]?[0-9]+)?"
+)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}+(?:_[0-9]{3})++(?:\.[0-9]*+)?")
+_MOST_DIGITS = 400  # of an integer that was written with an exponent; a float holds no more
+# What JavaScript calls white space, which is what the models' training text calls white space.
+SPACE = (
+    " \t\n\r\x0b\x0c\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+_WORDS = {"true": True, "false": False}
+# The other words for a boolean, each pair with a rule of its own.
+_SWITCHES: Mapping[str, tuple[bool, str]] = {
+    word: (position == 0, rule)
+    for rule, pair in (
+        ("coerce.boolean-from-yes-no", ("yes", "no")),
+        ("coerce.boolean-from-on-off", ("on", "off")),
+        ("coerce.boolean-from-y-n", ("y", "n")),
+        ("coerce.boolean-from-t-f", ("t", "f")),
+        ("coerce.boolean-from-1-0", ("1", "0")),
+    )
+    for position, word in enumerate(pair)
+}
+_QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("`", "`"))
+_MAX_DEPTH = 1000  # of JSON inside text
+_SHORT = 32  # characters of a text whose number is kept
+_LONGEST_NULL = 100  # characters, most of them white space
+_WIDE = Context(prec=_MOST_DIGITS + 10)
+# Edits that drop letters which are no part of any value.
+_DROPS_NO_VALUE = frozenset(("rjson.equal-duplicate-key", "rjson.fence"))
+# The rule is that of the number's own kind, whichever of the two was wanted.
+_INTEGER_RULE = "coerce.integer-from-string"
+_NUMBER_RULE = "coerce.number-from-string"
+
+
+def _number_from_text(record: Record, value: str, path: str) -> Value:
+    """Return a number out of text that is one and nothing else.
+
+    White space around it is nothing.
+
+    >>> [_number_from_text(Record("safe"), text, "/x") for text in (" 2.50 ", "5 km")]
+    [2.5, '5 km']
+    """
+    number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
+    if number_read is None:
+        return value
+
+    rule = _INTEGER_RULE if isinstance(number_read, int) else _NUMBER_RULE
+    return record.note(rule, path, value, number_read)
+
+
+def _integer_from_text(record: Record, value: str, path: str) -> Value:
+    """Return an integer out of text. 3.0 and 1e3 are some, and any other number only under a policy
+    that is not safe.
+
+    >>> [_integer_from_text(Record("safe"), text, "/n") for text in ("3.0", "1e3", "007", "3.5")]
+    [3, 1000, 7, '3.5']
+    """
+    number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
+    if number_read is None:
+        return value
+    if not isinstance(number_read, int):
+        # 3.0 is read again as 3, so that its lexeme has no point.
+        whole = _whole(number_read) if record.safe or "e" not in value.lower() else None
+        if whole is not None:
+            number_read = whole
+        elif record.safe:
+            return value
+
+    is_integer = isinstance(number_read, int) or number_read.text == "-0"
+    return record.note(_INTEGER_RULE if is_integer else _NUMBER_RULE, path, value, number_read)
+
+
+def _number_in(text: str, safe: bool) -> Number | None:
+    """Return the number that a text is but for white space around it, None if it is none.
+
+    safe: the policy, which takes anybody's writing of a number. The others take digits behind
+    zeros, and else a number as JSON has it.
+
+    >>> _number_in(" 007 ", True), _number_in("007", False), _number_in("+.5", False)
+    (7, 7, None)
+    """
+    text = text.strip(SPACE)
+    return loose_number_of(text) if safe or is_padded(text) else number_of(text)
+
+
+def is_padded(text: str) -> bool:
+    """Tell if a text is digits behind a zero, which may be an identifier where text is legal.
+
+    >>> is_padded("007"), is_padded("0"), is_padded("0.5")
+    (True, False, False)
+    """
+    return _PADDED.fullmatch(text.strip(SPACE)) is not None
+
+
+_PADDED = re.compile(r"-?0[0-9]{1,40}")
+
+# The same few numbers come again and again, and numbers never change.
+_short_number = lru_cache(maxsize=4096)(_number_in)
+
+
+def _whole(number_read: Number) -> Number | None:
+    """Return the integer that a number is, written without point and exponent.
+
+    None for a fraction.
+
+    The sign of zero stays, which no int has.
+
+    >>> _whole(number("1.5e1")), _whole(number("-0.0")).text, _whole(number("0.5"))
+    (15, '-0', None)
+    """
+    if isinstance(number_read, int):
+        return number_read
+    digits = exact(number_read)
+    if not isinstance(digits, Decimal) or digits.adjusted() > _MOST_DIGITS or not is_whole(digits):
+        # Without an exponent a text is as long as its number, and no exponent is worked out.
+        return number_read if number_read.text.lstrip("-").isdigit() else None
+
+    return number(format(digits.quantize(Decimal(1), context=_WIDE), "f"))
+
+
+def boolean_from_switch(record: Record, value: Value, path: str) -> Value:
+    """True or false out of yes and no, on and off, y and n, t and f, 1 and 0, in any case.
+
+    Only for a schema that admits booleans alone, where such a word can mean nothing else. The
+    numbers 1 and 0 are words as well there. The rule of the step says which word it was.
+
+    >>> [boolean_from_switch(Record("safe"), word, "/b") for word in ("Off", 1, "maybe", 2)]
+    [False, True, 'maybe', 2]
+    """
+    if isinstance(value, str):
+        meaning = _SWITCHES.get(value.strip(SPACE).lower())
+    elif type(value) is int and value in (0, 1):
+        meaning = _SWITCHES[str(value)]
+    else:
+        meaning = None
+
+    return value if meaning is None else record.note(meaning[1], path, value, meaning[0])
+
+
+def _boolean_from_text(record: Record, value: str, path: str) -> Value:
+    """True or false out of those words, in any case.
+
+    For other words see `boolean_from_switch`.
+
+    record: notes the change. path: the JSON Pointer of the value.
+
+    >>> [_boolean_from_text(Record("safe"), text, "/b") for text in ("True", "1")]
+    [True, '1']
+    """
+    word = _WORDS.get(value.strip(SPACE).lower())
+    return value if word is None else record.note("coerce.boolean-from-string", path, value, word)
+
+
+def _null_from_text(record: Record, value: str, path: str) -> Value:
+    """None out of the word null, in lower case only: None and NULL may be names.
+
+    >>> _null_from_text(Record("safe"), " null ", "/x") is None
+    True
+    """
+    if value.strip(SPACE) != "null":
+        return value
+    return record.note("coerce.null-from-string", path, value, None)
+
+
+def is_bare_null(value: Value) -> bool:
+    """Tell if a value is a text that says null and nothing else.
+
+    >>> is_bare_null(" null"), is_bare_null("NULL"), is_bare_null(None)
+    (True, False, False)
+    """
+    if not isinstance(value, str) or len(value) >= _LONGEST_NULL or "null" not in value:
+        return False
+    return value.strip(SPACE) == "null"
+
+
+def holds_bare_null(value: Value) -> bool:
+    """Tell if a parameter is the text null, which may mean null in a format of raw text.
+
+    >>> holds_bare_null({"unit": "null"}), holds_bare_null({"units": ["null"]})
+    (True, False)
+    """
+    if not isinstance(value, dict):
+        return False
+    for member in value.values():
+        # A call for each would take longer than this look.
+        if type(member) is str and "null" in member[:_LONGEST_NULL] and is_bare_null(member):
+            return True
+    return False
+
+
+TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
+    "number": _number_from_text,
+    "integer": _integer_from_text,
+    "boolean": _boolean_from_text,
+    "null": _null_from_text,
+}
+"""The type of a scalar -> what reads text as one: (record, text, path) gives the new value."""
+
+
+def number_of(text: str) -> Number | None:
+    """The number a JSON lexeme is, or None.
+
+    An integer has no limit, since it loses nothing. A number with a point or an exponent must be
+    one that a float can hold, neither infinite nor zero instead of something small.
+
+    >>> number_of("1e400"), number_of("1e-400"), number_of("007")
+    (None, None, None)
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+
+    try:
+        n = real(text) if match.lastindex else number(text)
+    except ValueError:  # an exponent beyond every number
+        return None
+
+    if not isinstance(n, BigNum):
+        return n
+    return n if text.lstrip("-").isdigit() else None
+
+
+def loose_number_of(text: str) -> Number | None:
+    """Return the number that a text is in anybody's writing, with a JSON lexeme.
+
+    None if it is none.
+
+    A plus sign and zeros in front say nothing, and neither does a zero that drops out beside the
+    point. Underscores between groups of three digits are none of the number. Digits are never
+    dropped, and the sign of zero stays.
+
+    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "5_000", "50_0", "1e309")]
+    [7, 0.5, 5.0, 5000, None, None]
+    """
+    number_read = number_of(text)
+    if number_read is not None:
+        return number_read
+    if "_" in text and _GROUPED.fullmatch(text):
+        text = text.replace("_", "")
+    match = _LOOSE_NUMBER.fullmatch(text)
+    if match is None or not any(char.isdigit() for char in text.lower().partition("e")[0]):
+        return None
+
+    sign, whole, part, power = match.group("sign", "whole", "part", "power")
+    point = "" if part is None else "." + (part or "0")
+    lexeme = f"{sign.lstrip('+')}{whole or '0'}{point}{power or ''}"
+    return number_of(lexeme)
+
+
+def from_untyped_text(record: Record, value: str, path: str) -> Value:
+    """Text the schema says nothing of: a word, a number or JSON in brackets becomes its value.
+
+    Nothing is repaired here, for no one said that it should be JSON. Returns the text itself if it
+    is none of these.
+
+    >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
+    [1, True]
+    """
+    text = value.strip(SPACE)
+    for reader in (_boolean_from_text, _number_from_text):
+        # Without a schema, digits behind a zero are rather an identifier.
+        new = value if is_padded(text) else reader(record, value, path)
+        if new is not value:
+            return new
+
+    # Both brackets must be there: a text that only begins like JSON is text.
+    if text[:1] in ("{", "[") and text[-1:] in ("}", "]"):
+        values = read_if_strict(text, _MAX_DEPTH) or ()
+        if len(values) == 1 and isinstance(values[0], (dict, list)):
+            return record.note("coerce.json-from-string", path, value, values[0])
+
+    return value
+
+
+def object_from_text(record: Record, value: str, path: str) -> Value:
+    """Return an object out of JSON text that begins like one, strictly or after repair.
+
+    >>> object_from_text(Record("safe"), "{'a': 1}", "/o")
+    {'a': 1}
+    """
+    text = value.strip(SPACE)
+    if text[:1] != "{":
+        return value
+
+    parsed = json_of(text, record.safe)
+    if not isinstance(parsed, dict):
+        return value
+
+    return record.note("coerce.json-from-string", path, value, parsed)
+
+
+def json_of(text: str, whole: bool) -> Value:
+    """The one JSON value a text is, strictly or after repair, or None if it is none.
+
+    The text `null` is None as well. Callers ask for containers only.
+
+    whole: a repair may not drop any words or guess: text behind JSON makes it a text.
+
+    >>> json_of('{"a": 1}', True), json_of("[1] [2]", True), json_of("[1, 2] and 3", True)
+    ({'a': 1}, None, None)
+    """
+    # Strictly first: that is quick, and most JSON inside text is whole.
+    values = read_if_strict(text, _MAX_DEPTH)
+    if values is not None:
+        return values[0] if len(values) == 1 else None
+
+    repaired = repair(text)
+    if whole and not all(_keeps_words(edit, text) for edit in repaired.edits):
+        return None
+    return repaired.value
+
+
+def _keeps_words(edit: Edit, text: str) -> bool:
+    """Tell if an edit of JSON text guesses nothing, and takes away no letter or digit.
+
+    Inside a replacement all characters that mean something must be there again. Escapes are the
+    changes that an edit may make their place.
+    """
+    if not RULES[edit.rule].lossless:
+        return False
+    if edit.text or edit.rule in _DROPS_NO_VALUE:
+        return True
+
+    return not any(char.isalnum() for char in edit.span.of(text))
+
+
+def to_text(record: Record, value: Value, path: str) -> Value:
+    """Return a number or boolean as text, with the characters it was written with.
+
+    >>> to_text(Record("safe"), True, "/s"), to_text(Record("safe"), 7, "/s")
+    ('true', '7')
+    """
+    if isinstance(value, bool):
+        word = "true" if value else "false"
+        return record.note("coerce.string-from-boolean", path, value, word)
+    if isinstance(value, (int, float, Decimal)):
+        return record.note("coerce.string-from-number", path, value, write_canonical(value))
+
+    return value
+
+
+def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
+    """Return the only member of an enum that a value can mean, or the value itself.
+
+    A member of the same text wins over one that only looks alike, and two that could be meant are
+    no answer.
+
+    view: a node with an enum.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> to_enum(Record("safe"), "5", view_of({"enum": [5, 10]}), "/size")
+    5
+    """
+    members = view.enum or ()
+    if is_member(value, members):
+        return value
+    if isinstance(value, dict):
+        return _enum_from_wrapper(record, value, members, path)
+    if isinstance(value, str):
+        return _enum_from_text(record, value, members, path)
+    if isinstance(value, bool) or is_type(value, "number"):
+        return _enum_from_scalar(record, value, members, path)
+
+    return value
+
+
+def _enum_from_wrapper(
+    record: Record, value: dict[str, Value], members: tuple[Value, ...], path: str
+) -> Value:
+    """Return a member inside an object of one key, under a policy that unwraps.
+
+    Models write {"unit": {"value": "km"}} where an enum is wanted.
+
+    members: of the enum. The object comes back as it is where its member is none of them.
+    """
+    if record.safe or len(value) != 1:
+        return value
+
+    inner = next(iter(value.values()))
+    if not is_member(inner, members):
+        return value
+
+    return record.note("coerce.unwrap-single", path, value, inner)
+
+
+def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
+    """Return a member without the white space or quotes around it, or the one that is not text and
+    that the text names.
+
+    >>> _enum_from_text(Record("safe"), " km ", ("km", "mi"), "/unit")
+    'km'
+    >>> _enum_from_text(Record("safe"), "5", (5, 10), "/size")
+    5
+    """
+    text = value.strip(SPACE)
+    if text != value and is_member(text, members):
+        return record.note("coerce.trim", path, value, text)
+    inner = _unquoted(text)
+    if inner != value and is_member(inner, members):
+        return record.note("coerce.unquote", path, value, inner)
+
+    # Two members that could be meant, such as 5 and 5.0, are no answer.
+    named = _members_named(text, members)
+    if not named and record.safe:
+        return _enum_from_switch(record, value, members, path)
+    if len(named) != 1:
+        return value
+    return record.note("coerce.enum-from-string", path, value, named[0])
+
+
+def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
+    """Return the members that are not text themselves, and that a text may name.
+
+    >>> _members_named("5", (5, "5", True))
+    [5]
+    """
+    others = (member for member in members if not isinstance(member, str))
+    return [member for member in others if _names_member(text, member)]
+
+
+def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
+    """Return a boolean member out of a word like yes and 0, where all members are booleans or null.
+
+    >>> _enum_from_switch(Record("safe"), "no", (True, False), "/b")
+    False
+    """
+    if not all(member is None or isinstance(member, bool) for member in members):
+        return value
+
+    # A trial's record, since the member may not be one of the enum's.
+    new = boolean_from_switch(Record(record.policy), value, path)
+    return boolean_from_switch(record, value, path) if is_member(new, members) else value
+
+
+def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
+    """Return a number or boolean as the text that the enum has for it.
+
+    >>> _enum_from_scalar(Record("safe"), 5, ("5", "10"), "/size")
+    '5'
+    """
+    text = write_canonical(value)
+    if text in [member for member in members if isinstance(member, str)]:
+        return to_text(record, value, path)
+
+    return _enum_from_switch(record, value, members, path) if record.safe else value
+
+
+def _names_member(text: str, member: Value) -> bool:
+    """Tell if text is how one would write a member that is not text itself.
+
+    >>> _names_member("5.0", 5), _names_member("True", True), _names_member("None", None)
+    (True, True, False)
+    """
+    if isinstance(member, bool):
+        return _WORDS.get(text.lower()) is member
+    if member is None:
+        return text == "null"
+
+    number_read = loose_number_of(text)
+    return number_read is not None and same(number_read, member)
+
+
+def _unquoted(text: str) -> str:
+    """Return text without the quotes around it, of whatever kind, and the white space inside them.
+
+    >>> _unquoted("“km ”"), _unquoted("'km")
+    ('km', "'km")
+    """
+    if len(text) < 2:
+        return text
+
+    for opener, closer in _QUOTES:
+        if text[0] == opener and text[-1] == closer:
+            return text[1:-1].strip(SPACE)
+
+    return text

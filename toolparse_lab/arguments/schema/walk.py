@@ -1,0 +1,592 @@
+"""One coercion under way: a walk down a value and its schema that records each change as a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.types import Step
+from ...core.values import Value, escape_token, same
+from .arrays import list_from_json, list_from_mapping, list_from_separated_text
+from .budget import Budget
+from .conforms import Answers, conforms, conforms_by_answers, is_member
+from .kinds import LEAVES, is_type
+from .raw_texts import value_of_text
+from .record import Record
+from .scalars import (
+    SPACE,
+    TEXT_READERS,
+    boolean_from_switch,
+    from_untyped_text,
+    is_bare_null,
+    is_padded,
+    object_from_text,
+    to_enum,
+    to_text,
+)
+from .view import View
+
+# How it works. A value and the view of its node go down together. Each method takes a value and
+# returns the new one, or the very same object where nothing changes: `is not` is how a caller
+# learns of a change, and containers are copied only once something in them did change. A trial
+# (a branch of a union, a wrapping that may not fit) marks the length of `steps` first and cuts the
+# record back to that mark if it fails.
+#
+# Unions are where the cost is. Each branch is tried on the value, and unions inside unions would
+# try the same again and again, so the outcome of every (union, value) pair is kept by identity and
+# replayed with its paths moved. While a union is being tried, its own entry stands for "unchanged",
+# which ends the circle of a union that contains itself. Under `safe` a value that more than one
+# branch could mean is left alone.
+#
+# A schema that a person would never finish reading is given up: depth ends at `_MAX_DEPTH`, texts
+# are wrapped at most `_MAX_TRIALS` times one inside the other, and every look at a value is a step
+# of the budget, which trials share.
+
+_MAX_DEPTH = 150  # deeper values are left as they are: no schema that people write goes there
+_MAX_TRIALS = 4  # lists of one item inside each other that a single text is brought into
+_NO_ITEM = object()  # is no value
+_MAX_WRAPS = 20  # lists around one value that is no list
+_ONLY_TEXT = (("string",), ("string", "null"))
+
+
+class Walk(Record):
+    """One coercion under way.
+
+    Use it once: `value` walks a value from its root, and `steps` then holds the changes.
+    """
+
+    __slots__ = (
+        "_alive",
+        "_answers",
+        "_in_union",
+        "_is_endless",
+        "_item",
+        "_links",
+        "_no_switch_at",
+        "_outcomes",
+        "_trials",
+        "budget",
+        "raw_text",
+    )
+
+    def __init__(
+        self, policy: str, one_item: bool = False, budget: Budget | None = None, trials: int = 0
+    ) -> None:
+        """Begin a walk with an empty record.
+
+        policy: `safe` or `middleware`.
+        one_item: a single text under a list is one item, as in XML.
+        budget: of the walk that this one is a trial of, or None for one that the first value
+            begins.
+        trials: how many walks are trials of one another on the way here.
+        """
+        super().__init__(policy, one_item)
+        self.budget = Budget(None) if budget is None else budget
+        self._trials = trials
+        # The value that is being wrapped, the lists around it, and that there is no end to them.
+        self._item: Any = _NO_ITEM
+        self._links = 0
+        self._is_endless = False
+        # A parameter is what its text says: the bare word null, or JSON of a type that is legal.
+        self.raw_text = False
+        # What each union made of a value: the value, its outcome, the steps, and their path. The
+        # value is kept so that no other object gets its id while the walk lasts.
+        self._outcomes: dict[tuple[int, int, bool], tuple[Value, Value, list[Step], str]] = {}
+        self._answers: Answers | None = None  # most walks meet no union
+        self._alive: list[Value] = []  # the values in `_answers`, kept for the same reason
+        self._in_union = False  # a union is being tried
+        # The path of a value of which an outer union admits more than booleans.
+        self._no_switch_at: str | None = None
+
+    def value(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """Return a value brought to a view.
+
+        Itself if it is right, or nothing can be done.
+
+        path: its JSON Pointer in the arguments. depth: how many containers and branches are above.
+
+        Every kind of node is decided on here, in the order of weight: a leaf that is plainly right,
+        then branches, an enum, no type at all, else the kind of the value.
+        """
+        kind = type(value)
+        if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
+            return value
+
+        budget = self.budget
+        budget.left -= 1  # as `spend`, which would be a call more for every value
+        if budget.left < 0:
+            budget.refill()
+        if self.raw_text and kind is str:
+            new = self._of_raw_text(value, view, path)
+            if new is not value:
+                return new
+        if view.union:
+            return self.union(value, view, path, depth)
+        if view.enum is not None:
+            return to_enum(self, value, view, path)
+        if view.types is None:
+            return self.untyped(value, view, path, depth)
+        if kind is str:
+            return self.text(value, view, path, depth)
+        if kind is dict:
+            look_inside = self.members if view.box is dict else self.mapping
+            return look_inside(value, view, path, depth)
+        if kind is list:
+            return self.sequence(value, view, path, depth)
+
+        return self.scalar(value, view, path, depth)
+
+    def _of_raw_text(self, value: Value, view: View, path: str) -> Value:
+        """Return what a parameter's raw text says, the text itself for a member of its value."""
+        if not self.safe or path.count("/") != 1:
+            return value
+        if self._is_bare_null(value, view):
+            return self.note("coerce.null-from-string", path, value, None)
+        new = value_of_text(value, view, self.budget)
+        return value if new is value else self.note("coerce.value-from-raw-text", path, value, new)
+
+    def _is_bare_null(self, value: Value, view: View) -> bool:
+        """Tell if a parameter's raw text is the word null, where null is legal.
+
+        A format of raw text has no other way to write it, so that there it is null even if text is
+        legal as well. Members of a parameter's own value are left alone, since they may have been
+        quoted.
+        """
+        if not is_bare_null(value):
+            return False
+        return view.admits_null() and not is_member("null", view.texts)
+
+    # unions
+
+    def union(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """Return the branch the value fits, as it is or after coercion, tried once for each value.
+
+        view: a node with branches.
+        path, depth: see `value`.
+
+        A union inside itself, where a value contains itself, ends at the outcome that it finds.
+        """
+        # Any text is legal here, so no reading of it as something else is called for.
+        if isinstance(value, str) and view.admits_string():
+            return value
+        # What is legal stays as it is, without a look at any branch.
+        if self.safe and not self._in_union and conforms(view, value, self.budget):
+            return value
+
+        key = id(view), id(value), path == self._no_switch_at
+        outcome = self._outcomes.get(key)
+        if outcome is not None:
+            return self._replay(outcome, path)
+
+        # Until the outcome is known, a union inside itself finds this, and ends here.
+        self._outcomes[key] = (value, value, [], path)
+        mark = len(self.steps)
+        new = self.branch(value, view, path, depth)
+        self._outcomes[key] = (value, new, self.steps[mark:], path)
+        return new
+
+    def _replay(self, outcome: tuple[Value, Value, list[Step], str], path: str) -> Value:
+        """Return the outcome of a union, its steps recorded again below another path.
+
+        One value can stand in several places, as an object that Python shares among them.
+
+        outcome: the value, the outcome of it, the steps, and the path at which they were taken.
+        path: where the same value stands now.
+        """
+        _, new, steps, old_path = outcome
+        for step in steps:
+            self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
+
+        return new
+
+    def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """Return the value as the first branch it can be brought to.
+
+        Untouched where one holds as it is.
+
+        More than one way under `safe` is no way.
+
+        Returns the value itself if no branch can take it.
+        """
+        # Inside a union, only `holds` asks what is legal, since it remembers its answers.
+        was_in_union, self._in_union = self._in_union, True
+        was_no_switch_at = self._no_switch_at
+        if not view.only_boolean:
+            self._no_switch_at = path
+        try_results = self._try_branches(value, view, path, depth)
+        self._in_union, self._no_switch_at = was_in_union, was_no_switch_at
+
+        # Two branches that give different values are two readings of one text.
+        if not try_results or (self.safe and len(try_results) > 1):
+            return value
+
+        new, steps = try_results[0]
+        self.steps.extend(steps)
+        return new
+
+    def _try_branches(
+        self, value: Value, view: View, path: str, depth: int
+    ) -> list[tuple[Value, list[Step]]]:
+        """Return the results that branches make of a value, each once.
+
+        None if one holds as it is.
+
+        A result comes with the steps that led to it, which are taken back from the record.
+        """
+        mark = len(self.steps)
+        results: list[tuple[Value, list[Step]]] = []
+        for branch in view.any_of:
+            new = self.value(value, branch, path, depth + 1)
+            steps = self.steps[mark:]
+            del self.steps[mark:]
+            if not self.holds(branch, new):
+                continue
+            if not steps:
+                return []
+            if not _holds_result(results, new):
+                results.append((new, steps))
+
+        return results
+
+    def holds(self, branch: View, value: Value) -> bool:
+        """Tell if a branch holds for a value.
+
+        Inner unions are asked first, so that outer ones need not look into them again.
+        """
+        if self._answers is None:
+            self._answers = Answers(self.budget)
+        answers = self._answers
+
+        key = id(branch), id(value)
+        if key not in answers:
+            answers[key] = conforms_by_answers(branch, value, 1, answers)
+            self._alive.append(value)
+
+        return answers[key]
+
+    # what the value is
+
+    def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """Return a value whose schema names no type.
+
+        Declared members of objects are still coerced. Text is read only by `middleware`, where text
+        like a number becomes one.
+        """
+        if isinstance(value, dict) and not view.open:
+            return self.members(value, view, path, depth)
+        if self.safe or not isinstance(value, str):
+            return value
+
+        return from_untyped_text(self, value, path)
+
+    def text(self, value: str, view: View, path: str, depth: int) -> Value:
+        """Return text where the schema may want something else.
+
+        Its types are tried in their order.
+
+        path, depth: see `value`.
+
+        The first type that can read the text wins. The text itself comes back if none can.
+        """
+        types = view.types or ()
+        # Text is legal; `middleware` still prefers another type that stands before it.
+        if "string" in types and (self.safe or types in _ONLY_TEXT):
+            return value
+
+        for name in types:
+            reader = TEXT_READERS.get(name)
+            if reader is not None:
+                new = reader(self, value, path)
+                if new is value and name == "boolean":
+                    new = self._switch(value, view, path)
+                elif (
+                    new is not value
+                    and "string" in types
+                    and (not is_type(new, name) or is_padded(value))
+                ):
+                    # `middleware` reads 5.5 for an integer, and 007; where text is legal both stay.
+                    self.steps.pop()
+                    new = value
+            else:
+                new = self._container_from_text(name, value, view, path, depth)
+            if new is not value:
+                return new
+
+        return value
+
+    def _switch(self, value: Value, view: View, path: str) -> Value:
+        """True or false out of a word like yes and 0, where nothing else than booleans is legal."""
+        if not self.safe or not view.only_boolean or path == self._no_switch_at:
+            return value
+        return boolean_from_switch(self, value, path)
+
+    def _container_from_text(
+        self, name: str, value: str, view: View, path: str, depth: int
+    ) -> Value:
+        """Return text as an object or a list.
+
+        Its items are coerced in turn.
+
+        name: a type that is not a scalar's. One that JSON Schema does not have changes nothing.
+        """
+        if name == "object":
+            new = object_from_text(self, value, path)
+            return value if new is value else self.mapping(new, view, path, depth)
+        if name == "array":
+            new = self._array_from_text(value, view, path, depth)
+            return value if new is value else self.sequence(new, view, path, depth)
+
+        return value
+
+    def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
+        """Return a list out of text: JSON, else one item, else (policy `middleware`) lines or
+        cells.
+
+        `safe` never splits a text, because a comma may belong to it.
+        """
+        new = list_from_json(self, value, path)
+        if new is not value:
+            return new
+        if self.safe:
+            return self._single_item(value, view, path, depth)
+
+        return list_from_separated_text(self, value, view, path)
+
+    def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
+        """Return a list of one item, where nothing in the text says that it might be several.
+
+        In XML one element is one item anyway.
+
+        view: the schema of the list. Returns the text itself if it stays one.
+        """
+        item = _view_of_single_item(view)
+        if item is None or not self._is_one_item(value):
+            return value
+
+        # Any text is legal as an item that is a string, so that nothing needs a trial.
+        if item.leaf != "string" and not self._can_become(value, item, depth + 1):
+            return value
+        # The item is wrapped as text; it is coerced, and noted, as a member of the new list.
+        return self.note("coerce.wrap-array", path, value, [value])
+
+    def _is_one_item(self, text: str) -> bool:
+        """Tell if a text is one item of a list, by its look alone.
+
+        An empty text is none, and may mean an empty list.
+        """
+        if text.strip(SPACE) == "":
+            return False
+        # Where an element is written for each item, commas in it are the item's own.
+        return self.one_item or not _may_be_several(text)
+
+    def _can_become(self, value: Value, view: View, depth: int) -> bool:
+        """Tell if a value would be legal after coercion, without recording the cost.
+
+        The trial has a record of its own, which is thrown away. A list of lists is a trial inside a
+        trial. One that has no end is not legal.
+
+        depth: see `value`.
+        """
+        if self._trials >= _MAX_TRIALS:
+            return False
+        # A walk of its own: this one's answers are of values that stay alive.
+        trial = Walk(self.policy, self.one_item, self.budget, self._trials + 1)
+        return conforms(view, trial.value(value, view, "", depth), self.budget)
+
+    def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        """Return an object: its members, a list out of its shape, or (policy `middleware`) its one
+        member's value.
+
+        path, depth: see `value`.
+        """
+        if view.allows("object"):
+            return self.members(value, view, path, depth)
+        if view.allows("array"):
+            new = list_from_mapping(self, value, path)
+            if new is not value:
+                return self.sequence(new, view, path, depth)
+            return self.wrapped(value, view, path, depth)
+        if self.safe or len(value) != 1:
+            return value
+
+        return self._unwrapped(value, view, path, depth)
+
+    def _unwrapped(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        """Return the value of an object's only member, where it then has the type that is wanted.
+
+        Models write {"value": 5} for 5. The record is cut back where that does not help.
+
+        value: the object, with exactly one member.
+        """
+        inner = next(iter(value.values()))
+        mark = len(self.steps)
+        self.note("coerce.unwrap-single", path, value, inner)
+        new = self.value(inner, view, path, depth + 1)
+        if any(is_type(new, name) for name in view.types or ()):
+            return new
+
+        del self.steps[mark:]
+        return value
+
+    def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
+        """Return an object with its members coerced.
+
+        The object itself if none of them changes.
+
+        path, depth: see `value`.
+
+        The copy is made at the first change, so that most objects cost no copy at all.
+        """
+        out: dict[str, Value] | None = None
+        leaves, properties = view.leaves, view.properties
+        is_plain = depth < _MAX_DEPTH
+        for key, member in value.items():
+            types = leaves.get(key)
+            if types is not None and type(member) in types:
+                continue  # plainly right, which nearly all are
+
+            child = properties.get(key) or view.child(key)
+            if child is None:
+                new = member if view.tells_of_undeclared else self._undeclared(key, member, path)
+            elif child.fixed:
+                continue
+            # Raw text is more than text under no such schema but that of null.
+            elif is_plain and child.leaf not in (None, "null") and type(member) is str:
+                self.budget.spend()  # as `value`, which looks for more kinds of values than this
+                new = self.text(member, child, f"{path}/{escape_token(key)}", depth + 1)
+            else:
+                new = self.value(member, child, f"{path}/{escape_token(key)}", depth + 1)
+
+            if new is not member:
+                if out is None:
+                    out = dict(value)
+                out[key] = new
+
+        return value if out is None else out
+
+    def _undeclared(self, key: str, member: Value, path: str) -> Value:
+        """A member the schema says nothing of: text is read only by `middleware`.
+
+        `safe` keeps it as it came, for no one gave the expected type.
+        """
+        if self.safe or not isinstance(member, str):
+            return member
+        return from_untyped_text(self, member, f"{path}/{escape_token(key)}")
+
+    def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
+        """Return a list with its items coerced.
+
+        The list itself if none of them changes.
+
+        path, depth: see `value`.
+
+        As with objects, the copy is made at the first change.
+        """
+        if not view.allows("array"):
+            return value
+
+        # Looked up once: this loop is over the items of a list.
+        prefix, items = view.prefix, view.items
+        out: list[Value] | None = None
+        for i, item in enumerate(value):
+            child = prefix[i] if i < len(prefix) else items
+            if child is None:
+                continue
+
+            new = self.value(item, child, f"{path}/{i}", depth + 1)
+            if new is not item:
+                if out is None:
+                    out = list(value)
+                out[i] = new
+
+        return value if out is None else out
+
+    def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """Return a single value where an array is wanted.
+
+        Under `safe` only if the array is then legal.
+
+        Null is left alone where it is legal, and under `safe` anyway: it may mean no list at all.
+
+        view: a node that allows a list.
+        path, depth: see `value`.
+        """
+        if value is None and self._stays_null(view):
+            return value
+
+        # A list of lists of itself would take one value as an item without end.
+        links = self._links + 1 if self._item is value else 1
+        if links > _MAX_WRAPS:
+            self._is_endless = True
+            return value
+
+        mark = len(self.steps)
+        outer, self._item, self._links = (self._item, self._links), value, links
+        # The item is coerced inside the new list, where its own view is.
+        items = self.note("coerce.wrap-array", path, value, [value])
+        new = self.sequence(items, view, path, depth + 1)
+        self._item, self._links = outer
+        if self._is_endless:
+            self._is_endless = links > 1  # until the first list of the chain is undone
+            del self.steps[mark:]
+            return value
+
+        # Only `safe` asks: the others would rather have a list than none.
+        if self.safe and not conforms(view, new, self.budget):
+            del self.steps[mark:]
+            return value
+
+        return new
+
+    def _stays_null(self, view: View) -> bool:
+        """Tell if null stays where a list is wanted, instead of becoming its only item.
+
+        view: a node that allows a list.
+        """
+        # Under `safe` it may mean no list at all, whatever the schema says of null.
+        return self.safe or view.admits_null()
+
+    def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
+        """Return a number, boolean or null that is none of the types wanted.
+
+        It becomes text where text is wanted, or the only item of a list, else it stays.
+        """
+        types = view.types or ()
+        if any(is_type(value, name) for name in types):
+            return value
+        # `middleware` makes a list of text, too: by way of the text it would take two turns.
+        if "string" in types and (self.safe or "array" not in types):
+            return to_text(self, value, path)
+        if "array" in types:
+            return self.wrapped(value, view, path, depth)
+
+        return self._switch(value, view, path)
+
+
+def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:
+    """Tell if one of the results, each with its steps, has this value."""
+    return any(same(value, other) for other, _ in results)
+
+
+def _view_of_single_item(view: View) -> View | None:
+    """Return the view of the item in a list of one.
+
+    None for a tuple of several, and without a view.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> _view_of_single_item(view_of({"items": {"type": "null"}})).types
+    ('null',)
+    """
+    if view.items is not None:
+        return view.items
+
+    return view.prefix[0] if len(view.prefix) == 1 else None
+
+
+def _may_be_several(text: str) -> bool:
+    """Tell if text holds the separators that people put between items: a comma, or a line feed
+    inside it.
+
+    >>> _may_be_several("a, b"), _may_be_several("a b"), _may_be_several("a\\n")
+    (True, False, False)
+    """
+    return "\n" in text.strip(SPACE) or "," in text

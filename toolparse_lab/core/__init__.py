@@ -1,0 +1,1 @@
+"""What every room shares: types of results, values, errors, rules and tool specs."""

@@ -1,0 +1,818 @@
+"""Every exception this package raises on purpose.
+
+::
+
+    ToolparseError               what was got, what was expected, what to do
+    ├── UsageError               the caller's input is wrong; exit code 2
+    │   ├── UnknownProtocol      no protocol of that id
+    │   ├── UnknownModel         no model of that name, or not one litellm can route
+    │   ├── UnknownRule          no rule, policy or problem code of that id
+    │   ├── BadToolSpec          a tool definition that cannot be read
+    │   ├── BadOptions           an option of a wrong name, type or value
+    │   │   ├── UnknownRun       no run of that id in the store
+    │   │   ├── UnknownTrial     no trial of that id in the run
+    │   │   ├── UnknownArm       no model, arm or protocol of that name in the run
+    │   │   └── UnknownColumn    no column of that name in the frame
+    │   ├── BadSpec              a protocol's data; names the field
+    │   ├── UnreadableTemplate   a chat template whose calls cannot be read back
+    │   ├── BadCase              a row that cannot be read; names file, line and column
+    │   ├── BadPlan              an experiment that cannot be planned
+    │   ├── BadTaskPlan          steps of a task that cannot be read, or do not fit together
+    │   ├── UnresolvedTemplate   a template of a step that leads nowhere
+    │   ├── BadSettings          a file of settings that cannot be used; names file and line
+    │   ├── UnreadableInput      a file or response object that cannot be read
+    │   ├── UnwritableCall       a call this protocol cannot write without changing it
+    │   ├── NoOrigin             a JSON Pointer that names nothing in the arguments
+    │   ├── NoTrial              an index into trials that holds none
+    │   ├── BadMessage           a message of a conversation that cannot be read
+    │   ├── UnknownToolCallId    a tool's result that answers no call of the conversation
+    │   ├── BadToolChoice        a tool choice that cannot be read, or not be honoured
+    │   │   ├── NoTools          a call is required, but there is no tool
+    │   │   ├── ToolNotFound     the tool to be called is none of the tools
+    │   │   └── ProviderTool     the tool to be called is one that only the provider can run
+    │   └── ParserClosed         feed after close
+    ├── SetupError               something must be installed first; exit code 2
+    │   ├── MissingExtra         an optional dependency
+    │   └── MissingModelPackage  the embedded model's packages
+    ├── IncompleteError          the work stopped half way, what was recorded is kept; exit code 3
+    │   ├── StoreError           the store cannot be used (full disk, locked, newer version)
+    │   │   └── StoreLost        its file was deleted or replaced while it was open
+    │   ├── ProviderError        a provider failed; carries its class and a redacted message
+    │   │   └── ResponseFormatRejected no response_format here, which a forced choice asks for
+    │   ├── CorrectionFailed     a model's correction of a call cannot be read
+    │   ├── MissingRecording     replay was asked for a completion that was never recorded
+    │   └── WorkerLost           a process that read recorded answers ended too early
+    ├── GateFailed               a threshold is missed, or an arm became worse; exit code 1
+    ├── RJSONParseError          relaxed JSON that cannot be read (line, column, warnings, obj)
+    └── RXMLError
+        ├── RXMLParseError       XML that cannot be read (line, column)
+        ├── RXMLDuplicateStringTagError
+        ├── RXMLCoercionError
+        ├── RXMLStringifyError
+        └── RXMLStreamError
+
+Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem of
+the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from .values.printable import printable_lines
+
+_MARGIN = 0.15  # how much less alike than the best another suggestion may be
+
+
+def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0.6) -> str | None:
+    """Return the hint "did you mean …?" for an unknown name.
+
+    None if nothing comes near.
+
+    Args:
+        names: those there are.
+        most: how many are suggested.
+        cutoff: how alike they must be, up to 1. One that is much less alike than the nearest is not
+            suggested beside it.
+
+    >>> near("hermse", ["hermes", "gemma"])
+    'did you mean hermes?'
+    """
+    import difflib  # only errors need it, and every program imports this module
+
+    name = str(name)
+    nearest = difflib.get_close_matches(name, [str(n) for n in names], most, cutoff)
+    # A far second would only make the reader doubt a near first.
+    alike = [difflib.SequenceMatcher(None, name, other).ratio() for other in nearest]
+    nearest = [other for other, a in zip(nearest, alike, strict=True) if a > max(alike) - _MARGIN]
+    return f"did you mean {' or '.join(nearest)}?" if nearest else None
+
+
+class ToolparseError(Exception):
+    """Base class.
+
+    `exit_code` is the exit code of the command line when the error reaches it.
+
+    >>> import toolparse_lab as tp
+    >>> try:
+    ...     tp.parse("Hello", "hermse")
+    ... except tp.errors.ToolparseError as error:
+    ...     print(error.got, error.hint)
+    hermse did you mean hermes?
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self, message: str, *, got: object = None, expected: object = None, hint: str | None = None
+    ) -> None:
+        self.message = message
+        self.got = got
+        self.expected = expected
+        self.hint = hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        """Return the message, and below it the value, the expectation, and the fix."""
+        parts = [self.message]
+        if self.got is not None:
+            parts.append(f"got: {_short(self.got)}")
+        if self.expected is not None:
+            parts.append(f"expected: {_short(self.expected)}")
+        if self.hint:
+            parts.append(f"what to do: {self.hint}")
+
+        return printable_lines("\n  ".join(parts))
+
+
+def _short(x: object) -> str:
+    """Return a value in an error, cut where it would fill a terminal."""
+    try:
+        # A credential is a kind of text whose `repr` hides it.
+        text = x if type(x) is str else repr(x)
+    except (RecursionError, ValueError):  # nested too deep, or an integer of too many digits
+        return f"{type(x).__name__}, too large to show"
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+class UsageError(ToolparseError):
+    """Base of the errors that the caller can mend.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.BadToolSpec, tp.errors.UsageError)
+    True
+    """
+
+    exit_code = 2
+
+
+class UnknownProtocol(UsageError):
+    """Raised by `parse`, `stream` and every place that takes a protocol id.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Hello", "hermse")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnknownProtocol: no protocol of this name
+      got: hermse
+      ...
+    """
+
+
+class UnknownModel(UsageError):
+    """Raised for a model name that is neither in the mapping nor litellm's.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.UnknownModel.exit_code
+    2
+    """
+
+
+class UnknownRule(UsageError):
+    """Raised for a coercion policy, rule id or problem code that does not exist.
+
+    >>> import toolparse_lab as tp
+    >>> tp.coerce("5", {"type": "integer"}, policy="loose")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnknownRule: no coercion policy of this name
+      got: loose
+      ...
+    """
+
+
+class BadToolSpec(UsageError):
+    """Raised by `ToolSpec.of` for a definition that is none of the accepted shapes.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Hello", "hermes", [{"name": ""}])
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadToolSpec: a tool has no name
+      got: {'name': ''}
+      ...
+    """
+
+
+class NoStrictForm(BadToolSpec):
+    """Raised for a schema that a provider's strict mode cannot be told.
+
+    `keyword` stands in the way, or is missing, at the JSON Pointer `path` of the schema.
+
+    >>> from toolparse_lab.arguments.schema.strict_form import strict_form
+    >>> strict_form({"properties": {"a": {"type": "array"}}})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.NoStrictForm: this schema has no strict form: the items of this ...
+      got: items at /properties/a
+      ...
+    """
+
+    def __init__(self, keyword: str, path: str, reason: str, *, hint: str | None = None) -> None:
+        self.keyword = keyword
+        self.path = path
+        super().__init__(
+            f"this schema has no strict form: {reason}",
+            got=f"{keyword} at {path or 'the root'}",
+            hint=hint or "change the schema, or ask with decoding='free'",
+        )
+
+
+class BadOptions(UsageError):
+    """Raised for an option of a wrong name, type or value.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse("Hello", "hermes", options={"repairs": False})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadOptions: unknown option
+      got: repairs
+      ...
+    """
+
+
+class UnknownRun(BadOptions):
+    """Raised for a run id that the store does not hold, or several share.
+
+    Several runs may begin with the same characters.
+
+    >>> import tempfile, toolparse_lab as tp
+    >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
+    >>> lab.open("monday")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnknownRun: there is no run of this id in this store
+      got: monday
+      ...
+    """
+
+
+class UnknownTrial(BadOptions):
+    """Raised for a trial id that a run does not have.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.UnknownTrial, tp.errors.BadOptions)
+    True
+    """
+
+
+class UnknownArm(BadOptions):
+    """Raised for a model, arm or protocol that no trial of a run or frame has.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.UnknownArm, tp.errors.BadOptions)
+    True
+    """
+
+
+class UnknownColumn(BadOptions):
+    """Raised for a column that a frame or a report does not have.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.UnknownColumn, tp.errors.BadOptions)
+    True
+    """
+
+
+class BadSpec(UsageError):
+    """Raised by `Protocol.from_spec`.
+
+    `field` names the fault.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Protocol.from_spec(id="c", title="C", opener="[C]", closer="]]")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadSpec: closer: JSON itself is written with these characters, s...
+    """
+
+    def __init__(
+        self,
+        field: str,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+    ) -> None:
+        self.field = field
+        super().__init__(f"{field}: {message}", got=got, expected=expected, hint=hint)
+
+
+class UnreadableTemplate(UsageError):
+    """Raised by `Protocol.from_chat_template` for a template no protocol reads.
+
+    Args:
+        probe: the conversation whose calls read back differently, `text`: the answer as the
+            template writes it. None and "" if it was not even rendered.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.UnreadableTemplate.exit_code
+    2
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+        probe: str | None = None,
+        text: str = "",
+    ) -> None:
+        self.probe, self.text = probe, text
+        super().__init__(message, got=got, expected=expected, hint=hint)
+
+
+class BadCase(UsageError):
+    """An unreadable row.
+
+    `source`, `line` (1-based, `unit` says of what) and `column` say where.
+
+    If several rows cannot be read, `rows` holds an error for each of the first of them.
+
+    >>> import toolparse_lab as tp
+    >>> tp.load_cases([{"id": "a"}])
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadCase: cases, row 1: the input is neither a text nor messages
+      got: no input
+      ...
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        column: str | None = None,
+        unit: str = "line",
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+        rows: tuple[BadCase, ...] = (),
+    ) -> None:
+        self.source = source
+        self.line = line
+        self.rows = rows
+        self.column = column
+        self.unit = unit
+        # `unit` is a word for people: "line 3", "row 3".
+        where = [source or "cases"]
+        if line is not None:
+            where.append(f"{unit} {line}")
+        if column is not None:
+            where.append(f"column {column}")
+
+        super().__init__(f"{', '.join(where)}: {message}", got=got, expected=expected, hint=hint)
+
+
+class BadPlan(UsageError):
+    """Raised when an experiment cannot be planned.
+
+    For example without cases or models, or for a factor of a wrong name.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.BadPlan.exit_code
+    2
+    """
+
+
+class BadTaskPlan(UsageError):
+    """Raised for steps of a task that cannot be read, or do not fit together.
+
+    Args:
+        kind: "no_plan", "bad_step" or "unknown_tool".
+
+    >>> from toolparse_lab.middleware.plans import read_plan
+    >>> read_plan({"steps": []})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadTaskPlan: a plan has steps
+      got: {'steps': []}
+      ...
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+        kind: Literal["no_plan", "bad_step", "unknown_tool"] = "bad_step",
+    ) -> None:
+        self.kind: Literal["no_plan", "bad_step", "unknown_tool"] = kind
+        super().__init__(message, got=got, expected=expected, hint=hint)
+
+
+class UnresolvedTemplate(UsageError):
+    """Raised for a template of a step that names no part of an earlier result.
+
+    >>> from toolparse_lab.middleware.plans import resolve
+    >>> resolve("{{a.b}}", {})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnresolvedTemplate: a template names a step without a result
+      got: {{a.b}}
+      ...
+    """
+
+
+class BadSettings(UsageError):
+    """Raised for an unusable configuration.
+
+    For example an unknown key, an impossible value, a credential in a file.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.BadSettings.exit_code
+    2
+    """
+
+
+class UnreadableInput(UsageError):
+    """Raised for a file, response or stream that holds no readable model output.
+
+    >>> import toolparse_lab as tp
+    >>> tp.parse(None, "hermes")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnreadableInput: this holds no answer of a model
+      got: NoneType None
+      ...
+    """
+
+
+class UnwritableCall(UsageError):
+    """Raised by `write_call` if the format cannot write a call.
+
+    A call counts as written only if it reads back the same.
+
+    >>> import toolparse_lab as tp
+    >>> tp.protocols()["morph_xml"].write_call("two words", "{}")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnwritableCall: this name cannot be an element's
+      got: two words
+    """
+
+
+class NoOrigin(UsageError, KeyError):
+    """Raised by `ToolCall.origin` for a path that is not in the arguments.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.parse(text, "hermes").calls[0].origin("/b")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.NoOrigin: no argument at this path
+      got: /b
+      ...
+    """
+
+    __str__ = UsageError.__str__  # KeyError would show the repr of the message
+
+
+class NoTrial(UsageError, IndexError):
+    """Raised by an index into trials that are fewer, or none.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.NoTrial.exit_code
+    2
+    """
+
+
+class BadMessage(UsageError):
+    """Raised by `transform_params` for messages in a wrong shape.
+
+    It takes a list of `{role, content}`.
+
+    >>> import toolparse_lab as tp
+    >>> tp.hermes_tool_middleware.transform_params({"messages": ["Hello"]})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadMessage: message 0 has no role
+      got: Hello
+      ...
+    """
+
+
+class UnknownToolCallId(UsageError):
+    """Raised by `transform_params` for a tool's result without a known call.
+
+    The result names neither its tool nor a call before it.
+
+    >>> import toolparse_lab as tp
+    >>> message = {"role": "tool", "tool_call_id": "call_1", "content": "5"}
+    >>> tp.hermes_tool_middleware.transform_params({"messages": [message]})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.UnknownToolCallId: a tool's result answers no call of the conver...
+    """
+
+
+class BadToolChoice(UsageError):
+    """Raised by `transform_params` for an unreadable or unsupported tool choice.
+
+    >>> import toolparse_lab as tp
+    >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": 5})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.BadToolChoice: this is no tool choice
+      got: 5
+      ...
+    """
+
+
+class NoTools(BadToolChoice):
+    """Raised where a call is required and no tool could be called.
+
+    >>> import toolparse_lab as tp
+    >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": "required"})
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.NoTools: Tool choice type 'required' is set, but no tools are pr...
+    """
+
+
+class ToolNotFound(BadToolChoice):
+    """Raised where the tool to be called is none of the tools.
+
+    >>> import toolparse_lab as tp
+    >>> choice = {"type": "function", "function": {"name": "g"}}
+    >>> params = {"messages": [], "tools": [{"name": "f"}], "tool_choice": choice}
+    >>> tp.hermes_tool_middleware.transform_params(params)
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.ToolNotFound: Tool with name 'g' not found in params.tools.
+    """
+
+
+class ProviderTool(BadToolChoice):
+    """Raised for a forced tool of the provider, which alone can run it.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.ProviderTool, tp.errors.BadToolChoice)
+    True
+    """
+
+
+class ParserClosed(UsageError):
+    """Raised by `feed` or `close` on a parser that was closed already.
+
+    >>> import toolparse_lab as tp
+    >>> parser = tp.stream("hermes")
+    >>> result = parser.close()
+    >>> parser.feed("Hello")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.ParserClosed: this parser is closed
+      what to do: make a new one with tp.stream()
+    """
+
+
+class SetupError(ToolparseError):
+    """Base of the errors of anything not installed.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.MissingExtra, tp.errors.SetupError)
+    True
+    """
+
+    exit_code = 2
+
+
+class MissingExtra(SetupError):
+    """An optional dependency is missing.
+
+    The hint names the extra.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.MissingExtra.exit_code
+    2
+    """
+
+
+class MissingModelPackage(SetupError):
+    """The embedded model's packages are missing.
+
+    The hint is the command that installs them.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.MissingModelPackage.exit_code
+    2
+    """
+
+
+class IncompleteError(ToolparseError):
+    """Base of the errors that stop work half way.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.StoreError, tp.errors.IncompleteError)
+    True
+    """
+
+    exit_code = 3
+
+
+class StoreError(IncompleteError):
+    """The store cannot be read or written.
+
+    Everything recorded before stays.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.StoreError.exit_code
+    3
+    """
+
+
+class StoreLost(StoreError):
+    """The store's file was deleted or replaced while it was open.
+
+    The message says where its answers are.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.StoreLost.exit_code
+    3
+    """
+
+
+class ProviderError(IncompleteError):
+    """A provider failed.
+
+    `kind` is its class in the vocabulary of the `error` column. The message is redacted.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.ProviderError.exit_code
+    3
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "provider_error", hint: str | None = None
+    ) -> None:
+        self.kind = kind
+        super().__init__(message, hint=hint)
+
+
+class ResponseFormatRejected(ProviderError):
+    """Raised by the litellm calls for a forced tool choice that the provider refuses.
+
+    Also of litellm's own class.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.ResponseFormatRejected.exit_code
+    3
+    """
+
+
+class MissingRecording(IncompleteError):
+    """Replay needs completions that were never recorded.
+
+    `keys` names them.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.MissingRecording.exit_code
+    3
+    """
+
+    def __init__(
+        self, message: str, *, keys: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
+        self.keys = keys
+        super().__init__(message, hint=hint)
+
+
+class CorrectionFailed(IncompleteError):
+    """Raised for a correction of a call that holds no arguments.
+
+    With its cost all the same.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.CorrectionFailed.exit_code
+    3
+    """
+
+    tokens: int = 0
+    cost: float = 0.0
+
+
+class WorkerLost(IncompleteError):
+    """Raised for a worker that ended before all its recorded answers were read.
+
+    The worker is a process or part of a cluster. Nothing recorded disappears.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.WorkerLost.exit_code
+    3
+    """
+
+
+class GateFailed(ToolparseError):
+    """Raised by `raise_` of a gate or a regression that failed.
+
+    The message has its sentences.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.GateFailed.exit_code
+    1
+    """
+
+    exit_code = 1
+
+
+class RJSONParseError(ToolparseError, ValueError):
+    """Relaxed JSON that cannot be read.
+
+    `line` and `column` are 1-based, `position` is a code point offset. In tolerant mode `warnings`
+    holds every complaint and `obj` the partial value.
+
+    >>> from toolparse_lab import rjson
+    >>> rjson.parse("{")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.RJSONParseError: Unexpected token: end of text, expected string
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        position: int = 0,
+        line: int = 1,
+        column: int = 1,
+        warnings: tuple[dict[str, Any], ...] = (),
+        obj: Any = None,
+    ) -> None:
+        self.position = position
+        self.line = line
+        self.column = column
+        self.warnings = warnings
+        self.obj = obj
+        super().__init__(message)
+
+
+class RXMLError(ToolparseError, ValueError):
+    """Base of the robust-XML errors.
+
+    `cause` is the error below it, when there is one.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLError, tp.errors.ToolparseError)
+    True
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, cause: BaseException | None = None) -> None:
+        self.cause = cause
+        super().__init__(message)
+
+
+class RXMLParseError(RXMLError):
+    """XML that cannot be read.
+
+    `line` and `column` are 1-based, `position` is a code point offset.
+
+    >>> from toolparse_lab import rxml
+    >>> rxml.parse("<a>")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.RXMLParseError: Failed to parse XML: <a> is not closed (line 1,...
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: BaseException | None = None,
+        position: int = 0,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        self.position = position
+        self.line = line
+        self.column = column
+        super().__init__(message, cause=cause)
+
+
+class RXMLDuplicateStringTagError(RXMLError):
+    """A string field was written more than once.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLDuplicateStringTagError, tp.errors.ToolparseError)
+    True
+    """
+
+
+class RXMLCoercionError(RXMLError):
+    """The text was read but could not be brought to the schema.
+
+    >>> from toolparse_lab import rxml
+    >>> rxml.parse("<a>1</a>", "no schema")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.RXMLCoercionError: the schema cannot be read: this is not a JSON Schema
+      got: no schema
+      ...
+    """
+
+
+class RXMLStringifyError(RXMLError):
+    """A value that XML cannot carry.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLStringifyError, tp.errors.ToolparseError)
+    True
+    """
+
+
+class RXMLStreamError(RXMLError):
+    """A stream of XML text that broke off or could not be read.
+
+    >>> import toolparse_lab as tp
+    >>> issubclass(tp.errors.RXMLStreamError, tp.errors.ToolparseError)
+    True
+    """

@@ -1,0 +1,61 @@
+"""The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, the pages
+of a report's figures, a protocol's reading methods, a middleware's calls of litellm.
+
+The modules named here belong to L6, to L5 (litellm, the pages of figures) or, where a protocol asks
+the engine, to L3. They are imported when first asked for, never at import time.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PROVIDERS = {
+    "acompletion": ("toolparse_lab.integrations.litellm_bridge.calls", "acompletion_with"),
+    "browse": ("toolparse_lab.notebook.display", "browse"),
+    "completion": ("toolparse_lab.integrations.litellm_bridge.calls", "completion_with"),
+    "create_stream_parser": ("toolparse_lab.parser.content_parts", "create_stream_parser"),
+    "debug": ("toolparse_lab.notebook.display", "debug"),
+    "extract_tool_call_segments": (
+        "toolparse_lab.parser.content_parts",
+        "extract_tool_call_segments",
+    ),
+    "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
+    "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
+    "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
+    "compare_frames": ("toolparse_lab.evals.reports.figures.run_diff", "compare_runs"),
+    "format_tool_call": ("toolparse_lab.formats.surface", "format_tool_call"),
+    "format_tool_response": ("toolparse_lab.formats.surface", "format_tool_response"),
+    "format_tools": ("toolparse_lab.formats.surface", "format_tools"),
+    "frame": ("toolparse_lab.notebook.display", "frame"),
+    "html": ("toolparse_lab.notebook.display", "html"),
+    "protocol_from_chat_template": ("toolparse_lab.parser.derivation.derive", "from_chat_template"),
+    "protocol_from_response_template": (
+        "toolparse_lab.parser.derivation.response_template",
+        "from_response_template",
+    ),
+    "response_template_of": ("toolparse_lab.parser.derivation.exchange", "response_template_of"),
+    "structural_tag_of": ("toolparse_lab.parser.derivation.exchange", "structural_tag_of"),
+    "model_prompt_of": ("toolparse_lab.parser.derivation.prompt", "model_prompt_of"),
+    "protocol_from_spec": ("toolparse_lab.formats.spec", "from_spec"),
+    "parse_generated_text": ("toolparse_lab.parser.content_parts", "parse_generated_text"),
+    "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
+    "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
+    "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
+    "text": ("toolparse_lab.notebook.display", "text"),
+    "workbench": ("toolparse_lab.notebook.display", "workbench"),
+}
+
+
+def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
+    """Return the function of that name applied to `subject`.
+
+    Raises MissingExtra if its libraries are missing.
+    """
+    module, function = _PROVIDERS[name]
+    return getattr(importlib.import_module(module), function)(subject, *arguments, **options)
+
+
+def mimebundle(subject: Any) -> dict[str, str]:
+    """text/plain and text/html only: no widget model, so that it reads the same with no kernel."""
+    return {"text/plain": call("text", subject), "text/html": call("html", subject)}

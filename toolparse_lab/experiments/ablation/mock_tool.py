@@ -1,0 +1,248 @@
+"""A tool that runs nothing: it takes arguments that its schema allows, and refuses the rest in the
+words of a validator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...arguments.schema.validate import validate
+from ...core.errors import BadOptions, near
+from ...core.toolspec import ToolSpec
+from ...core.types import Problem
+from ...core.values import Value, pointer_tokens, write_canonical
+from ...middleware.correction import ToolFailure, ToolRefused
+from ...middleware.correction.failure import issues_in_body
+
+# How it works. Our own validation says what is wrong, once; a dialect only words it, as a server of
+# its kind would. So every dialect refuses the same calls, and what differs between two dialects is
+# how well the refusal can be understood.
+
+_GO_KINDS: Mapping[type, str] = {
+    str: "string",
+    bool: "bool",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
+_GO_TYPES: Mapping[str, str] = {
+    "integer": "int64",
+    "number": "float64",
+    "boolean": "bool",
+    "string": "string",
+    "array": "[]interface {}",
+    "object": "map[string]interface {}",
+}
+# Rule -> the code and the sentence of pydantic.
+_PYDANTIC: Mapping[str, tuple[str, str]] = {
+    "integer": ("int_type", "Input should be a valid integer"),
+    "number": ("float_type", "Input should be a valid number"),
+    "boolean": ("bool_type", "Input should be a valid boolean"),
+    "string": ("string_type", "Input should be a valid string"),
+    "array": ("list_type", "Input should be a valid list"),
+    "object": ("dict_type", "Input should be a valid dictionary"),
+    "enum": ("literal_error", "Input should be one of the allowed values"),
+    "required": ("missing", "Field required"),
+    "additional": ("extra_forbidden", "Extra inputs are not permitted"),
+}
+
+
+class MockTool:
+    """A tool made from its definition.
+
+    Called with arguments by name. Raises ToolRefused for arguments that the schema does not allow,
+    and gives back its arguments.
+
+    Args:
+        dialect: one of `DIALECTS`.
+
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> MockTool(tool)(n=7)
+    {'n': 7}
+    """
+
+    def __init__(self, tool: Any, dialect: str = "jsonschema") -> None:
+        self.tool = ToolSpec.of(tool)
+        self.dialect = check_dialect(dialect)
+
+    def __repr__(self) -> str:
+        return f"MockTool({self.tool.name!r}, {self.dialect!r})"
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Take a call. Raises ToolRefused."""
+        problems = problems_of(arguments, self.tool)
+        if problems:
+            raise ToolRefused(refusal(self.dialect, problems, arguments, self.tool))
+        return arguments
+
+
+def problems_of(arguments: Mapping[str, Any], tool: ToolSpec) -> tuple[Problem, ...]:
+    """Return the errors of arguments under a tool's schema: the truth that detectors are
+    held to.
+    """
+    problems = validate(dict(arguments), tool.schema_json)
+    return tuple(problem for problem in problems if problem.severity == "error")
+
+
+def check_dialect(dialect: Any) -> str:
+    """Return the dialect. Raises BadOptions for one that does not exist."""
+    if not isinstance(dialect, str) or dialect not in DIALECTS:
+        raise BadOptions(
+            "a mock tool knows no such dialect",
+            got=dialect,
+            expected=", ".join(DIALECTS),
+            hint=near(str(dialect), DIALECTS),
+        )
+    return dialect
+
+
+def refusal(
+    dialect: str, problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
+) -> ToolFailure:
+    """Return the failure of a call with these problems, as a server of a kind words it."""
+    return DIALECTS[dialect](problems, arguments, tool)
+
+
+def _jsonschema(
+    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
+) -> ToolFailure:
+    """Refuse as Python's jsonschema prints its first error."""
+    problem = problems[0]
+    rule, value, node = _rule_of(problem), _at(arguments, problem.path), _node(tool, problem.path)
+    words = {
+        "type": f"{value!r} is not of type {_type_of(node)!r}",
+        "enum": f"{value!r} is not one of {node.get('enum')!r}",
+        "required": f"{next(iter(_missing(node, value)), '')!r} is a required property",
+        "additional": "Additional properties are not allowed",
+    }
+    place = "".join(f"[{_subscript(token)}]" for token in pointer_tokens(problem.path))
+    text = f"{words.get(rule, problem.message)}\n\nFailed validating {rule!r} in schema\n"
+    return ToolFailure(f"{text}\nOn instance{place}:\n    {write_canonical(value)[:200]}")
+
+
+def _go(problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec) -> ToolFailure:
+    """Refuse as a Go service answers that decodes into a struct, and checks the values itself."""
+    problem = problems[0]
+    name = ".".join(pointer_tokens(problem.path)) or "arguments"
+    if _rule_of(problem) != "type":
+        return ToolFailure(f"invalid value for {name}: {problem.message}", status=400)
+    got = _GO_KINDS.get(type(_at(arguments, problem.path)), "number")
+    kind = _GO_TYPES.get(_type_of(_node(tool, problem.path)), "float64")
+    struct = "".join(word.capitalize() for word in tool.name.split("_")) or "Call"
+    message = f"json: cannot unmarshal {got} into Go struct field {struct}.{name} of type {kind}"
+    return ToolFailure(message, status=400)
+
+
+def _rows(
+    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec, place: list[str]
+) -> list[dict[str, Any]]:
+    """Error objects in pydantic's form: one a problem, and one for each member that is missing."""
+    rows: list[dict[str, Any]] = []
+    for problem in problems:
+        rule, node = _rule_of(problem), _node(tool, problem.path)
+        code, message = _PYDANTIC.get(
+            _type_of(node) if rule == "type" else rule, ("value_error", problem.message)
+        )
+        names = _missing(node, _at(arguments, problem.path)) if rule == "required" else []
+        loc = [*place, *pointer_tokens(problem.path)]
+        rows += [
+            {"type": code, "loc": [*loc, *tail], "msg": message}
+            for tail in [[name] for name in names] or [[]]
+        ]
+    return rows
+
+
+def _pydantic(
+    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
+) -> ToolFailure:
+    """Refuse by pydantic's errors, sent as they are."""
+    body = json.dumps(_rows(problems, arguments, tool, []))
+    return ToolFailure("validation failed", body, 400, issues_in_body(body))
+
+
+def _fastapi(
+    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
+) -> ToolFailure:
+    """Refuse by FastAPI's 422."""
+    body = json.dumps({"detail": _rows(problems, arguments, tool, ["body"])})
+    return ToolFailure("the tool answered with status 422", body, 422, issues_in_body(body))
+
+
+def _silent(
+    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
+) -> ToolFailure:
+    """Refuse as a service that says nothing of the reason."""
+    return ToolFailure("bad request", status=400)
+
+
+Dialect = Callable[[tuple[Problem, ...], Mapping[str, Any], ToolSpec], ToolFailure]
+DIALECTS: Mapping[str, Dialect] = {
+    "jsonschema": _jsonschema,
+    "go": _go,
+    "pydantic": _pydantic,
+    "fastapi": _fastapi,
+    "silent": _silent,
+}
+"""Name -> how a call is refused: problems, arguments and tool to a ToolFailure."""
+
+OTHER_FAILURES: tuple[ToolFailure, ...] = (
+    ToolFailure("the tool answered with status 503", "upstream connect error", 503),
+    ToolFailure("the tool answered with status 401", '{"error": "invalid token"}', 401),
+    ToolFailure("the tool answered with status 404", '{"message": "no such station"}', 404),
+    ToolFailure("request failed: timed out"),
+    ToolFailure("insufficient funds", '{"error": "balance is below amount"}', 409),
+    ToolFailure("invalid value in cache, please retry", "", 500),
+)
+"""Failures that say nothing of the arguments: a detector that finds something in one is wrong."""
+
+
+def _rule_of(problem: Problem) -> str:
+    """Return the last word of a problem's code."""
+    return problem.code.rpartition(".")[2]
+
+
+def _subscript(token: str) -> str:
+    """Return a token of a pointer as Python's jsonschema writes it."""
+    return token if token.isdecimal() else repr(token)
+
+
+def _at(value: Value, path: str) -> Value:
+    """Return the value at a JSON Pointer, None if there is none."""
+    for token in pointer_tokens(path):
+        if isinstance(value, Mapping):
+            value = value.get(token)
+        elif isinstance(value, list) and token.isdecimal() and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return None
+    return value
+
+
+def _node(tool: ToolSpec, path: str) -> Mapping[str, Any]:
+    """Return the schema's own node for a JSON Pointer, {} where it has none in plain words."""
+    node = tool.schema
+    for token in pointer_tokens(path):
+        if not isinstance(node, Mapping):
+            return {}
+        items, members = node.get("items"), node.get("properties")
+        if token.isdecimal() and items is not None:
+            node = items
+        else:
+            node = members.get(token) if isinstance(members, Mapping) else None
+    return node if isinstance(node, Mapping) else {}
+
+
+def _type_of(node: Mapping[str, Any]) -> str:
+    """Return the first type that a node names but for null, '' where it names none."""
+    kind = node.get("type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
+    return kind if isinstance(kind, str) else ""
+
+
+def _missing(node: Mapping[str, Any], value: Value) -> list[str]:
+    """Return the names that a node requires and an object lacks."""
+    names, members = node.get("required"), value if isinstance(value, Mapping) else {}
+    return [str(name) for name in names if name not in members] if isinstance(names, list) else []

@@ -1,0 +1,162 @@
+"""`AblationSettings`: which policies are compared, how a refused call is corrected, and which tool
+takes the calls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...arguments.schema.coerce import POLICIES
+from ...core.errors import BadOptions, near
+from ...core.types import Policy
+from ...middleware.correction import Feedback
+from ...middleware.flow.factors import PlanSettings
+from ..arms import FACTORS
+from ..limits import RunLimits
+from .mock_tool import check_dialect
+
+Functions = Mapping[str, Callable[..., Any]]
+_FEEDBACK = (
+    "max_attempts", "max_validation_retries", "merge", "wording", "request", "history",
+    "stop_on_repeat", "max_tokens", "max_cost",
+)  # fmt: skip
+"""The fields of Feedback that are recorded as they are."""
+
+
+class AblationKeywords(PlanSettings, RunLimits, total=False):
+    """The keywords of `Lab.ablation`: settings of the ablation and its plan, limits of its run."""
+
+    layer1: tuple[str, Any, Any]
+    policy: Policy
+    policies: tuple[Policy, ...]
+    correct_under: tuple[Policy, ...]
+    feedback: Feedback
+    dialect: str
+    functions: Functions
+    level: float
+    trials: int
+    seed: int
+    despite_check: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AblationSettings:
+    """The settings of an ablation.
+
+    None of them changes the meaning of a base answer.
+
+    None of them changes the meaning of a base answer.
+
+    Attributes:
+        layer1: the factor of the plan that layer 1 is, its level without the layer and with it.
+        policy: layer 2 of the eight cells.
+        policies: all that are re-run on the same answers. "none" is among them.
+        correct_under: policies under which layer 3 may ask models, by default "none" and `policy`.
+            Under the others it is shown as far as it is recorded.
+        feedback: layer 3. Its own policy does not count, that of the cell does.
+        dialect: of the mock tool, see `mock_tool.DIALECTS`.
+        functions: tools that run, by the name of the tool or by the name that a case gives it.
+        level: of intervals.
+    """
+
+    layer1: tuple[str, Any, Any] = ("type_rules", False, True)
+    policy: Policy = "safe"
+    policies: tuple[Policy, ...] = POLICIES  # type: ignore[assignment]  # names of policies
+    correct_under: tuple[Policy, ...] = ()
+    feedback: Feedback = field(default_factory=Feedback)
+    dialect: str = "jsonschema"
+    functions: Functions = field(default_factory=dict)
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        """Complete the policies.
+
+        Raises BadOptions for a name or a number that does not exist.
+        """
+        if len(tuple(self.layer1)) != 3 or self.layer1[0] not in FACTORS:
+            raise BadOptions(
+                "layer 1 is a factor with its level off and on",
+                got=self.layer1,
+                expected='("type_rules", False, True)',
+                hint=near(str(self.layer1[0]), FACTORS) if self.layer1 else None,
+            )
+        for name in ("policies", "correct_under"):
+            if isinstance(getattr(self, name), str):
+                raise BadOptions(
+                    f"{name} are several", got=getattr(self, name), expected="a tuple of names"
+                )
+        for policy in (self.policy, *self.policies, *self.correct_under):
+            if policy not in POLICIES:
+                raise BadOptions(
+                    "there is no coercion policy of this name",
+                    got=policy,
+                    expected=", ".join(POLICIES),
+                    hint=near(str(policy), POLICIES),
+                )
+        if self.policy == "none":
+            raise BadOptions("layer 2 of an ablation does something", got="none")
+        check_dialect(self.dialect)
+        if not isinstance(self.feedback, Feedback):
+            raise BadOptions(
+                "feedback is an object", got=self.feedback, expected="correction.Feedback(…)"
+            )
+        for name, function in self.functions.items():
+            if not callable(function):
+                raise BadOptions(
+                    f"the tool {name!r} is no function", got=function, expected="a callable"
+                )
+        if not 0 < self.level < 1:
+            raise BadOptions("a confidence level lies between 0 and 1", got=self.level)
+        policies = dict.fromkeys(("none", *self.policies, self.policy))
+        object.__setattr__(self, "layer1", tuple(self.layer1))
+        object.__setattr__(self, "policies", tuple(policies))
+        correct_under = tuple(self.correct_under) or ("none", self.policy)
+        object.__setattr__(self, "correct_under", correct_under)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as a run records them: names, numbers, no functions."""
+        feedback = {name: getattr(self.feedback, name) for name in _FEEDBACK}
+        detectors = self.feedback.detectors
+        if all(isinstance(detector, str) for detector in detectors):
+            feedback["detectors"] = list(detectors)
+        return {
+            "layer1": list(self.layer1),
+            "policy": self.policy,
+            "policies": list(self.policies),
+            "correct_under": list(self.correct_under),
+            "feedback": feedback,
+            "dialect": self.dialect,
+            "level": self.level,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], **changes: Any) -> AblationSettings:
+        """Return the settings of a record with changes.
+
+        Members of another version drop out.
+
+        >>> AblationSettings.from_dict(AblationSettings(dialect="go").to_dict()).dialect
+        'go'
+        """
+        names = {one.name for one in dataclasses.fields(cls)}
+        values = {name: value for name, value in record.items() if name in names}
+        if "feedback" in values:
+            rows = values["feedback"]
+            feedback = {k: v for k, v in rows.items() if k in (*_FEEDBACK, "detectors")}
+            if "detectors" in feedback:
+                feedback["detectors"] = tuple(feedback["detectors"])
+            values["feedback"] = Feedback(**feedback)
+        for name in ("layer1", "policies", "correct_under"):
+            if name in values:
+                values[name] = tuple(values[name])
+        # Another headline is corrected as well, unless somebody says otherwise.
+        if "policy" in changes and "correct_under" not in changes:
+            values.pop("correct_under", None)
+        return cls(**{**values, **changes})
+
+
+SETTINGS = tuple(one.name for one in dataclasses.fields(AblationSettings))
+"""The names that `Lab.ablation` takes for itself; the others are a plan's or a run's."""

@@ -1,0 +1,430 @@
+"""Arms of an experiment: a prompt protocol and a level of every factor.
+
+Names of protocols are resolved here, once: an arm holds the protocol itself, or None if the tools
+are left to the provider.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..core.errors import BadOptions, BadPlan, UnknownProtocol, near
+from ..formats.auto import AUTO
+from ..formats.json.openai_json import OPENAI_JSON
+from ..formats.json.openai_strict import OPENAI_STRICT
+from ..formats.prompt.own_prompt import OwnPrompt, is_own_prompt
+from ..formats.registry import is_shipped, protocol_of
+from ..middleware.plans import PLAN
+from ..parser.any_protocol import AnyProtocol, any_protocol, listed_names
+from ..runner.exchange.summary import LIMITS
+
+NATIVE = "native"
+"""The arm that leaves tools to the provider, which is sent them and whose own calls are read."""
+
+STRICT = "strict"
+"""The level of `decoding` that only native arms have."""
+
+_BY_NAME: Mapping[str, AnyProtocol | None] = {NATIVE: None, PLAN.id: PLAN}
+
+FACTORS: Mapping[str, str] = {
+    "decoding": "free; grammar: the sampler may only write well-formed calls, in the first turn; "
+    "or strict, of native arms alone: the provider keeps its calls to the schemas",
+    "few_shot": "number of examples",
+    "max_turns": "how often the model is asked at most; above 1 its calls are run and it is told "
+    "the results",
+    "placement": "where the tool prompt stands: first or last",
+    "result_format": "how results are written for the model: own, the protocol's form, or seed, "
+    "the oldest version's",
+    "temperature": "sampling temperature",
+    "tool_choice": "what the first turn may do: auto, required, none, or {'name': …}, the tool "
+    "that must be called",
+    "tool_choice_by": "how a forced choice is asked for: response_format, or prompt",
+    "type_rules": "whether the prompt says how each type is written: False, True, or pairs, with "
+    "a block of right and wrong parameters",
+    "wording": "the prompt's wording, see `wordings.names` of a protocol; a template or a builder "
+    "of your own, or {'name': …} with one of these",
+}
+"""The factors that can be varied, and the meaning of each. In `Lab.plan` a list of levels varies
+one."""
+
+_DEFAULTS: Mapping[str, Any] = {
+    "decoding": "free", "few_shot": 2, "max_turns": 1, "placement": "first", "result_format": "own",
+    "temperature": 0, "tool_choice": "auto", "tool_choice_by": "response_format",
+    "type_rules": False, "wording": "plain",
+}  # fmt: skip
+# The factors that mean something without a prompt of ours; all others are about its text.
+_OF_NATIVE = ("max_turns", "temperature", "tool_choice")
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "decoding": ("free", "grammar", STRICT),
+    "result_format": ("own", "seed"),
+    "tool_choice": ("auto", "required", "none"),
+    "tool_choice_by": ("response_format", "prompt"),
+}
+# The parameters that this package counts with; all others are the provider's business.
+_COUNTED = ("max_tokens", "max_completion_tokens", "n")
+
+
+PARAMETERS: tuple[str, ...] = (
+    "audio", "cache_prompt", "chat_template_kwargs", "extra_body", "extra_headers",
+    "frequency_penalty", "grammar", "guided_choice", "guided_grammar", "guided_json",
+    "guided_regex", "keep_alive", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens",
+    "metadata", "min_p", "min_tokens", "modalities", "n", "num_ctx", "parallel_tool_calls",
+    "prediction", "presence_penalty", "prompt_cache_key", "reasoning_effort", "repeat_penalty",
+    "repetition_penalty", "response_format", "safety_identifier", "safety_settings", "seed",
+    "service_tier", "skip_special_tokens", "stop", "store", "structured_outputs", "thinking",
+    "top_k", "top_logprobs", "top_p", "typical_p", "user", "verbosity", "web_search_options",
+)  # fmt: skip
+"""Parameters that are sent as they are: those of litellm and OpenAI, and of common servers."""
+# Names that are no parameters of a plan, and who takes them instead.
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("timeout", "api_base", "api_key", "headers", "max_connections", "max_retries", "price"),
+        "Model",
+    ),
+    **dict.fromkeys((*LIMITS, "fresh", "max_age", "progress"), "Lab.run"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LostProtocol:
+    """Takes the place, in the arm of a recorded run, of a protocol that is code and not at hand."""
+
+    id: str
+
+    def error(self) -> UnknownProtocol:
+        """Return the error for whoever needs the protocol. It says how to bring it back."""
+        return UnknownProtocol(
+            "this run was made with a protocol that is code, which a store cannot keep",
+            got=self.id,
+            expected="the object itself",
+            hint="lab.open(run_id, protocols=[the_object]); or read the answers by another "
+            "protocol: run.trials(protocol=...), lab.reparse(run, protocols=[...])",
+        )
+
+
+ArmProtocol: TypeAlias = AnyProtocol | LostProtocol | None
+"""The protocol that a prompt explains; None: tools are left to the provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way of asking: a prompt protocol and a level of each factor.
+
+    protocol: see `ArmProtocol`. levels: factor -> level, or None for factors that mean nothing to
+    the arm. name: the protocol and the levels that differ between the arms of a plan. own_prompt:
+    the template or the builder in the place of a wording. The level is then its name.
+    """
+
+    protocol: ArmProtocol
+    levels: Mapping[str, Any]
+    name: str
+    own_prompt: OwnPrompt | None = None
+
+    @property
+    def prompt_protocol(self) -> str:
+        """The id of the protocol, or 'native'."""
+        return prompt_protocol(self.protocol)
+
+    @property
+    def reader(self) -> AnyProtocol:
+        """The protocol that reads this arm's answers.
+
+        Raises UnknownProtocol for a lost one.
+        """
+        if isinstance(self.protocol, LostProtocol):
+            raise self.protocol.error()
+        if self.protocol is not None:
+            return self.protocol
+        # Arms of ingested answers have no levels: nobody asked for them.
+        return OPENAI_STRICT if self.levels.get("decoding") == STRICT else OPENAI_JSON
+
+    @property
+    def conversing(self) -> bool:
+        """Return whether tools are run and the model is asked again."""
+        return int(self.levels["max_turns"]) > 1
+
+    @property
+    def native(self) -> bool:
+        """Return whether tools are sent as such instead of being described."""
+        return self.protocol is None
+
+
+def prompt_protocol(protocol: ArmProtocol) -> str:
+    """Return the name that frames show for a protocol that a prompt explains."""
+    return NATIVE if protocol is None else protocol.id
+
+
+def own_protocols(arms: Iterable[Arm]) -> dict[str, AnyProtocol]:
+    """Return the protocols of these arms that are neither shipped nor installed, by id."""
+    return {
+        arm.protocol.id: arm.protocol
+        for arm in arms
+        if arm.protocol is not None
+        and not isinstance(arm.protocol, LostProtocol)
+        and arm.protocol is not AUTO
+        and not is_shipped(arm.protocol.id)
+    }
+
+
+def arm_of(protocol: Any, settings: Mapping[str, Any]) -> Arm:
+    """Return the one arm of single settings. Raises as `arms_of` does."""
+    return arms_of([protocol], settings)[0]
+
+
+def arms_of(protocols: Any, settings: Mapping[str, Any]) -> tuple[Arm, ...]:
+    """Return an arm for every protocol with every combination of the levels in `settings`.
+
+    protocols: ids, Protocols, protocol objects of one's own, 'native', 'plan', or one of these.
+    settings: factor -> a level or a list of levels. Other names are ignored, missing factors have
+    their default. 'native' is asked once for all levels of the factors that mean nothing to it.
+    Raises BadPlan and UnknownProtocol.
+    """
+    levels = {factor: _levels_of(factor, settings) for factor in _DEFAULTS}
+    chosen = prompt_protocols(protocols)
+    if PLAN in chosen and any(turns != 1 for turns in levels["max_turns"]):
+        raise BadPlan(
+            "a plan is written once, before anything is run",
+            got=f"max_turns={levels['max_turns']} beside the arm 'plan'",
+            expected="max_turns=1",
+            hint="read_plan_answer reads its answers, and run_plan runs them",
+        )
+    if STRICT in levels["decoding"] and None not in chosen:
+        raise BadPlan(
+            "only a provider's own calls can be kept to their schemas by it",
+            got="decoding='strict'",
+            expected="the arm 'native' among the protocols, or decoding='grammar'",
+        )
+    arms: list[Arm] = []
+    for protocol in chosen:
+        arms += _arms_of_one(protocol, levels)
+    return tuple(arms)
+
+
+def prompt_protocols(protocols: Any) -> list[AnyProtocol | None]:
+    """Return the protocols of arms, each once.
+
+    None stands for 'native'.
+
+    Raises UnknownProtocol, and BadPlan for none, for one that only reads and for two that share an
+    id: frames tell protocols apart by their ids.
+    """
+    by_id: dict[str, AnyProtocol | None] = {}
+    for name in listed_names(protocols):
+        is_arm = isinstance(name, str) and name in _BY_NAME
+        protocol = _BY_NAME[name] if is_arm else any_protocol(name)
+        key = prompt_protocol(protocol)
+        _check_writes(protocol)
+        if by_id.setdefault(key, protocol) != protocol or _poses_as_shipped(protocol):
+            raise _shared_id(key)
+    if not by_id:
+        raise BadPlan(
+            "there are no protocols to plan", expected="a list such as ['hermes', 'morph_xml']"
+        )
+    return list(by_id.values())
+
+
+def _check_writes(protocol: AnyProtocol | None) -> None:
+    """Raise BadPlan for the one protocol that only reads."""
+    if protocol is AUTO:
+        raise BadPlan(
+            "'auto' only reads: it cannot tell a model what to write",
+            got="auto",
+            expected="a protocol such as 'hermes'",
+        )
+
+
+def _poses_as_shipped(protocol: AnyProtocol | None) -> bool:
+    """Return True if a protocol of the user's own has the id of a shipped or installed one."""
+    if protocol is None or not is_shipped(protocol.id):
+        return False
+    return protocol_of(protocol.id) != protocol
+
+
+def _shared_id(name: str) -> BadPlan:
+    return BadPlan(
+        "two protocols have this id, so their trials could not be told apart",
+        got=name,
+        hint="give yours an id of its own",
+    )
+
+
+def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
+    """Return the levels of one factor.
+
+    Raises BadPlan for none and for one it cannot have.
+    """
+    default = _DEFAULTS[factor]
+    value = settings.get(factor, default)
+    if value is None and factor not in _OF_NATIVE:
+        value = default  # a native arm has None for the factors that mean nothing to it
+
+    levels = list(value) if isinstance(value, (list, tuple)) else [value]
+    if factor == "wording":
+        levels = _wordings_of(levels)
+    if not levels:
+        raise BadPlan(
+            f"the factor {factor!r} has no levels", hint="leave it out, or list its levels"
+        )
+    for level in levels:
+        _check_level(factor, level)
+    return levels
+
+
+def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) -> Iterator[Arm]:
+    """Yield the arms of one protocol: every combination of the levels that mean something to it."""
+    by_factor = dict(levels)
+    if protocol is None:
+        by_factor |= {factor: [None] for factor in levels if factor not in _OF_NATIVE}
+    by_factor["decoding"] = _decodings(protocol is None, levels["decoding"])
+
+    # A name holds what differs: levels that all arms share would only make it long.
+    varied = [factor for factor in by_factor if len(by_factor[factor]) > 1]
+    for combination in itertools.product(*by_factor.values()):
+        level = dict(zip(by_factor, combination, strict=True))
+        own = level["wording"] if isinstance(level["wording"], OwnPrompt) else None
+        if own is not None:
+            level["wording"] = own.name
+        suffix = "".join(f" {level_name(factor, level[factor])}" for factor in varied)
+        yield Arm(protocol, level, prompt_protocol(protocol) + suffix, own)
+
+
+def _decodings(native: bool, levels: list[Any]) -> list[Any]:
+    """Return the levels of `decoding` that mean something to an arm. [None] for none of them."""
+    if not native:
+        return [level for level in levels if level != STRICT] or ["free"]
+    return [level for level in levels if level != "grammar"] if STRICT in levels else [None]
+
+
+def _wordings_of(levels: Iterable[Any]) -> list[Any]:
+    """Return the levels of the wording, those of the caller's own as OwnPrompt.
+
+    Raises BadPlan for two that share a name.
+    """
+    wordings: list[Any] = []
+    for level in levels:
+        try:
+            if isinstance(level, Mapping):
+                wordings += [OwnPrompt.of(value, name) for name, value in level.items()]
+            else:
+                wordings.append(OwnPrompt.of(level) if is_own_prompt(level) else level)
+        except BadOptions as e:
+            raise BadPlan(e.message, got=e.got, expected=e.expected) from None
+    names = [w.name if isinstance(w, OwnPrompt) else w for w in wordings]
+    for name in names:
+        if names.count(name) > 1 and any(isinstance(w, OwnPrompt) for w in wordings):
+            raise BadPlan(
+                "two prompts have this name, so their trials could not be told apart",
+                got=name,
+                hint='name them: wording=[{"mine": template}, {"other": builder}]',
+            )
+    return wordings
+
+
+def _check_level(factor: str, level: Any) -> None:
+    """Raise BadPlan for a level that the factor cannot have."""
+    if factor == "tool_choice" and isinstance(level, Mapping):
+        _check_choice(level)
+    elif factor in _CHOICES:
+        _check_option(factor, level)
+    elif factor == "max_turns" and not _is_count(level):
+        raise BadPlan(
+            "max_turns is how often a model may be asked", got=level, expected="1 or more"
+        )
+    elif factor == "temperature" and not _is_temperature(level):
+        raise BadPlan("temperature is a number", got=level, expected="0 or more")
+    elif factor == "type_rules" and not isinstance(level, bool) and level != "pairs":
+        raise BadPlan(
+            "type_rules says whether the prompt has them",
+            got=level,
+            expected="True, False or 'pairs'",
+        )
+
+
+def _check_choice(choice: Mapping[str, Any]) -> None:
+    """Raise BadPlan for the choice of one tool that does not name it."""
+    if set(choice) != {"name"} or not isinstance(choice["name"], str):
+        raise BadPlan("a tool choice names its tool", got=dict(choice), expected='{"name": …}')
+
+
+def _check_option(factor: str, level: Any) -> None:
+    """Raise BadPlan for a level that is not one of the factor's fixed ones."""
+    options = _CHOICES[factor]
+    if level in options:
+        return
+    named_tool = ', or {"name": …}' if factor == "tool_choice" else ""
+    raise BadPlan(
+        f"unknown level of the factor {factor!r}",
+        got=level,
+        expected=" or ".join(options) + named_tool,
+    )
+
+
+def _is_count(value: Any) -> bool:
+    """Return True if a value is a whole number of at least 1. True is none."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_temperature(level: Any) -> bool:
+    """Return True if a level is a number of at least 0.
+
+    None for the provider's default.
+    """
+    if level is None:
+        return True
+    # `level >= 0` and not `not level < 0`, so that NaN is refused, too.
+    return not isinstance(level, bool) and isinstance(level, (int, float)) and level >= 0
+
+
+def check_params(params: Mapping[str, Any]) -> None:
+    """Raise BadPlan for a sampling parameter that is counted with and is not a whole number.
+
+    None leaves such a parameter to the provider.
+    """
+    for name in _COUNTED:
+        value = params.get(name)
+        if value is not None and not _is_count(value):
+            raise BadPlan(
+                f"{name} is a whole number",
+                got=repr(value),
+                expected="1 or more, without quotation marks",
+            )
+
+
+def check_names(names: Iterable[str], own: Iterable[str] = (), place: str = "") -> None:
+    """Raise BadPlan for a name that is neither a factor nor a known parameter.
+
+    A misspelt one would be sent and ignored. own: names that the models themselves declare, in
+    `Model.params`. place: the location of the names, to begin the message with.
+    """
+    valid = {*FACTORS, *PARAMETERS, *own}
+    for name in names:
+        if name not in valid:
+            raise _unknown_name(name, valid, place)
+
+
+def _unknown_name(name: str, valid: Iterable[str], place: str) -> BadPlan:
+    """Return the error for an unknown name: who takes it, or the valid names that are close."""
+    if name in _ELSEWHERE:
+        advice = f"{_ELSEWHERE[name]} takes it; "
+    else:
+        similar = near(name, sorted(valid), 2)
+        advice = f"{similar} " if similar else ""
+    return BadPlan(
+        f"{place}there is no factor and no sampling parameter of this name",
+        got=name,
+        expected=f"{', '.join(FACTORS)}, or such as max_tokens, top_p, stop",
+        hint=f'{advice}what only this endpoint knows goes into extra_body: {{"{name}": …}}',
+    )
+
+
+def level_name(factor: str, level: Any) -> str:
+    """Return a level as it appears in the name of an arm."""
+    # Levels that are words say by themselves which factor they are of.
+    if factor in ("decoding", "wording", "placement"):
+        return str(level)
+    if factor == "type_rules":
+        return f"type-{'rules' if level is True else level}" if level else "no-rules"
+    return f"{factor}={level['name'] if isinstance(level, Mapping) else level}"

@@ -1,0 +1,255 @@
+"""A case under an arm as a flow that yields requests: its prompt, its middleware and its tools."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..core.errors import BadPlan, BadToolChoice
+from ..core.toolspec import ToolSpec
+from ..evals.cases.case import Case
+from ..evals.cases.tool_results import runnable_of
+from ..formats.prompt.messages import explain_tools
+from ..middleware import create_tool_middleware
+from ..middleware.flow import Conversation, Flow, Middleware, NativeTools, Record, tool_loop
+from ..parser.any_protocol import AnyProtocol
+from ..runner.exchange.types import Model, Request
+from .arms import STRICT, Arm
+
+Functions: TypeAlias = Mapping[str, Callable[..., Any] | None]
+"""Name of a tool -> its function; None for a function that is not at hand."""
+
+
+def flow_for(
+    case: Case,
+    alias: str,
+    model: Model,
+    arm: Arm,
+    params: Mapping[str, Any],
+    trial: int,
+    *,
+    stream: bool = False,
+    runnable: Functions | None = None,
+    replay: bool = False,
+    record: Record | None = None,
+    prompts: Prompts | None = None,
+) -> Flow[Conversation]:
+    """Return the conversation about one case under one arm, to be driven.
+
+    params: sampling parameters. runnable: tools as functions. They go before the case's own
+    results, and None stands for one that is not at hand, whose recorded results count. replay,
+    record: as for `tool_loop`. prompts: remembers the prompts of the plan. Raises BadPlan for a
+    tool choice that the case cannot honour, when the flow is begun.
+    """
+    messages, middleware, first = (prompts or Prompts(1)).of(case, arm)
+    question = Request(
+        model,
+        alias,
+        tuple(messages),
+        _parameters(arm, params),
+        tuple(tool.to_dict() for tool in case.tools),
+        stream=stream,
+        trial=trial,
+    )
+
+    # A function that is not at hand must not fall back on the case's own results: its recorded
+    # ones are read from the answer.
+    rows, functions = runnable_of(case.results, case.tools), runnable or {}
+    tools = {name: tool for name, tool in {**rows, **functions}.items() if tool is not None}
+    flow = tool_loop(
+        question,
+        middleware,
+        tools,
+        max_turns=arm.levels["max_turns"],
+        first=first,
+        data=rows.keys() - functions.keys(),
+        replay=replay,
+        record=record,
+    )
+    return _checked(flow, case)
+
+
+def _parameters(arm: Arm, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an arm's requests, its tool choice in OpenAI's form."""
+    parameters = {"temperature": arm.levels["temperature"], **params}
+    choice = arm.levels["tool_choice"]
+    if isinstance(choice, Mapping):
+        parameters["tool_choice"] = {"type": "function", "function": dict(choice)}
+    elif choice != "auto":  # the default of every provider
+        parameters["tool_choice"] = choice
+    return parameters
+
+
+_Prompt: TypeAlias = tuple[list[dict[str, Any]], Middleware, dict[str, Any]]
+"""Messages, middleware and the extra parameters of the first turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptIssue:
+    """A prompt builder that failed: at which case, in which arm, with which words.
+
+    The built-in prompt took its place.
+    """
+
+    case: str
+    arm: str
+    error: str
+
+
+class Prompts:
+    """The prompts of one plan's cases, each made once for a case and an arm.
+
+    Models and trials share them. most: how many are remembered, those used last.
+    """
+
+    def __init__(self, most: int = 2048, issues: Iterable[PromptIssue] = ()) -> None:
+        self._most = most
+        # By case, arm and words: a prompt that is made again fails again.
+        self._issues: dict[PromptIssue, None] = dict.fromkeys(issues)
+        self._cache: OrderedDict[tuple[str, str], _Prompt] = OrderedDict()
+
+    @property
+    def issues(self) -> tuple[PromptIssue, ...]:
+        """The builders that failed, and for which the built-in prompt was sent."""
+        return tuple(self._issues)
+
+    def of(self, case: Case, arm: Arm) -> _Prompt:
+        """Return messages, middleware and the extra parameters of the first turn.
+
+        The caller may change the messages: it gets dicts of its own.
+        """
+        key = (case.id, arm.name)
+        prompt = self._cache.pop(key, None)
+        if prompt is None:
+            prompt = _native_prompt(case, arm) if arm.native else _prompt(case, arm, self._note)
+            while len(self._cache) >= self._most:
+                self._cache.popitem(last=False)
+        # Taken out and put back, it is the last to be dropped.
+        self._cache[key] = prompt
+        messages, middleware, first = prompt
+        return [dict(message) for message in messages], middleware, dict(first)
+
+    def _note(self, case: str, arm: str, error: str) -> None:
+        """Note that the builder of an arm failed at a case."""
+        self._issues[PromptIssue(case, arm, error)] = None
+
+
+def _native_prompt(case: Case, arm: Arm) -> _Prompt:
+    """Return the messages of a case as they are: the provider is sent its tools."""
+    return case.messages, NativeTools(strict=arm.levels["decoding"] == STRICT), {}
+
+
+def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Prompt:
+    """Return the messages of a case with its examples, and the middleware with its system prompt.
+
+    The middleware writes the prompt into the request, since later turns need it, too. note: is told
+    of case, arm and error of a builder that failed. Raises BadPlan for one that is not at hand.
+    """
+    protocol, level, own = arm.reader, arm.levels, arm.own_prompt
+    if own is not None and own.is_lost:
+        raise BadPlan(
+            "this run was made with a prompt builder, which a store cannot keep",
+            got=own.name,
+            hint="plan with the builder in this lab before the run is opened",
+        )
+    prompt, examples = explain_tools(
+        case.input,
+        case.tools,
+        protocol=protocol,
+        wording="plain" if own is not None else level["wording"],
+        few_shot=level["few_shot"],
+        type_rules=level["type_rules"],
+        target=case.target,
+        builder=own.builder if own is not None else None,
+        on_error=lambda _message, details: note(case.id, arm.name, str(details["error"])),
+        template=own.template if own is not None else "",
+    )
+    middleware = create_tool_middleware(
+        protocol,
+        tool_system_prompt_template=lambda _tools_json: prompt,
+        placement=level["placement"],
+        tool_choice_by=level["tool_choice_by"],
+        result_format=None if level["result_format"] == "own" else level["result_format"],
+        neutral_text=False,  # a case is asked as it was written
+        choice_schema="any_of",
+    )
+
+    messages = case.messages
+    # Examples of calls would contradict a choice that forbids them.
+    if level["tool_choice"] != "none":
+        behind = 1 if messages[0]["role"] in ("system", "developer") else 0
+        messages[behind:behind] = examples
+    return messages, middleware, _first_turn(case, protocol, level)
+
+
+def _checked(flow: Flow[Conversation], case: Case) -> Flow[Conversation]:
+    """Run a flow. Raises BadPlan naming the case where it cannot honour a tool choice."""
+    try:
+        return (yield from flow)
+    except BadToolChoice as e:
+        raise BadPlan(
+            f"case {case.id!r} cannot be asked with this tool choice: {e.message}",
+            got=e.got,
+            expected=e.expected,
+            hint="leave such cases out, for instance by Cases.filter",
+        ) from None
+
+
+def request_for(
+    case: Case,
+    alias: str,
+    model: Model,
+    arm: Arm,
+    params: Mapping[str, Any],
+    trial: int,
+    stream: bool = False,
+) -> Request:
+    """Return the request of the first turn about one case under one arm."""
+    return next(flow_for(case, alias, model, arm, params, trial, stream=stream))
+
+
+def check_runnable(runnable: Any) -> dict[str, Callable[..., Any]]:
+    """Return tools as functions by name.
+
+    Raises BadPlan if one is none, or is a coroutine.
+    """
+    if runnable is None:
+        return {}
+    expected = '{"name": function}'
+    if not isinstance(runnable, Mapping):
+        raise BadPlan("runnable tools are functions by name", got=runnable, expected=expected)
+    for name, function in runnable.items():
+        if not isinstance(name, str) or not _is_plain_function(function):
+            raise BadPlan(
+                f"this runs no tool {name!r}",
+                got=function,
+                expected=f"{expected}, and it is not async",
+            )
+    return dict(runnable)
+
+
+def _is_plain_function(value: Any) -> bool:
+    return callable(value) and not inspect.iscoroutinefunction(value)
+
+
+def _first_turn(case: Case, protocol: AnyProtocol, level: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the extra parameters of the first turn: a grammar, where decoding is to follow one.
+
+    A grammar lets a model only call, so that it is for the first turn alone. It forces a call by
+    itself, and a response format beside it would be a second constraint.
+    """
+    choice = level["tool_choice"]
+    if level["decoding"] != "grammar" or choice == "none":
+        return {}
+
+    # The grammar of a named tool can only call this one.
+    tools: Sequence[ToolSpec] = ()
+    if isinstance(choice, Mapping):
+        tools = [tool for tool in case.tools if tool.name == choice["name"]]
+    extra: dict[str, Any] = {"grammar": protocol.write_grammar(tools or case.tools)}
+    if choice != "auto":
+        extra["response_format"] = None
+    return extra

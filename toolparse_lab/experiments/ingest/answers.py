@@ -1,0 +1,355 @@
+"""The answer that a row holds: a text, a response object or its JSON, a message, or an error.
+
+How it works: a row may hold an answer in three kinds of columns at once. The response object says
+most (calls, usage, why it ended), a text beside it is the raw text taken from it, and calls beside
+it are the provider's own. `captured_of` takes them in this order, each completing the one there,
+and then the cells that say something about the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...core.errors import BadOptions, UnreadableInput
+from ...core.values import read_strict, write_canonical
+from ...evals.cases.rows import listed
+from ...parser.capture import Captured, capture
+from ...runner.exchange.types import ERROR_KINDS
+from .cells import Place, is_true, json_or_text
+from .names import ANSWERS
+from .sources import is_chunk, is_response
+
+# The printed form of a response object of litellm or OpenAI's client, which nobody can read back.
+_PRINTED = re.compile(
+    r"(?:ModelResponse|TextCompletionResponse|ChatCompletion|Completion)\(id='.*choices=\[",
+    re.DOTALL,
+)
+_ANSWER_COLUMNS = {"raw", "output", "response", "error"}
+# One of these stands in the JSON of every response; a text without them is not worth reading.
+_RESPONSE_WORDS = ('"choices"', '"output"', '"content"', '"tool_calls"', '"error"')
+
+
+def take_last_message(cells: dict[str, Any]) -> None:
+    """Move the last message of a conversation into `output`, as training data keep the answer.
+
+    cells: a row by the names of its columns. It is changed. Nothing happens where another column
+    holds the answer, or where the last message is none.
+    """
+    if "messages" not in cells or cells.keys() & _ANSWER_COLUMNS:
+        return
+
+    messages = _plain_messages(cells["messages"])
+    if isinstance(messages, list) and len(messages) > 1 and is_response(messages[-1]):
+        cells["messages"], cells["output"] = messages[:-1], messages[-1]
+
+
+def _plain_messages(messages: Any) -> Any:
+    """Return the messages of a cell as a list, where they are their JSON or an array.
+
+    messages: a list, its JSON text, or an array. Anything else comes back as it is.
+    """
+    if isinstance(messages, str):
+        messages = json_or_text(messages)
+
+    # A frame that was read from Parquet holds lists as arrays.
+    if hasattr(messages, "tolist"):
+        messages = messages.tolist()
+
+    return messages
+
+
+def captured_of(
+    place: Place, cells: Mapping[str, Any], error: tuple[str, str] | None, choice: int = 0
+) -> Captured:
+    """Return the answer of a row.
+
+    place: the row, for errors.
+    cells: the row by the names of its columns. error: the failure that the row tells of. choice:
+    which of the response's choices. Raises BadCase if the row holds no answer and no error.
+    """
+    answer: Captured | None = None
+    if "response" in cells:
+        answer = _capture(place, cells["response"], "response", choice)
+
+    if "raw" in cells or "output" in cells:
+        answer = _with_text(answer, _text_of(place, cells, choice))
+
+    if "tool_calls" in cells and not (answer and answer.tool_calls):
+        answer = _with_calls(answer, place, cells["tool_calls"])
+
+    if answer is None:
+        answer = _empty_answer(place, cells, error)
+
+    return _with_remarks(answer, cells)
+
+
+def _empty_answer(
+    place: Place, cells: Mapping[str, Any], error: tuple[str, str] | None
+) -> Captured:
+    """Return the answer of a call that failed.
+
+    Raise BadCase for a row that tells of no failure.
+
+    place: the row, for the error.
+    cells: the row by the names of its columns, which the error lists.
+    error: the failure that the row tells of, None if it tells of none.
+    """
+    if error is None:
+        raise place.bad(
+            "there is no answer in this row",
+            got=", ".join(cells) or "nothing",
+            expected=ANSWERS,
+            hint='an empty answer is "", a failed call has its message in a column error',
+        )
+
+    return Captured(fidelity="replayed")
+
+
+def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
+    """Return the answer of the columns `raw` and `output`, as one of the trials frame where it is
+    such.
+
+    place: the row, for errors.
+    cells: the row, with a column `raw` or `output`. `raw` goes first.
+    choice: which of the choices, where the text is the JSON of a response.
+    """
+    name = "raw" if "raw" in cells else "output"
+    text = _capture(place, cells[name], name, choice)
+    surrogates = cells.get("raw_surrogates_json")
+    if isinstance(surrogates, str):
+        text = replace(text, content=_restored(text.content, surrogates))
+
+    if cells.get("endpoint_kind") == "raw_completion":
+        text = replace(text, completion=True)
+
+    return text
+
+
+def _with_text(answer: Captured | None, text: Captured) -> Captured:
+    """Return the answer with the text beside it, unless the answer has calls or the text is a
+    stream.
+
+    answer: of the response object, None if the row has none.
+    text: of the columns `raw` and `output`.
+
+    The calls of a response would be lost with its content, and a stream has its own pieces.
+    """
+    if answer is None:
+        return text
+    if answer.tool_calls or text.stream:
+        return answer
+    return replace(answer, content=text.content, chunks=())
+
+
+def _with_calls(answer: Captured | None, place: Place, calls: Any) -> Captured:
+    """Return the answer with the provider's own calls.
+
+    answer: the other cells of the row beside the calls, None if that is nothing.
+    place: the row, for errors.
+    calls: a list, one call alone, or the JSON of either. Raises BadCase for anything else.
+    """
+    calls = place.json(json_or_text(calls) if isinstance(calls, str) else calls, "tool_calls")
+    body = {"role": "assistant", "tool_calls": listed(calls)}
+    message = _capture(place, body, "tool_calls", 0)
+    return message if answer is None else replace(answer, tool_calls=message.tool_calls)
+
+
+def _with_remarks(answer: Captured, cells: Mapping[str, Any]) -> Captured:
+    """Return the answer with the facts that other columns give about it.
+
+    answer: everything read so far.
+    cells: the row. Its columns go before the response, but for reasoning.
+    """
+    changes: dict[str, Any] = {}
+    if isinstance(cells.get("reasoning"), str) and not answer.reasoning:
+        changes["reasoning"] = cells["reasoning"]
+
+    if cells.get("finish_reason") is not None:
+        changes["finish_reason"] = str(cells["finish_reason"])
+
+    if is_true(cells.get("stream")):
+        changes["stream"] = True
+
+    if isinstance(cells.get("system_fingerprint"), str):
+        changes["system_fingerprint"] = cells["system_fingerprint"]
+
+    return replace(answer, **changes) if changes else answer
+
+
+def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
+    """Return one cell as an answer.
+
+    Raises BadCase for one that `capture` cannot read.
+
+    place: the row, for errors.
+    x: the cell: a text, an object of a client, a mapping, or a list of pieces.
+    column: the name of the cell's column.
+    choice: which of the response's choices.
+    """
+    if isinstance(x, str):
+        x = _read_text(place, x, column)
+    elif place.source.table and (isinstance(x, Mapping) or hasattr(x, "tolist")):
+        x = place.json(x, column)
+
+    try:
+        return capture(_unwrapped(x), choice)
+    except (UnreadableInput, BadOptions) as e:
+        raise place.bad(e.message, column, got=e.got, expected=e.expected, hint=e.hint) from None
+
+
+def _unwrapped(x: Any) -> Any:
+    """Return the response inside a line of a batch interface, or `x` itself.
+
+    x: a cell, of any type.
+    """
+    # A body may hold a message in turn, so both are looked at, in this order.
+    for member in ("body", "message"):
+        if _is_wrapper(x, member):
+            x = x[member]
+
+    return x
+
+
+def _read_text(place: Place, text: str, column: str) -> Any:
+    """Return a text, or the response that it is the JSON of.
+
+    `raw` is always the text itself.
+
+    place: the row, for the error.
+    text: the cell.
+    column: the name of the cell's column.
+
+    Raises BadCase for the printed form of an object, which looks like an answer and is none.
+    """
+    if _PRINTED.match(text):
+        raise place.bad(
+            "this is the printed form of a response object, which cannot be read back",
+            column,
+            got=text[:80],
+            hint="log response.model_dump_json() instead of str(response)",
+        )
+
+    if column != "raw" and text[:1] in "{[":
+        return _json_response(text)
+    return text
+
+
+def _is_wrapper(x: Any, member: str) -> bool:
+    """Return True for a mapping around a response, which is none itself.
+
+    x: a cell, of any type. member: the name that the response inside would have.
+    """
+    if not isinstance(x, Mapping) or not isinstance(x.get(member), Mapping):
+        return False
+    return not x.keys() & {"choices", "finish_reason"}
+
+
+def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(class, message) of a call that failed, None for one that did not.
+
+    place: the row, for errors.
+    cells: the row by the names of its columns.
+
+    The class is one of `ERROR_KINDS`, 'other' for a word that is none of them.
+    """
+    error, message = _error_cells(place, cells)
+    if not error or error in ("None", "null"):
+        failed = cells.get("status") in ("error", "failure")
+        return ("other", str(message or "")) if failed else None
+
+    return _class_and_message(error, message)
+
+
+def _class_and_message(error: Any, message: Any) -> tuple[str, str]:
+    """Return (class, message) of an error that is there.
+
+    error: the cell of the column `error`, which is not empty.
+    message: that of a column of its own, None if there is none.
+
+    >>> _class_and_message("timeout", None), _class_and_message("too slow", None)
+    (('timeout', ''), ('other', 'too slow'))
+    """
+    if str(error) in ERROR_KINDS:
+        return str(error), str(message or "")
+    if message:
+        return "other", str(message)
+
+    # A text that is no class is a message; a bare True says nothing.
+    return "other", "" if error is True else str(error)
+
+
+def _error_cells(place: Place, cells: Mapping[str, Any]) -> tuple[Any, Any]:
+    """(error, message) of a row.
+
+    An object in the column `error` says both.
+
+    place: the row, for errors.
+    cells: the row by the names of its columns.
+
+    Both are None if the row has no such column.
+    """
+    error, message = cells.get("error"), cells.get("error_message")
+    if isinstance(error, str) and error[:1] == "{":
+        error = json_or_text(error)
+    if not isinstance(error, Mapping):
+        return error, message
+
+    return _error_of_object(place, error, message)
+
+
+def _error_of_object(place: Place, error: Mapping[str, Any], message: Any) -> tuple[Any, Any]:
+    """Return (error, message) of an error that is an object, as providers send it.
+
+    place: the row, for errors.
+    error: with the members `type` or `code`, and `message`, as far as it has them.
+    message: of a column of its own, which goes before that of the object.
+    """
+    message = message or error.get("message")
+    # An object without a message of its own is the message.
+    if not message:
+        message = write_canonical(place.json(error, "error"))
+
+    return error.get("type") or error.get("code") or "other", message
+
+
+def _restored(text: str, offsets: str) -> str:
+    """Return a text of a trials frame with the lone surrogates that no frame can hold.
+
+    text: with a replacement at each place of a surrogate.
+    offsets: JSON text that says which one was where.
+    """
+    from ...evals.frames.dtypes import restored  # pandas: 0.5 s, and few logs are such frames
+
+    return restored(text, read_strict(offsets))
+
+
+def _json_response(text: str) -> Any:
+    """Return a text as the response that it is the JSON of, or as the pieces of one.
+
+    As itself if it is none.
+
+    text: a cell that begins like an object or a list.
+
+    Reading is tried only where a word of a response is in it: most cells are plain answers.
+    """
+    if not any(word in text for word in _RESPONSE_WORDS):
+        return text
+
+    value = json_or_text(text)
+    return value if _is_answer(value) else text
+
+
+def _is_answer(value: Any) -> bool:
+    """Return True for JSON that is a response, a provider's error, or the pieces of a stream.
+
+    value: any JSON value. An empty list is no stream.
+    """
+    if isinstance(value, list):
+        return bool(value) and all(map(is_chunk, value))
+    if is_response(value):
+        return True
+
+    return isinstance(value, Mapping) and set(value) == {"error"}

@@ -1,0 +1,728 @@
+"""Answers from elsewhere as a recorded run: completions in the store, and a plan made from the
+rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...core.errors import BadCase, BadOptions, UnreadableInput
+from ...core.values import write_canonical
+from ...evals.cases.case import Case
+from ...evals.cases.collection import Cases, Skipped
+from ...evals.cases.loading import load_cases
+from ...evals.cases.row_files import RowSource, has_more_lines, is_packed
+from ...evals.cases.rows import BadRows, Errors, Others
+from ...parser.capture import Captured
+from ...runner.exchange.credentials import secrets_in
+from ...runner.exchange.questions import Held
+from ...runner.exchange.redaction import redact, redact_named, redact_strings
+from ...runner.exchange.summary import Summary
+from ...runner.exchange.types import Chunk, Completion, Model, PlanItem
+from ...runner.progress import Progress, Show
+from ...runner.store.store import Store
+from ..arms import Arm, prompt_protocol
+from ..plan import Plan
+from .rows import Observed, RowReader, tools_digest
+from .sources import answers_of
+
+_VERSION = 1  # of the keys; another one makes old rows new answers
+_BATCH = 500  # answers in one transaction, and in memory
+_PER_STEP = 2000  # rows from one word of progress to the next
+MAX_PACKED_ROWS = 100_000
+"""Rows that are read of a packed file if nobody says how many: a small one can hold any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The outcome of a source: a run in the store."""
+
+    run_id: str
+    plan: Plan
+    summary: Summary
+
+
+def ingest(
+    store: Store,
+    source: Any,
+    *,
+    tools: Any = None,
+    cases: Any = None,
+    columns: Mapping[str, str | None] | None = None,
+    others: Others = "metadata",
+    model: str | None = None,
+    protocol: Any = "auto",
+    errors: Errors = "raise",
+    split: str | None = None,
+    max_rows: int | None = None,
+    progress: Show = None,
+) -> Ingested:
+    """Record the answers of a source, without asking anybody.
+
+    See `Lab.ingest`.
+
+    Raises BadCase and BadOptions for rows and columns that cannot be read.
+    """
+    start = time.monotonic()
+    if max_rows is not None and (isinstance(max_rows, bool) or max_rows < 1):
+        raise BadOptions("max_rows is the most rows that are read", got=max_rows, expected=">= 1")
+    rows = _at_most(answers_of(source, split=split), source, max_rows)
+    reader = RowReader(
+        rows, tools=tools, columns=columns, others=others, model=model, protocol=protocol
+    )
+    building = _Building(store, None if cases is None else load_cases(cases))
+    bad = _read_rows(rows, reader, building, BadRows(rows, errors), progress)
+    plan = building.plan(rows, [*_left_out(reader, bad), *building.skipped()])
+    summary = building.summary
+    summary.seconds = time.monotonic() - start
+    run_id = _record_run(store, plan, summary)
+    return Ingested(run_id, plan, summary)
+
+
+def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
+    """Return rows that end in UnreadableInput where there are more than `most`.
+
+    None is no limit, but for a packed file. Lines of a file are counted before anything is read, so
+    that a refused one leaves no half of it in the store.
+    """
+    file = Path(source) if isinstance(source, (str, Path)) and Path(rows.name).is_file() else None
+    if most is None:
+        if file is None or not is_packed(file):
+            return rows
+        most = MAX_PACKED_ROWS
+    too_many = UnreadableInput(
+        "the source has more rows than are read",
+        got=f"{rows.name}: more than {most:,}",
+        expected=f"at most {most:,} rows",
+        hint=f"max_rows={10 * most} reads more",
+    )
+    # A cell of CSV may have line breaks, and JSON or Parquet has no lines to count.
+    if file is not None and ".jsonl" in file.name.lower() and has_more_lines(file, most):
+        raise too_many
+
+    def limited() -> Iterator[tuple[int | None, Any]]:
+        for count, row in enumerate(rows.rows, 1):
+            if count > most:
+                raise too_many
+            yield row
+
+    return replace(rows, rows=limited())
+
+
+def _read_rows(
+    rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: Show
+) -> BadRows:
+    """Read every row into `building` and return those that cannot be read.
+
+    Raises for none at all.
+
+    rows: the source, which is read once from its first row to its last.
+    reader: makes answers of each row.
+    building: takes the answers over.
+    bad: collects the unreadable rows, or raises for the first, as the caller chose.
+    progress: show it, None if a terminal is there. "lines" without one too.
+    """
+    count = 0
+    with ExitStack() as stack:
+        bar: Progress | None = None
+        for line, row in rows.rows:
+            count += 1
+            try:
+                for observed in reader.read(line, row):
+                    building.add(observed, rows)
+            except BadCase as e:
+                bad.add(e)
+
+            # Most logs are read before anybody wonders, so the bar comes late.
+            if count % _PER_STEP == 0:
+                bar = bar or stack.enter_context(Progress(None, show=progress, unit="row"))
+                bar.advance(_PER_STEP)
+
+        building.flush()
+
+    bad.end(count)
+    _check_rows(rows, reader, building, bad)
+    return bad
+
+
+def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: BadRows) -> None:
+    """Raise BadCase for a source without answers, or without a column that the caller mapped.
+
+    All rows have been read by now: only then can it be said that no row has a column.
+
+    rows: the source, which the errors name.
+    bad: the rows that could not be read. The first of them says most of why there is no answer.
+    """
+    if reader.names.unseen:
+        raise rows.bad(
+            "no row has this column, which is mapped",
+            column=reader.names.unseen[0],
+            got=reader.names.unseen[0],
+            hint="columns= maps a name of your source to one of ours: {'completion': 'raw'}",
+        )
+
+    if not building.items:
+        reason = bad.first_message
+        raise rows.bad(
+            "there are no answers in it", got=reason, expected="at least one row that can be read"
+        )
+
+
+def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
+    """Yield the rows and columns that were not read.
+
+    reader: has counted the columns with the name of a credential.
+    bad: the rows that could not be read.
+    """
+    if bad.count:
+        yield Skipped("rows that cannot be read", bad.count, bad.first_message or "")
+
+    for column, n in reader.names.secrets.items():
+        yield Skipped(f"column {column}", n, "it has the name of a credential")
+
+
+# How a run is built: rows come one by one and in any order, and what they say of one case or one
+# arm is put together as it comes. An answer waits until there are `_BATCH` of them, because one
+# transaction for each would take most of the time; only their keys, cases and plan items stay in
+# memory. A key is made of the answer itself, so that the same row read twice is one answer, and a
+# second ingestion of a log records nothing new.
+
+
+@dataclass
+class _KnownCases:
+    """The cases that the caller gave, found by id or by an input that only one of them has."""
+
+    by_id: dict[str, Case]
+    by_input: dict[str, str]
+
+    @classmethod
+    def of(cls, cases: Cases) -> _KnownCases:
+        """Return an index of some cases.
+
+        cases: those of the caller. An input that two of them have names neither.
+        """
+        by_id = {case.id: case for case in cases}
+        return cls(by_id, _unique_inputs(cases))
+
+    def find(self, case: Case) -> Case | None:
+        """Return the case that a row means, None if there is none or more than one.
+
+        case: made from the row. Its id goes before its input.
+        """
+        id = case.id if case.id in self.by_id else self.by_input.get(case.input_text)
+        return None if id is None else self.by_id[id]
+
+
+def _unique_inputs(cases: Cases) -> dict[str, str]:
+    """Return input text -> id of its case, for the inputs that only one case has.
+
+    cases: those of the caller.
+    """
+    counts = Counter(case.input_text for case in cases)
+    unique: dict[str, str] = {}
+
+    for case in cases:
+        if counts[case.input_text] == 1:
+            unique[case.input_text] = case.id
+
+    return unique
+
+
+class _Building:
+    """A run while its rows come in. cases: those the rows answer.
+
+    None makes cases of the rows.
+    """
+
+    def __init__(self, store: Store, cases: Cases | None) -> None:
+        """Begin a run without rows.
+
+        store: where the answers are recorded, batch by batch.
+        cases: those the rows answer. None makes cases of the rows.
+        """
+        self.items: list[PlanItem] = []
+        self.summary = Summary()
+        self._store = store
+        self._known = None if cases is None else _KnownCases.of(cases)
+        self._now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._cases: dict[str, Case] = {}
+        # What makes an arm -> the arm and its levels; and each name's first owner.
+        self._arms: dict[tuple[str, str, str], tuple[Arm, dict[str, Any]]] = {}
+        self._arm_names: dict[str, tuple[str, str, str]] = {}
+        self._models: dict[str, Model] = {}
+        # Case, model and arm -> the next number of a trial; with that number -> the answer's key.
+        self._trials: Counter[tuple[str, str, str]] = Counter()
+        self._keys: dict[tuple[str, str, str, int], str] = {}
+        self._varying: Counter[str] = Counter()
+        self._copies = 0
+        self._waiting: dict[str, tuple[Observed, int]] = {}
+
+    def add(self, observed: Observed, source: RowSource) -> None:
+        """Take a row over.
+
+        Raises BadCase for one that contradicts the earlier ones.
+
+        observed: one answer of a row.
+        source: of the row, for errors.
+
+        A second row of the same answer counts as a copy and adds nothing.
+        """
+        case = self._case(observed, source)
+        arm, levels = self._arm(observed)
+        cell = (case.id, observed.model, arm.name)
+        trial = self._trials[cell] if observed.trial is None else observed.trial
+        key = _key(observed, case.id, arm, trial)
+        place = (*cell, trial)
+        if place in self._keys:
+            if self._keys[place] != key:
+                raise _two_answers(observed, source, case, trial)
+
+            self._copies += 1
+            return
+
+        self._keys[place] = key
+        self._trials[cell] = max(self._trials[cell], trial + 1)
+        self._models.setdefault(observed.model, Model(observed.model))
+        self.items.append(PlanItem(case.id, observed.model, key, trial, levels))
+        self._waiting[key] = observed, trial
+        if len(self._waiting) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the waiting rows and is not in the store yet.
+
+        Done at every batch, and once more after the last row.
+        """
+        stored = self._store.done_keys(self._waiting)
+        new = []
+
+        for key, (observed, trial) in self._waiting.items():
+            # A failure is not done, but it is there; it is not recorded a second time.
+            if key not in stored and observed.error and self._store.get(key) is not None:
+                stored.add(key)
+
+            if key not in stored:
+                new.append(_completion(observed, key, trial, self._now))
+
+        new = _without_credentials(new)
+        self._store.record_many(new)
+        self._waiting.clear()
+        self._count(len(stored), new)
+
+    def _count(self, stored: int, new: list[Completion]) -> None:
+        """Add a batch to the summary.
+
+        stored: how many answers the store had already.
+        new: those that were recorded just now, failures among them.
+        """
+        failed = _failures_in(new)
+        self.summary.planned += stored + len(new)
+        self.summary.cached += stored
+        self.summary.failures.update(failed)
+        self.summary.failed += failed.total()
+        self.summary.done += len(new) - failed.total()
+
+    def _case(self, observed: Observed, source: RowSource) -> Case:
+        """Return the case of a row, with the facts of earlier rows.
+
+        Raises BadCase.
+
+        observed: one answer of a row. source: of the row, for errors.
+
+        The caller's cases are taken as they are. Others grow by the members that each row adds.
+        """
+        case = observed.case
+        if self._known is not None:
+            asked_case = _find_case(self._known, observed, source)
+            return self._cases.setdefault(asked_case.id, asked_case)
+
+        before = self._cases.get(case.id)
+        if before is not None:
+            case = self._merged(before, observed, source)
+
+        self._cases[case.id] = case
+        return case
+
+    def _merged(self, before: Case, observed: Observed, source: RowSource) -> Case:
+        """Return a case with the members that another of its rows adds.
+
+        Raises BadCase if they contradict.
+
+        before: the case as earlier rows say it is.
+        observed: an answer of the same case. source: of the row, for errors.
+
+        Only metadata may differ from row to row.
+        """
+        case = observed.case
+        changes = _changed_members(before, observed, source)
+        if case.metadata != before.metadata:
+            # What differs between the rows of a case belongs to the rows, and is left out.
+            self._varying.update(_varying_names(before, case))
+            changes["metadata"] = {**case.metadata, **before.metadata}
+
+        return replace(before, **changes) if changes else before
+
+    def _arm(self, observed: Observed) -> tuple[Arm, dict[str, Any]]:
+        """Return the arm of a row and its levels.
+
+        Rows of one name, protocol and choice share one.
+
+        observed: one answer of a row, with the name of its arm.
+
+        The levels are shared by all items of the arm, so they are made once.
+        """
+        choice = observed.tool_choice
+        if not isinstance(choice, str):
+            choice = write_canonical(choice)
+
+        protocol = prompt_protocol(observed.protocol)
+        identity = (observed.arm, protocol, choice)
+        arm = self._arms.get(identity)
+        if arm is not None:
+            return arm
+
+        name = observed.arm
+        if self._arm_names.setdefault(name, identity) != identity:
+            # One name for two ways of asking: it says the difference then.
+            name = _told_apart(identity)
+
+        levels = {"max_turns": 1, "tool_choice": observed.tool_choice}
+        row_levels = {"arm": name, "prompt_protocol": protocol, **levels}
+        self._arms[identity] = Arm(observed.protocol, levels, name), row_levels
+        return self._arms[identity]
+
+    def skipped(self) -> Iterator[Skipped]:
+        """Yield the parts of the rows that are in no case and no answer.
+
+        It is complete only after the last row.
+        """
+        if self._copies:
+            yield Skipped("copies", self._copies, "the same answer stands in a row before")
+
+        for name, n in sorted(self._varying.items()):
+            yield Skipped(f"metadata {name}", n, "it differs between the rows of one case")
+
+    def plan(self, source: RowSource, skipped: list[Skipped]) -> Plan:
+        """Return the plan that asking for all of this would have been.
+
+        source: names the plan's cases. skipped: the rows left out of them.
+
+        Nothing in it can be asked: its questions are empty, because the answers are there.
+        """
+        cases = _clean_cases(list(self._cases.values()), self._varying)
+        return Plan(
+            Cases(cases, source.name, skipped),
+            self._models,
+            tuple(arm for arm, _ in self._arms.values()),
+            max(self._trials.values()),
+            tuple(self.items),
+            Held(()),
+        )
+
+
+def _without_credentials(completions: list[Completion]) -> list[Completion]:
+    """Return the completions with credentials removed from their requests and responses.
+
+    completions: of one batch. None of them is changed.
+    """
+    # The environment is looked through for credentials once for all of them.
+    bodies = redact_strings([[c.request, c.response] for c in completions])
+    clean: list[Completion] = []
+
+    for completion, (request, response) in zip(completions, bodies, strict=True):
+        clean.append(replace(completion, request=request, response=response or None))
+
+    return clean
+
+
+def _failures_in(completions: list[Completion]) -> Counter[str]:
+    """Return class of error -> the number of completions that failed with it.
+
+    completions: of one batch, those that are ok among them.
+    """
+    return Counter(str(c.error_kind) for c in completions if not c.ok)
+
+
+def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Case:
+    """Return the caller's case that a row answers.
+
+    Raise BadCase if there is none.
+
+    cases: those of the caller.
+    observed: one answer of a row. source: of the row, for the error.
+    """
+    case = cases.find(observed.case)
+    if case is None:
+        raise source.bad(
+            "there is no such case",
+            observed.line,
+            "case_id",
+            got=observed.case.id,
+            expected="the id of one of the cases given, or the input of just one",
+        )
+
+    return case
+
+
+def _changed_members(before: Case, observed: Observed, source: RowSource) -> dict[str, Any]:
+    """Return name -> value of the members that a row adds to its case.
+
+    before: the case as earlier rows say it is.
+    observed: an answer of the same case. source: of the row, for errors.
+
+    Raises BadCase if the row says something else than a row before it.
+    """
+    changes: dict[str, Any] = {}
+    for name in ("input", "tools", "target"):
+        old, new = getattr(before, name), getattr(observed.case, name)
+        # Tools may come from the caller, for a row that has no column of them.
+        says_it = name in observed.columns or (name == "tools" and new)
+        if old == new or not says_it:
+            continue
+
+        if old not in ("", (), None):
+            raise _contradiction(observed, source, name, old, new)
+
+        changes[name] = new
+
+    return changes
+
+
+def _contradiction(observed: Observed, source: RowSource, name: str, old: Any, new: Any) -> BadCase:
+    """Return the error of a row that says something else of its case than a row before.
+
+    observed: the answer of this row. source: of the row. Long values are cut.
+    name: the member of the case. old, new: its value before, and in this row.
+    """
+    return source.bad(
+        f"case {observed.case.id!r} has another {name} in a row before",
+        observed.line,
+        name,
+        got=str(new)[:120],
+        expected=str(old)[:120],
+        hint="give the cases by cases=, or another case_id",
+    )
+
+
+def _varying_names(before: Case, case: Case) -> set[str]:
+    """Return the names of metadata that two rows of one case say differently.
+
+    A name that only one of them has does not vary: rows need not repeat everything that is the
+    same.
+
+    before: the case as earlier rows say it is. case: the row's facts about it.
+    """
+    names: set[str] = set()
+    for name, value in case.metadata.items():
+        if before.metadata.get(name, value) != value:
+            names.add(name)
+
+    return names
+
+
+def _told_apart(identity: tuple[str, str, str]) -> str:
+    """Return a name for an arm whose own name another one has already.
+
+    identity: the arm's name, its protocol and its tool choice.
+
+    >>> _told_apart(("mine", "hermes", "auto"))
+    'mine hermes'
+    """
+    # The usual tool choice says nothing, and a name may be that of its protocol.
+    words = [word for word in identity if word != "auto"]
+    return " ".join(dict.fromkeys(words))
+
+
+def _clean_cases(cases: list[Case], varying: Collection[str]) -> list[Case]:
+    """Return the cases without credentials, and without the metadata that belongs to rows.
+
+    cases: in the order of the plan, which stays the same.
+    varying: names of metadata that differ between the rows of one case.
+    """
+    members: list[list[Any]] = []
+    for case in cases:
+        shared = {name: value for name, value in case.metadata.items() if name not in varying}
+        members.append([case.input, shared])
+
+    # The environment is looked through for credentials once for all of them.
+    clean: list[Case] = []
+    for case, (input, metadata) in zip(cases, redact_strings(members), strict=True):
+        clean.append(replace(case, input=input, metadata=metadata))
+
+    return clean
+
+
+def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) -> BadCase:
+    """Return the error of a row whose trial has another answer already.
+
+    observed: the second answer. source: of its row.
+    case: the one both answer. trial: the number both have.
+    """
+    return source.bad(
+        f"trial {trial} of case {case.id!r} with this model and arm is there already, "
+        "with another answer",
+        observed.line,
+        got=observed.captured.raw[:120],
+        hint="leave the column trial out to have repeated answers counted, or name "
+        "what differs in arm",
+    )
+
+
+def _completion(observed: Observed, key: str, trial: int, now: str) -> Completion:
+    """Return the record of an answer. now: the time of one that has none.
+
+    observed: the answer and its row's facts about it.
+    key: the name of the answer in the store.
+    trial: the number of the repetition, which becomes part of the request.
+    """
+    captured = observed.captured
+    kind, message = observed.error or (None, None)
+    return Completion(
+        key=key,
+        raw=captured.raw,
+        status="ok" if kind is None else "error",
+        error_kind=kind,
+        error_message=None if message is None else redact(message, secrets_in(observed.request)),
+        finish_reason=captured.finish_reason,
+        chunks=tuple(Chunk(0.0, text, part) for part, text in captured.chunks),
+        reasoning=captured.reasoning,
+        endpoint_kind=observed.endpoint_kind,
+        fidelity=captured.fidelity,
+        stream=captured.stream,
+        cut=kind == "cut_stream",
+        system_fingerprint=captured.system_fingerprint,
+        created=observed.created or now,
+        request=_request(observed, trial),
+        response=_response_of(captured),
+        **observed.numbers,
+    )
+
+
+def _response_of(captured: Captured) -> dict[str, Any]:
+    """Return the facts that the response gives of itself: its id, model, usage and own calls, where
+    it does.
+
+    captured: the answer. A fact that it does not give drops out, not None.
+    """
+    # Worth keeping only beside what the model wrote: elsewhere `raw` holds these calls, or none.
+    server = captured.server()
+    members = {
+        "id": captured.id,
+        "model": captured.model,
+        "usage": None if captured.usage is None else dict(captured.usage),
+        "server": server.to_dict() if server is not None and captured.token_text else None,
+    }
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _request(observed: Observed, trial: int) -> dict[str, Any]:
+    """Return the request as a run of ours records it, without credentials.
+
+    Empty if none is known.
+
+    observed: the answer, with the request of its row where that holds one.
+    trial: the number of the repetition.
+
+    Parameters with the name of a credential are removed here, credentials inside of texts when the
+    batch is written.
+    """
+    body = observed.request
+    if body is None:
+        return {}
+
+    params = {k: v for k, v in body.items() if k not in ("model", "messages", "tools")}
+    request = {
+        "model": {"name": body.get("model") or observed.model},
+        "model_alias": observed.model,
+        "messages": body.get("messages") or [],
+        "params": redact_named(params),
+        "trial": trial,
+    }
+    if body.get("tools"):
+        request["tools"] = body["tools"]
+
+    # A log that names its keys may have them in its texts as well.
+    secrets = secrets_in(params)
+    redacted: dict[str, Any] = redact_strings(request, secrets) if secrets else request
+    return redacted
+
+
+def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
+    """Return a key that the same answer to the same case has whenever and wherever it is read in
+    again.
+
+    observed: the answer. case_id: of the case it answers.
+    arm: its protocol and tool choice count, as they say how it was asked.
+    trial: equal answers of two trials are two answers.
+    """
+    captured = observed.captured
+    choice = arm.levels["tool_choice"]
+    subject = [
+        "ingested",
+        _VERSION,
+        case_id,
+        observed.model,
+        arm.name,
+        arm.prompt_protocol,
+        choice,
+        trial,
+        captured.raw,
+        captured.reasoning,
+        observed.endpoint_kind,
+        observed.error,
+        captured.finish_reason,
+    ]
+    return hashlib.sha256(json.dumps(subject, ensure_ascii=True).encode()).hexdigest()
+
+
+def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
+    """Write the run and return its id, which is the same for the same rows and cases.
+
+    A run that is there already is only finished again.
+
+    store: has the answers already.
+    plan: the run, with an item for each answer.
+    summary: of this reading. The id of the run is written into it.
+    """
+    run_id = f"ingested-{_digest_of(plan)[:16]}"
+    summary.run_id = run_id
+    try:
+        store.items(run_id)
+    except BadOptions:
+        skipped = [asdict(s) for s in plan.cases.skipped]
+        record = {
+            **plan.to_dict(),
+            "version": __version__,
+            "ingested": {"source": plan.cases.source, "skipped": skipped},
+        }
+        store.begin_run(record, plan.items, run_id=run_id)
+
+    status = "complete" if summary.complete else "incomplete"
+    store.finish_run(run_id, status, summary.to_dict())
+    return run_id
+
+
+def _digest_of(plan: Plan) -> str:
+    """Return a digest of the rows and cases of a plan, in hexadecimal.
+
+    plan: its items and cases count in their order. The name of the source does not.
+    """
+    digest = hashlib.sha256()
+    for item in plan.items:
+        digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())
+
+    for case in plan.cases:
+        members = [case.id, case.input, tools_digest(case.tools), case.target, case.metadata]
+        digest.update(write_canonical(members).encode("utf-8", "surrogatepass"))
+
+    return digest.hexdigest()

@@ -1,0 +1,497 @@
+"""An experiment before anything is sent, as requests.
+
+A plan is cases × models × prompt protocols × factors × trials.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+
+from ..core.errors import BadPlan
+from ..core.values.printable import counted, printable
+from ..evals.cases.case import Case
+from ..evals.cases.collection import Cases, pack_cases
+from ..evals.cases.loading import CasesLike, load_cases
+from ..formats.like import ProtocolLike
+from ..middleware.flow import Conversation, Flow, Record, Runnable
+from ..middleware.flow.factors import PlanSettings
+from ..runner.exchange.questions import Held, Questions
+from ..runner.exchange.types import Model, PlanItem, Request
+from ..runner.pool import estimate_tokens
+from ..runner.routes import token_cost
+from .arms import FACTORS, Arm, arms_of, check_names, check_params
+from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
+from .chat_prompts import ChatPrompts
+from .fitting import Fitting
+from .models import ModelsLike, model_map
+from .own_formats import OwnFormats, own_formats
+from .protocol_record import prompt_records, protocol_records
+
+if TYPE_CHECKING:
+    from ..evals.reports.figures.power import Power
+    from .planned_power import Assumptions, EarlierRun
+
+MOST_ITEMS = 10_000_000
+"""The most questions of one plan: about a kilobyte of memory each."""
+
+PlanProtocols: TypeAlias = "ProtocolLike | Iterable[ProtocolLike | None] | None"
+"""Prompt protocols: one or several; "native" or None sends the tools as such, "model" stands for
+the format of each model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A planned experiment.
+
+    Show it before you run it.
+
+    `items[i]` is asked by `requests[items[i].key]`, its first question. `flow(items[i])` is its
+    whole conversation.
+    """
+
+    cases: Cases
+    models: Mapping[str, Model]
+    arms: tuple[Arm, ...]
+    trials: int
+    items: tuple[PlanItem, ...]
+    requests: Questions
+    params: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = 0
+    stream: bool = False
+    runnable: Functions = field(default_factory=dict)
+    estimate: Estimate | None = None
+    prompts: Prompts = field(default_factory=Prompts, repr=False, compare=False)
+    formats: OwnFormats = field(default_factory=OwnFormats)
+    # None: of a run whose version sent every model the same.
+    fitting: Fitting | None = field(default_factory=Fitting, repr=False, compare=False)
+    chat_prompts: ChatPrompts = field(
+        default_factory=lambda: ChatPrompts({}), repr=False, compare=False
+    )
+
+    def cells(self) -> list[tuple[tuple[str, Model], Arm]]:
+        """Return each model, by its alias, with each arm that it is asked in."""
+        pairs = itertools.product(self.models.items(), self.arms)
+        return [(model, arm) for model, arm in pairs if self.formats.has(model[0], arm)]
+
+    @property
+    def calls(self) -> int:
+        """The number of different first questions.
+
+        A run with an empty store sends as many where each arm has one turn.
+        """
+        return len(self.requests)
+
+    @property
+    def most_calls(self) -> int:
+        """The calls of a run with an empty store if every conversation takes all its turns."""
+        return self.calls + sum(int(item.arm["max_turns"]) - 1 for item in self.items)
+
+    def arm(self, item: PlanItem) -> Arm:
+        """Return the arm that an item belongs to."""
+        return next(arm for arm in self.arms if arm.name == item.arm["arm"])
+
+    def flow(
+        self, item: PlanItem, *, replay: bool = False, record: Record | None = None
+    ) -> Flow[Conversation]:
+        """Return the conversation of an item from its beginning, to be driven.
+
+        Its first request is the item's. replay: run no function, take the recorded results.
+        record: takes each function that was run.
+        """
+        case, model = self.cases[item.case_id], self.models[item.model]
+        return self._flow(
+            case, item.model, model, self.arm(item), item.trial, replay=replay, record=record
+        )
+
+    def _flow(
+        self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
+    ) -> Flow[Conversation]:
+        """Return the conversation of one cell of the plan, which need not be an item yet."""
+        flow = self._as_planned(case, alias, model, arm, trial, **options)
+        return _changed(flow, self.chat_prompts.written)
+
+    def _as_planned(
+        self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
+    ) -> Flow[Conversation]:
+        """Return the conversation with its parameters fitted, still in messages."""
+        # Trials differ by their seed, so that a provider does not answer all of them alike.
+        seed = {} if self.seed is None else {"seed": self.seed + trial}
+        params = {**self.params, **seed}
+        flow = flow_for(
+            case,
+            alias,
+            model,
+            arm,
+            params,
+            trial,
+            stream=self.stream,
+            runnable=self.runnable,
+            prompts=self.prompts,
+            **options,
+        )
+        return flow if self.fitting is None else _changed(flow, self.fitting.fitted)
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """(input, output) tokens: the input estimated, the output at most."""
+        estimate = self._estimate()
+        return estimate.input_tokens, estimate.output_tokens
+
+    @property
+    def cost(self) -> float | None:
+        """At most this many US dollars, or None if a model has no known price."""
+        return self._estimate().cost
+
+    @property
+    def prompt_issues(self) -> tuple[PromptIssue, ...]:
+        """The prompt builders that failed. The built-in prompt was sent in their place."""
+        return self.prompts.issues
+
+    def power(
+        self,
+        drop: float = 0.05,
+        *,
+        like: EarlierRun | None = None,
+        power: float = 0.8,
+        alpha: float = 0.05,
+        **assumptions: Unpack[Assumptions],
+    ) -> Power:
+        """Return the smallest drop that a comparison of two arms of this plan will show, and the
+        cases that `drop` needs.
+
+        like: an earlier Run, whose own spread is then taken, or else assumptions: `rate`,
+        `correlation`, `flips` and `noise`. With none, the most cautious there are. `power` and
+        `alpha` are the wanted chance and the level. See `planned_power.planned_power`.
+        """
+        from .planned_power import planned_power  # scipy is slow to import
+
+        return planned_power(
+            len(self.cases),
+            self.trials,
+            drop,
+            like=like,
+            power=power,
+            alpha=alpha,
+            **assumptions,
+        )
+
+    def _estimate(self) -> Estimate:
+        """Return the estimate, made again for a plan from a store, which records none."""
+        return self.estimate or Estimate.of(self.requests.values())
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """The factors that have more than one level."""
+        return tuple(factor for factor in FACTORS if len(self._levels_of(factor)) > 1)
+
+    def _levels_of(self, factor: str) -> set[str]:
+        """Return the different levels of one factor, as text: some cannot be hashed."""
+        levels = [arm.levels.get(factor) for arm in self.arms]
+        return {str(level) for level in levels if level is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as it is recorded with a run. `stored_plan` reads it again."""
+        record: dict[str, Any] = {
+            "models": {alias: model.to_dict() for alias, model in self.models.items()},
+            "arms": [
+                {"name": arm.name, "prompt_protocol": arm.prompt_protocol, **arm.levels}
+                for arm in self.arms
+            ],
+            "trials": self.trials,
+            "params": dict(self.params),
+            "seed": self.seed,
+            "stream": self.stream,
+        }
+        # Functions cannot be recorded; their names show what has to be handed in again.
+        if self.runnable:
+            record["runnable"] = sorted(self.runnable)
+        if protocols := protocol_records(self.arms):
+            record["protocols"] = protocols
+        if prompts := prompt_records(self.arms):
+            record["wordings"] = prompts
+        if self.fitting is not None:
+            record["left_out"] = self.fitting.to_list()
+        if templates := self.chat_prompts.to_dict():
+            record["chat_templates"] = templates
+        if self.prompt_issues:
+            record["prompt_issues"] = [asdict(issue) for issue in self.prompt_issues]
+        record["cases"] = pack_cases(self.cases)
+        return record
+
+    def __str__(self) -> str:
+        return "\n".join([self._size(), *self._details()])
+
+    def _size(self) -> str:
+        """Return the first line of the plan: its dimensions and the calls they make."""
+        dimensions = [
+            counted(len(self.cases), "case"),
+            counted(len(self.models), "model"),
+            counted(len(self.arms), "arm"),
+            counted(self.trials, "trial"),
+        ]
+        # Models with formats of their own are not asked in the arms of others.
+        equals = ", each model in its own format:" if self.formats.by_alias else " ="
+        return f"{' × '.join(dimensions)}{equals} {counted(self.calls, 'call')}"
+
+    def _details(self) -> list[str]:
+        """Return the other lines of the plan, each a label with a colon and its value."""
+        input_tokens, output_tokens = self.tokens
+        cost = self.cost
+        price = "unknown, give Model(price=...)" if cost is None else f"at most ${cost:.2f}"
+
+        lines = [
+            f"models: {', '.join(self.models)}",
+            f"arms:   {', '.join(arm.name for arm in self.arms)}",
+            *self.formats.lines(),
+        ]
+        if self.most_calls > self.calls:
+            lines.append(
+                f"turns:  up to {self.most_calls:,} calls in all; "
+                "tokens and cost are those of the first turns"
+            )
+        if self.fitting is not None:
+            lines += self.fitting.lines(self.models)
+        if issues := self.prompt_issues:
+            first = f"{issues[0].case}, {issues[0].arm}: {issues[0].error}"
+            failures = counted(len(issues), "prompt")
+            lines.append(f"issues: {failures} of a builder failed, and are the built-in ({first})")
+        lines.append(f"tokens: about {input_tokens:,} in, at most {output_tokens:,} out")
+        lines.append(f"cost:   {price}")
+        return [printable(line) for line in lines]
+
+    __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": _html(self._size(), self._details())}
+
+
+@dataclass(slots=True)
+class Estimate:
+    """The tokens and the price of requests.
+
+    input_tokens: estimated. output_tokens: at most. cost: at most, in US dollars, or None if a
+    price is unknown.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> Estimate:
+        """Return the estimate of all these requests together."""
+        estimate = cls()
+        for request in requests:
+            estimate.add(request)
+        return estimate
+
+    def add(self, request: Request) -> None:
+        """Add one request. One without a price makes the cost of all unknown."""
+        input_tokens, output_tokens = estimate_tokens(request)
+        cost = token_cost(request.model, input_tokens, output_tokens)
+        self.input_tokens += input_tokens
+        self.output_tokens += output_tokens
+        self.cost = None if self.cost is None or cost is None else self.cost + cost
+
+
+class PlannedRequests(Questions):
+    """The first question of each conversation of a plan, by key.
+
+    A question is made again each time, so that a plan of 100,000 holds none of them.
+    """
+
+    def __init__(self, plan: Plan, first: Mapping[str, PlanItem]) -> None:
+        self._plan = plan
+        self._first = first  # key -> the first item that asks this question
+
+    def __getitem__(self, key: str) -> Request:
+        return next(self._plan.flow(self._first[key]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._first)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._first
+
+    def route(self, key: str) -> tuple[str, Model]:
+        """Return alias and model of a question, without making the question."""
+        alias = self._first[key].model
+        return alias, self._plan.models[alias]
+
+
+def _html(headline: str, lines: Iterable[str]) -> str:
+    """Return a plan as a headline and a table with a row for each labelled line."""
+    cell = '<td style="text-align:left">'
+    rows = []
+    for line in lines:
+        label, value = line.split(":", 1)
+        rows.append(f"<tr>{cell}{escape(label)}</td>{cell}{escape(value)}</td></tr>")
+    return f"<div><b>{escape(headline)}</b><table>{''.join(rows)}</table></div>"
+
+
+def make_plan(
+    cases: CasesLike,
+    models: ModelsLike,
+    protocols: PlanProtocols,
+    *,
+    trials: int = 1,
+    seed: int | None = 0,
+    stream: bool = False,
+    runnable: Runnable | None = None,
+    **settings: Unpack[PlanSettings],
+) -> Plan:
+    """Return every request of an experiment, in an order that is balanced wherever it stops.
+
+    cases: Cases or the inputs of `load_cases`. models: {alias: Model}. protocols: 'model' among
+    them asks each model in the format it writes by its training. settings: the factors of
+    `FACTORS`, each a value or a list of levels, and sampling parameters (max_tokens, top_p, …:
+    `arms.PARAMETERS`, and those that a model's `params` name) as they are sent. A fact that only an
+    endpoint knows goes into `extra_body`. None sends no such parameter. A model's own params go
+    before these, and what a model does not take it is not sent; the plan says so. A seed is sent as
+    `seed + trial`, None sends none. runnable: tools as
+    functions by name, for arms whose max_turns is above 1. Their results are recorded with the
+    answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
+    """
+    # In the order of the arguments, so that of several mistakes the first is reported.
+    chosen = _loaded_cases(cases)
+    _check_trials(trials)
+    by_alias = model_map(models)
+    named, formats = own_formats(by_alias, protocols)
+    arms, params = _arms_and_params(by_alias, named, settings)
+    _check_size(len(chosen) * len(by_alias) * len(arms) * trials)
+    functions = check_runnable(runnable)
+
+    # A plan without items makes the conversations whose first requests become the items.
+    bare = Plan(chosen, by_alias, arms, trials, (), Held(()), params, seed, stream, functions)
+    return _with_items(replace(bare, formats=formats, chat_prompts=ChatPrompts.of(by_alias)))
+
+
+def _loaded_cases(cases: Any) -> Cases:
+    """Return the cases of a plan. Raises BadPlan for none."""
+    loaded = cases if isinstance(cases, Cases) else load_cases(cases)
+    if len(loaded) == 0:
+        raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
+    return loaded
+
+
+def _check_trials(trials: Any) -> None:
+    """Raise BadPlan for anything that is not a number of trials."""
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
+
+
+def _check_size(items: int) -> None:
+    """Raise BadPlan for more questions than a plan can hold in memory."""
+    if items > MOST_ITEMS:
+        raise BadPlan(
+            "this plan is too large",
+            got=f"cases × models × arms × trials = {items:,}",
+            expected=f"at most {MOST_ITEMS:,}",
+            hint="make several plans of it",
+        )
+
+
+def _arms_and_params(
+    models: Mapping[str, Model], protocols: Any, settings: Mapping[str, Any]
+) -> tuple[tuple[Arm, ...], dict[str, Any]]:
+    """Return the arms that settings make and the parameters among them.
+
+    Raises BadPlan.
+    """
+    own = [model.params or {} for model in models.values()]
+    check_names(settings, (name for params in own for name in params))
+    arms = arms_of(protocols, settings)
+    params = {name: value for name, value in settings.items() if name not in FACTORS}
+    for values in (params, *own):
+        check_params(values)
+    return arms, params
+
+
+def _with_items(bare: Plan) -> Plan:
+    """Return a plan with all its items and their estimate.
+
+    The cells of one case, its models × arms, are shuffled: whatever slows down or fails in the
+    course of a run then meets all arms alike, and a run that stops early leaves them balanced.
+    """
+    items: list[PlanItem] = []
+    first: dict[str, PlanItem] = {}
+    estimate = Estimate()
+    columns = {arm.name: _columns(arm) for arm in bare.arms}
+    order = random.Random(bare.seed or 0)  # noqa: S311 - an order, not a secret
+    bare.chat_prompts.prepare(
+        next(bare._as_planned(case, alias, model, arm, 0))
+        for case in bare.cases
+        for (alias, model), arm in bare.cells()
+        if alias in bare.chat_prompts.templates
+    )
+
+    for trial, case in itertools.product(range(bare.trials), bare.cases):
+        cells = bare.cells()
+        order.shuffle(cells)
+        for (alias, model), arm in cells:
+            request = next(bare._flow(case, alias, model, arm, trial))
+            item = PlanItem(case.id, alias, request.key, trial, columns[arm.name])
+            items.append(item)
+            # Arms may share a question; it is asked and paid for once.
+            if item.key not in first:
+                first[item.key] = item
+                estimate.add(request)
+
+    requests = PlannedRequests(bare, first)
+    return replace(bare, items=tuple(items), requests=requests, estimate=estimate)
+
+
+def plan_one(
+    case: Case,
+    alias: str,
+    model: Model,
+    arm: Arm,
+    params: Mapping[str, Any],
+    *,
+    trial: int = 0,
+    seed: int | None = 0,
+    stream: bool = False,
+    runnable: Functions | None = None,
+    typed: Iterable[str] = (),
+) -> Plan:
+    """Return the plan that asks one case once, as number `trial` of one arm.
+
+    typed: names of parameters that go before the model's own. Raises BadPlan.
+    """
+    check_params(params)
+    bare = Plan(
+        Cases([case]), {alias: model}, (arm,), 1, (), Held(()), params, seed, stream, runnable or {}
+    )
+    bare = replace(
+        bare,
+        fitting=Fitting(typed=frozenset(typed)),
+        chat_prompts=ChatPrompts.of(bare.models),
+    )
+    request = next(bare._flow(case, alias, model, arm, trial))
+    item = PlanItem(case.id, alias, request.key, trial, _columns(arm))
+    return replace(bare, items=(item,), requests=Held([request]))
+
+
+def _changed(flow: Flow[Conversation], change: Callable[[Request], Request]) -> Flow[Conversation]:
+    """Yield the requests of a flow, each as `change` returns it."""
+    completion = None
+    while True:
+        try:
+            request = flow.send(completion)
+        except StopIteration as end:
+            conversation: Conversation = end.value
+            return conversation
+        completion = yield change(request)
+
+
+def _columns(arm: Arm) -> dict[str, Any]:
+    """Return the columns that an arm has in frames."""
+    return {"arm": arm.name, "prompt_protocol": arm.prompt_protocol, **arm.levels}

@@ -1,0 +1,140 @@
+"""Two sides of a diff: runs, frames, or readers of the same recorded answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import BadOptions
+from ..core.types import Policy
+from ..evals.frames.recorded import Frame
+from ..evals.frames.reread import parse_frame
+from ..evals.readings.readers import reader, version_of
+from ..evals.reports.figures.comparison import ArmComparison, Opener
+from ..evals.reports.figures.run_diff import compare_runs
+from ..evals.scoring.trial import Trial
+from ..parser.any_protocol import AnyProtocol
+from .run import HEADLINE, Run
+
+OpenRun = Callable[[str], Run]
+"""The run of an id."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a diff: its rows, the function that opens a trial of it, and its name where it is
+    a reader.
+    """
+
+    frame: Frame
+    opener: Opener | None = None
+    name: str = ""
+
+
+def diff_sides(
+    open_run: OpenRun,
+    a: Any,
+    b: Any,
+    *,
+    answers: Any = None,
+    within: str | Sequence[str] | None = None,
+    policy: Policy | None = None,
+    cluster: str | None = None,
+) -> ArmComparison:
+    """Return the comparison of b with a.
+
+    See `Lab.diff` for the possible forms.
+
+    open_run: a run by its id. Raises BadOptions and UnknownProtocol.
+    """
+    source = _answers_of(open_run, a, b, answers)
+    policies = (policy or HEADLINE,)
+    # A name is a protocol's only where it is said what is to be read.
+    first, second = (
+        _read_by(x, source, policies)
+        if _reads(x, answers is not None)
+        else _as_recorded(open_run(x) if isinstance(x, str) else x, policies)
+        for x in (a, b)
+    )
+    openers = None
+    if first.opener is not None and second.opener is not None:
+        openers = (first.opener, second.opener)
+    return compare_runs(
+        first.frame,
+        second.frame,
+        within=within,
+        policy=policy,
+        cluster=cluster,
+        openers=openers,
+        names=_names(first, second),
+    )
+
+
+def _reads(x: Any, by_name: bool) -> bool:
+    """Return True for a side that is a reader."""
+    return by_name if x is None or isinstance(x, str) else not isinstance(x, (Run, Frame))
+
+
+def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
+    """Return the run or the frame whose answers are read, None if both sides are recorded.
+
+    Raises BadOptions for answers beside two sides of which none is a reader.
+    """
+    by_name = answers is not None
+    recorded = [x for x in (a, b) if not _reads(x, by_name)]
+    if len(recorded) == 2:
+        if a is None or b is None:
+            raise BadOptions("a diff has two sides", got="None", expected="runs or readers")
+        return None
+    if answers is None:
+        # A reader beside a run reads that run's answers.
+        answers = recorded[0] if recorded else "latest"
+    source = open_run(answers) if isinstance(answers, str) else answers
+    if not isinstance(source, (Run, Frame)):
+        raise BadOptions(
+            "answers are those of a run", got=answers, expected="a Run, a run id or a trials frame"
+        )
+    return source
+
+
+def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
+    """Return the answers of a run or a frame as one reader reads them.
+
+    x: the inputs of `reader`, or None for the one that each prompt asked for.
+    """
+    chosen: AnyProtocol | None = None if x is None else reader(x)
+    name = "as asked" if chosen is None else _named(chosen)
+    if isinstance(source, Frame):
+        # Of an answer that was read in several ways, one reading is enough to read it again.
+        once = source.drop_duplicates([c for c in _ANSWER if c in source])
+        return Side(parse_frame(once, chosen and [chosen], policies), None, name)
+
+    def open_trial(trial_id: str) -> Trial:
+        """Return the trial of an id, as this reader reads it. Raises KeyError."""
+        trial: Trial = source.trials(protocol=chosen, policies=policies)[trial_id]
+        return trial
+
+    return Side(source.frame(protocol=chosen, policies=policies), open_trial, name)
+
+
+_ANSWER = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
+
+
+def _as_recorded(x: Any, policies: tuple[Policy, ...]) -> Side:
+    """Return a run as its own protocols read it, or a frame as it is."""
+    return Side(x.frame(policies=policies), x.trial) if isinstance(x, Run) else Side(x)
+
+
+def _named(chosen: AnyProtocol) -> str:
+    """Return a reader's name, with its version where it says one of its own."""
+    version = getattr(chosen, "version", "") and version_of(chosen)
+    return f"{chosen.id} {version}" if version else str(chosen.id)
+
+
+def _names(a: Side, b: Side) -> tuple[str, str] | None:
+    """Return the names of two sides, None if the runs' own ids are told apart by themselves."""
+    if not a.name and not b.name:
+        return None
+    first, second = a.name or "as recorded", b.name or "as recorded"
+    return (f"{first} first", f"{second} second") if first == second else (first, second)

@@ -1,0 +1,201 @@
+"""A plan's conversations in rounds: all open questions are asked, and their answers make the next.
+
+A run that was stopped, resumed or replayed goes the same way: whatever is recorded already is not
+asked again.
+"""
+
+# How it works. Every conversation is a flow, a generator that waits for the answer to one question.
+# A round asks what all of them wait for, in one go of the pool; then each flow is sent its answer,
+# runs its tools and yields its next question, or ends. Only what is in the store counts as an
+# answer, so a round that was cut off loses nothing.
+#
+# Invariant: a function's result is recorded soon after it ran (`_AT_ONCE` conversations at most
+# are ahead of the store), since running it again could have effects.
+#
+# Tools run in a thread and the store is written by its own one, so the event loop stays free.
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias
+
+from ..middleware.flow import Conversation, Flow, ToolRun, advance, result_row
+from ..runner.exchange.redaction import redact_strings
+from ..runner.exchange.types import Completion, PlanItem, Request
+from ..runner.pool import Summary, run_requests
+from ..runner.store.store import Store
+from .plan import Plan
+
+
+async def run_rounds(
+    plan: Plan,
+    store: Store,
+    run_id: str,
+    *,
+    more: bool = False,
+    met: Collection[str] = (),
+    **limits: Any,
+) -> Summary:
+    """Ask a plan's first questions, and the later ones of its conversations, as one run.
+
+    limits: as for `run_requests`. max_cost, max_calls and deadline hold for all rounds together.
+    more: further parts of this run follow, so that it is not marked complete. met: the models
+    reached in earlier parts. Returns the summary of all rounds. Raises as `run_requests` does.
+    """
+    began = time.monotonic()
+    conversing = [item for item in plan.items if item.arm["max_turns"] > 1]
+    summary = await run_requests(
+        plan.requests, store, run_id=run_id, more=more or bool(conversing), met=met, **limits
+    )
+    if not conversing:
+        return summary
+    conversations = _OpenConversations(plan, conversing)
+    try:
+        while summary.stopped is None:
+            questions = await _next_questions(conversations, store, run_id)
+            if not questions:
+                break
+            remaining = remaining_limits(limits, summary, time.monotonic() - began)
+            if remaining.get("deadline") is not None and remaining["deadline"] <= 0:
+                # The tools took all the time there was.
+                planned = summary.planned + len(questions)
+                summary = dataclasses.replace(summary, planned=planned, stopped="deadline")
+                break
+            # A next question comes from an answer, so that each of these models was reached.
+            answered = {request.model_alias for request in questions.values()}
+            later = await run_requests(
+                questions.values(), store, run_id=run_id, more=True, met=answered, **remaining
+            )
+            summary = summary.joined(later)
+    except asyncio.CancelledError:
+        # Not in a thread: a task that was cancelled may not get to wait for one.
+        store.record_results(run_id, conversations.new_results())
+        store.finish_run(run_id, "interrupted")
+        raise
+    finally:
+        conversations.close()
+
+    complete = "running" if more else "complete"
+    status = complete if summary.complete else "incomplete"
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(store.writer, store.finish_run, run_id, status, summary.to_dict())
+    return summary
+
+
+async def _next_questions(
+    conversations: _OpenConversations, store: Store, run_id: str
+) -> dict[str, Request]:
+    """Return the questions of the next round by key, once they are part of the recorded run."""
+    loop = asyncio.get_running_loop()
+    answers = await loop.run_in_executor(None, _answers, store, run_id, conversations.keys)
+
+    questions: dict[str, Request] = {}
+    for batch in conversations.take():
+        # Tools run here, and may take their time.
+        questions |= await loop.run_in_executor(None, conversations.go_on, batch, answers)
+        await loop.run_in_executor(
+            store.writer, store.record_results, run_id, conversations.new_results()
+        )
+    if questions:
+        await loop.run_in_executor(
+            store.writer, store.extend_run, run_id, conversations.items, questions.values()
+        )
+    return questions
+
+
+_Waiting: TypeAlias = list[tuple[PlanItem, Flow[Conversation]]]
+_AT_ONCE = 50  # conversations whose tools run between two writes of their results
+
+
+class _OpenConversations:
+    """The conversations that are not over, each with the item of the question it waits for."""
+
+    def __init__(self, plan: Plan, items: list[PlanItem]) -> None:
+        self._waiting: _Waiting = []
+        self._secrets = {alias: model.secrets for alias, model in plan.models.items()}
+        # Results of functions by the key of the question whose answer called them: those of this
+        # round, and those that are not in the store yet.
+        self._results: dict[str, list[dict[str, str]]] = {}
+        self._new_results: dict[str, list[dict[str, str]]] = {}
+        for item in items:
+            flow = plan.flow(item, record=functools.partial(self._record, item.model))
+            advance(flow)  # to the first question, which has been asked
+            self._waiting.append((item, flow))
+
+    @property
+    def items(self) -> list[PlanItem]:
+        """The items of the questions waited for."""
+        return [item for item, _ in self._waiting]
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the questions waited for."""
+        return {item.key for item in self.items}
+
+    def take(self) -> list[_Waiting]:
+        """Begin a round and return its conversations, a few at a time.
+
+        In between, the results of functions can be written, so that few of them can be lost.
+        """
+        waiting, self._waiting, self._results = self._waiting, [], {}
+        return [waiting[at : at + _AT_ONCE] for at in range(0, len(waiting), _AT_ONCE)]
+
+    def go_on(self, batch: _Waiting, answers: Mapping[str, Completion]) -> dict[str, Request]:
+        """Send conversations their answers and return their next questions by key.
+
+        A conversation without an answer is over.
+        """
+        questions: dict[str, Request] = {}
+        for item, flow in batch:
+            answer = self._with_results(item.key, answers.get(item.key))
+            request, _ = advance(flow, answer)
+            if request is not None:
+                questions[request.key] = request
+                arm = {**item.arm, "turn": item.arm.get("turn", 1) + 1}
+                next_item = dataclasses.replace(item, key=request.key, arm=arm)
+                self._waiting.append((next_item, flow))
+        return questions
+
+    def _with_results(self, key: str, answer: Completion | None) -> Completion | None:
+        """Return an answer with the results that this round has for it already.
+
+        Arms that share a question share the results for its answer: no function is run twice.
+        """
+        if answer is None or key not in self._results:
+            return answer
+        return dataclasses.replace(answer, results=(*answer.results, *self._results[key]))
+
+    def new_results(self) -> dict[str, list[dict[str, str]]]:
+        """Return the results since the last time, by the key of the question."""
+        results, self._new_results = self._new_results, {}
+        return results
+
+    def _record(self, alias: str, completion: Completion, run: ToolRun) -> None:
+        """Remember the result of one function, without the secrets of the model."""
+        row = redact_strings(result_row(run), self._secrets[alias])
+        for results in (self._results, self._new_results):
+            results.setdefault(completion.key, []).append(row)
+
+    def close(self) -> None:
+        """End the conversations that are still open."""
+        for _, flow in self._waiting:
+            flow.close()
+
+
+def _answers(store: Store, run_id: str, keys: set[str]) -> dict[str, Completion]:
+    """Return the recorded answers to these questions of a run, by key."""
+    return {item.key: completion for item, completion in store.completions(run_id, keys=keys)}
+
+
+def remaining_limits(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
+    """Return the limits of the rounds to come, after `seconds` of time."""
+    remaining = dict(limits)
+    spent = {"max_cost": used.cost, "max_calls": used.calls, "deadline": seconds}
+    for name, amount in spent.items():
+        if remaining.get(name) is not None:
+            remaining[name] -= amount
+    return remaining

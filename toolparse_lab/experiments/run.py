@@ -1,0 +1,523 @@
+"""A recorded run and the views on it.
+
+Nothing parsed is stored: every view parses the recording when it is called, so that it may use
+another protocol or policy than the one of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+
+from ..core import hooks
+from ..core.errors import BadOptions, NoTrial, UnknownTrial
+from ..core.types import Policy
+from ..core.values.printable import counted, printable
+from ..evals.scoring.trial import Trial
+from ..formats.like import ProtocolLike
+from ..middleware.flow import OPEN
+from ..parser.any_protocol import any_protocol
+from ..runner.pool import Summary
+from ..runner.store.store import Store
+from .plan import Plan
+from .run_reader import RunReader, in_batches, with_code
+
+if TYPE_CHECKING:
+    from ..evals.cases.matchers import Matchers
+    from ..evals.frames.recorded import Frame
+    from ..evals.reports.figures.comparison import ArmComparison
+    from ..evals.reports.figures.ladder import Ladder
+    from ..evals.reports.figures.matrix import Matrix
+    from ..evals.reports.figures.noise import Noise
+    from ..evals.reports.figures.power_table import PowerTable
+    from ..evals.reports.figures.report import Report, ReportOptions
+    from .until import Stopping
+
+HEADLINE: Policy = "safe"
+COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
+"""The policies of a report: the headline, and the coercion that is shown beside it."""
+_ROWS_AS_TEXT = 20
+_ROWS_AS_HTML = 50
+_BATCH = 2000  # trials that are turned into a frame at once
+
+
+class Choice(TypedDict, total=False):
+    """The trials of a view: one value or several of each column."""
+
+    case_id: str | Iterable[str]
+    model: str | Iterable[str]
+    arm: str | Iterable[str]
+    prompt_protocol: str | Iterable[str]
+    trial: int | Iterable[int]
+    category: str | Iterable[str | None] | None
+
+
+class Reading(Choice, total=False):
+    """The keywords of `Run.trials`, for the frames."""
+
+    protocol: ProtocolLike | None
+    policies: Sequence[Policy]
+    where: Callable[[Trial], bool] | None
+
+
+class PowerOptions(TypedDict, total=False):
+    """The other keywords of `power_table`."""
+
+    again: bool | None
+    power: float
+    alpha: float
+
+
+class Trials(Sequence[Trial]):
+    """A list of trials that shows itself as a table and takes an index or a trial id."""
+
+    def __init__(self, trials: Iterable[Trial]) -> None:
+        self._trials = tuple(trials)
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    @overload
+    def __getitem__(self, index: int | str) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trials: ...
+    def __getitem__(self, index: int | str | slice) -> Trial | Trials:
+        if isinstance(index, slice):
+            return Trials(self._trials[index])
+        if isinstance(index, str):
+            for trial in self._trials:
+                if trial.trial_id == index:
+                    return trial
+            raise KeyError(index)
+        try:
+            return self._trials[index]
+        except IndexError:
+            size = counted(len(self), "trial") if self._trials else "none: no trial fits"
+            raise NoTrial("there is no such trial", got=index, expected=size) from None
+
+    def as_pytest(self, path: str | Path) -> Path:
+        """Write every trial with a parsed answer as a test of one pytest file.
+
+        Return its path.
+
+        See `Trial.as_pytest`. Raises BadOptions if no trial has one.
+        """
+        from ..evals.scoring.pinning import write_tests  # needed by few, for this one verb
+
+        return write_tests([trial for trial in self if trial.result is not None] or self, path)
+
+    def __repr__(self) -> str:
+        lines = [counted(len(self), "trial")]
+        for i, trial in enumerate(self._trials[:_ROWS_AS_TEXT]):
+            place = f"{trial.case_id} · {trial.model} · {trial.arm}"
+            lines.append(printable(f"[{i}] {place}: {trial.outcome} – {trial.detail}"))
+        if len(self) > _ROWS_AS_TEXT:
+            lines.append(f"… and {len(self) - _ROWS_AS_TEXT} more")
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": _trials_html(self._trials)}
+
+
+def _trials_html(trials: Sequence[Trial]) -> str:
+    """Return a table with one row per trial, cut off behind the first ones."""
+    cell = 'style="text-align:left;vertical-align:top"'
+    rows = ""
+    for i, trial in enumerate(trials[:_ROWS_AS_HTML]):
+        values = (i, trial.case_id, trial.model, trial.arm, trial.outcome, trial.detail)
+        cells = "".join(f"<td {cell}>{escape(printable(str(value)))}</td>" for value in values)
+        rows += f"<tr>{cells}</tr>"
+
+    titles = ("", "case", "model", "arm", "outcome", "detail")
+    head = "".join(f"<th {cell}>{title}</th>" for title in titles)
+    more = len(trials) - _ROWS_AS_HTML
+    return (
+        f"<b>{counted(len(trials), 'trial')}</b><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table>{f'<p>… and {more} more</p>' if more > 0 else ''}"
+    )
+
+
+class Run:
+    """A run as `Lab.run` returns it, and every view on its trials.
+
+    It may still be running: every view shows the answers recorded by now.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        plan: Plan,
+        summary: Summary | None = None,
+        asker: Callable[..., Trial] | None = None,
+    ) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.plan = plan
+        self.summary = summary
+        self.stopping: Stopping | None = None  # where it ran with a rule; see `until`
+        self._reader = RunReader(store, run_id, plan, asker)
+
+    def __repr__(self) -> str:
+        summary = f": {self.summary}" if self.summary else ""
+        skipped = "".join(f"; {row}" for row in self.plan.cases.skipped)
+        return f"Run {self.run_id}{summary}{skipped}"
+
+    def trials(
+        self,
+        *,
+        protocol: ProtocolLike | None = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Unpack[Choice],
+    ) -> Trials:
+        """Return every planned trial, read by one protocol under each policy.
+
+        A trial that is not on record yet is there too, without a result. Conversations are what
+        they were when they were asked, whatever reads their first turn here. protocol: an id or a
+        protocol object, by default the one that the prompt asked for. only: the trials of a
+        case_id, model, arm, prompt_protocol, trial or category, one value or several. The others
+        are not read. where: a further condition on a trial. The last trials that were read are
+        kept. A
+        run too large for memory is gone through by `batches`. Raises BadOptions for a value that no
+        trial has.
+        """
+        return Trials(self._trials(protocol, policies, where, only))
+
+    def trial(self, trial_id: str) -> Trial:
+        """Return the trial of an id that a frame or a report of this run shows.
+
+        Raises BadOptions for an id that no trial of the run has.
+        """
+        # Whoever asks has just seen the id, so that the trial is likely to be in memory.
+        candidates = chain(self._reader.last_read(), self._trials(None, COLUMN_POLICIES, None, {}))
+        for trial in candidates:
+            if trial.trial_id == trial_id:
+                return trial
+        raise UnknownTrial(
+            "this run has no such trial",
+            got=trial_id,
+            hint="ids stand in run.frame()['trial_id']",
+        )
+
+    def _trials(
+        self,
+        protocol: Any,
+        policies: Sequence[Policy],
+        where: Callable[[Trial], bool] | None,
+        only: Mapping[str, Any],
+    ) -> Iterator[Trial]:
+        """Yield the trials that `trials` returns, one after the other."""
+        items = self._reader.items(only)
+        reader = None if protocol is None else any_protocol(protocol)
+        for policy in policies:
+            for trial in self._reader.trials(items, reader, policy):
+                if where is None or where(trial):
+                    yield trial
+
+    @property
+    def missing(self) -> int:
+        """The number of trials without an answer by now.
+
+        They are not asked yet, or have failed, or their conversation is not over.
+        """
+        if any(arm.conversing for arm in self.plan.arms):
+            return sum(map(_is_unanswered, self.trials()))
+        record = self.store.run(self.run_id)
+        return record.items - record.done
+
+    # frames
+
+    def batches(
+        self,
+        size: int = 2000,
+        *,
+        protocol: ProtocolLike | None = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Unpack[Choice],
+    ) -> Iterator[Frame]:
+        """Return the trials frame in frames of `size` rows, for runs that do not fit in memory.
+
+        All other arguments are those of `trials`. Raises BadOptions for a size that is not a
+        number.
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise BadOptions("a batch has a number of trials", got=size, expected="1 or more")
+        return self._reader.frames(self._trials(protocol, policies, where, only), size)
+
+    def answers(self, size: int = 2000, **only: Unpack[Choice]) -> Iterator[Frame]:
+        """Return the recorded answers, which are not parsed, in frames of `size` rows.
+
+        `Lab.reparse` reads them. only: as for `trials`.
+        """
+        return self._reader.frames(self._reader.answers(self._reader.items(only)), size)
+
+    def frame(self, **reading: Unpack[Reading]) -> Frame:
+        """Return the trials frame: one row per completion × parse protocol × policy.
+
+        reading: as for `trials`.
+        """
+        from ..evals.frames.recorded import join_frames, trials_frame  # pandas is slow to import
+
+        return join_frames(list(self.batches(**reading)) or [trials_frame([])], "trials")
+
+    trials_df = frame
+
+    def calls_df(self, **reading: Unpack[Reading]) -> Frame:
+        """Return one row per call that was found. reading: as for `trials`."""
+        from ..evals.frames.recorded import calls_frame, join_frames  # pandas is slow to import
+
+        frames = [calls_frame(batch) for batch in in_batches(self._chosen(reading), _BATCH)]
+        return join_frames(frames or [calls_frame([])], "calls")
+
+    def events_df(self, **reading: Unpack[Reading]) -> Frame:
+        """Return one row per repair, step, problem or retry. reading: as for `trials`."""
+        from ..evals.frames.recorded import events_frame, join_frames  # pandas is slow to import
+
+        # An answer read under several policies was retried only once.
+        completions: set[str] = set()
+        batches = in_batches(self._chosen(reading), _BATCH)
+        frames = [events_frame(batch, completions) for batch in batches]
+        return join_frames(frames or [events_frame([])], "events")
+
+    def chunks_df(self, case_id: str | Sequence[str]) -> Frame:
+        """Return one row per chunk of the answers to one case or several.
+
+        Arrival times are in seconds. Raises BadOptions for a case that the run has not.
+        """
+        from ..evals.frames.recorded import chunks_frame  # pandas is slow to import
+
+        return chunks_frame(self._reader.answers(self._reader.items({"case_id": case_id})))
+
+    def _chosen(self, reading: Mapping[str, Any]) -> Iterator[Trial]:
+        """Yield the trials that `trials(**reading)` returns."""
+        only = dict(reading)
+        protocol = only.pop("protocol", None)
+        policies = only.pop("policies", (HEADLINE,))
+        where = only.pop("where", None)
+        return self._trials(protocol, policies, where, only)
+
+    # reports
+
+    def report(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        baseline: str | None = None,
+        policy: Policy = HEADLINE,
+        matchers: Matchers | None = None,
+        **options: Unpack[ReportOptions],
+    ) -> Report:
+        """Return success and its reasons by any columns.
+
+        See `evals.reports.report.Report`.
+
+        by: columns, by default those of `columns_by`. matchers: the comparison of values with those
+        of the targets, where equality is too strict. options: other arguments of `Report`.
+        """
+        from ..evals.frames.recorded import trials_frame  # pandas is slow to import
+        from ..evals.reports.figures.report import Report  # as above
+
+        def trials(*policies: Policy) -> Iterable[Trial]:
+            trials = self.trials(policies=policies)
+            return trials if matchers is None else [trial.rescored(matchers) for trial in trials]
+
+        def open_trial(trial_id: str) -> Trial:
+            trial = self.trial(trial_id)
+            return trial if matchers is None else trial.rescored(matchers)
+
+        policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+        # Without matchers the frame is made in batches, and no more than one is in memory.
+        frame = (
+            self.frame(policies=policies) if matchers is None else trials_frame(trials(*policies))
+        )
+        return Report(
+            frame,
+            columns_by(self.plan) if by is None else by,
+            policy=policy,
+            baseline=baseline,
+            peers=peer_arms(self.plan, baseline),
+            stops=self._stops(),
+            models={alias: model.name for alias, model in self.plan.models.items()},
+            source=lambda: trials(policy),
+            opener=open_trial,
+            **options,
+        )
+
+    def matrix(
+        self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
+    ) -> Matrix:
+        """Return success with intervals, arm (or any column) × model (or any column)."""
+        from ..evals.reports.figures.matrix import matrix  # pandas is slow to import
+
+        frame = self.frame(policies=(policy,))
+        default = "arm" if _has_factors(self.plan) else "prompt_protocol"
+        return matrix(frame, rows=rows or default, columns=columns, policy=policy)
+
+    def browse(
+        self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
+    ) -> Any:
+        """Return the interactive view of all trials: a heatmap of two columns, the trials of a
+        cell, and one answer beside them. See `widgets.Browser`.
+
+        rows, columns: by default those of `matrix`. Raises MissingExtra if the `jupyter` extra is
+        missing.
+        """
+        frame = self.frame(policies=(policy,))
+        default = "arm" if _has_factors(self.plan) else "prompt_protocol"
+        places = frame.set_index("trial_id")[["case_id", "model", "arm", "trial"]]
+
+        def opener(trial_id: str) -> Trial:
+            # By its keys, so that one answer is read and not all of the run.
+            only: dict[str, Any] = {str(name): key for name, key in places.loc[trial_id].items()}
+            trial: Trial = self.trials(policies=(policy,), **only)[trial_id]
+            return trial
+
+        options = {"columns": columns, "policy": policy, "opener": opener}
+        return hooks.call("browse", frame, rows=rows or default, **options)
+
+    def compare(
+        self,
+        a: str,
+        b: str,
+        *,
+        within: str | Sequence[str] | None = None,
+        policy: Policy = HEADLINE,
+        cluster: str | None = None,
+        pairs: int | None = None,
+    ) -> ArmComparison:
+        """Return the comparison of two arms, models or protocols, paired on cases.
+
+        within: the columns to hold fixed. cluster: a column that holds whole cases together, such
+        as conversation_id, which interval and p go by. pairs: how many pairs this one may have been
+        picked from, which interval and p allow for: all pairs of the run by default, 1 for a pair
+        that was chosen before the run. Raises BadOptions for an arm or a column that the run has
+        not.
+        """
+        report = self.report(policy=policy, cluster=cluster)
+        return report.compare(a, b, within=within, pairs=pairs)
+
+    def power(
+        self,
+        drop: float = 0.05,
+        *,
+        a: str | None = None,
+        b: str | None = None,
+        policy: Policy = HEADLINE,
+        **options: Unpack[PowerOptions],
+    ) -> PowerTable:
+        """Return the smallest drop that these cases can show, and the cases that `drop` needs.
+
+        Two arms, models or protocols a and b are compared case by case, or every two that differ in
+        one thing. A run of one arm is held against a later run of the same. options: `again`,
+        `power` and `alpha`. See `power_table.power_table`. `plan.power` asks before a run.
+        """
+        from ..evals.reports.figures.power_table import power_table  # pandas is slow to import
+
+        return power_table(self.frame(policies=(policy,)), drop, a=a, b=b, policy=policy, **options)
+
+    def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
+        """Return how far two runs of the same arm lie apart by chance, and the event of that
+        chance.
+
+        It needs two trials of a case, in this run or in others of the same cases asked with
+        `fresh=True`. See `noise.CellNoise` for the figures.
+        """
+        from ..evals.reports.figures.noise import noise_table  # pandas is slow to import
+
+        return noise_table([run.frame(policies=(policy,)) for run in (self, *others)], policy)
+
+    def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
+        """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
+        in one of them alone, then repair and coercion of the same answers.
+
+        Each step has its interval and paired p. See `ladder.Ladder`.
+        """
+        from ..evals.reports.figures.ladder import ladder_table  # pandas is slow to import
+
+        policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+        arms = {
+            arm.name: {**arm.levels, "prompt_protocol": arm.prompt_protocol}
+            for arm in self.plan.arms
+        }
+        return ladder_table(self.frame(policies=policies), arms, policy=policy)
+
+    def failures(
+        self,
+        *,
+        model: str | None = None,
+        arm: str | None = None,
+        protocol: ProtocolLike | None = None,
+        code: str | None = None,
+        policy: Policy = HEADLINE,
+    ) -> Trials:
+        """Return the trials to look at: no success, or ungraded with an error of the parser.
+
+        code: an outcome, a sub-code or a problem code. Raises BadOptions for a model, arm or
+        protocol that no trial has, and for a code that does not exist.
+        """
+        protocol_id = getattr(protocol, "id", protocol)
+        choices = {"model": model, "arm": arm, "prompt_protocol": protocol_id}
+        only = {name: value for name, value in choices.items() if value is not None}
+        failed = Trials(self._trials(None, (policy,), lambda trial: trial.failed, only))
+        return failed if code is None else Trials(with_code(failed, code))
+
+    def _stops(self) -> list[str]:
+        """Return the sentence about a run that stopped early, if this one did."""
+        if self.summary is None or self.summary.stopped is None:
+            return []
+        done = self.summary.planned - self.summary.missing
+        if self.summary.stopped == "until":
+            return [
+                f"The run stopped by its own results: {done} of {self.summary.planned} answers are "
+                "recorded. Intervals and p here are for a number of cases fixed in advance; "
+                "run.stopping has those that hold at every look."
+            ]
+        return [
+            f"The run stopped early ({self.summary.stopped}): {done} of {self.summary.planned} "
+            "answers are recorded."
+        ]
+
+
+def columns_by(plan: Plan) -> tuple[str, ...] | None:
+    """Return the columns of a plan's report by default.
+
+    None leaves them to the report.
+    """
+    return ("model", "arm") if _has_factors(plan) else None  # an arm's name holds its protocol
+
+
+def peer_arms(plan: Plan, baseline: str | None) -> dict[str, str]:
+    """Return arm -> the arm of the protocol `baseline` with the same levels, where just one is.
+
+    Empty for a baseline that is not a protocol, and for one that is an arm's own name as well.
+    """
+    if baseline is None or baseline in {arm.name for arm in plan.arms}:
+        return {}
+    bases = [arm for arm in plan.arms if arm.prompt_protocol == baseline]
+    peers = {
+        arm.name: [base.name for base in bases if _same_levels(arm.levels, base.levels)]
+        for arm in plan.arms
+    }
+    return {name: alike[0] for name, alike in peers.items() if len(alike) == 1}
+
+
+def _same_levels(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Return True if two arms agree in every factor that means something to both."""
+    return all(a[f] == b[f] for f in a.keys() & b.keys() if None not in (a[f], b[f]))
+
+
+def _has_factors(plan: Plan) -> bool:
+    """Return True if arms differ by more than their protocols."""
+    return len(plan.arms) > len({arm.prompt_protocol for arm in plan.arms})
+
+
+def _is_unanswered(trial: Trial) -> bool:
+    """Return True if a trial has no answer, or a conversation that is not over."""
+    if trial.completion is None or not trial.completion.ok:
+        return True
+    return trial.conversation is not None and trial.conversation.stop in (*OPEN, "provider_error")

@@ -1,0 +1,307 @@
+"""The trials of a recorded run, read in batches, so that a run may be of any length."""
+
+# How it works. Items are chosen before anything is read. Their answers are fetched a few hundred at
+# a time, each is parsed, and the trial is kept until `KEPT` newer ones have pushed it out. A trial
+# is kept under everything that may change it: the answer, the protocol and the policy. The trial of
+# a conversation that is still open is never kept, since later answers belong to it.
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from ..core.errors import BadOptions, UnknownArm, UnknownColumn, near
+from ..core.rules import CODES
+from ..core.types import ParseOptions, Policy
+from ..evals.cases.case import Case
+from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
+from ..evals.scoring.remarks import Remarks
+from ..evals.scoring.trial import Trial, TrialProtocols
+from ..middleware.flow import OPEN, Conversation, asked_of, drive, read_answer
+from ..parser.any_protocol import AnyProtocol
+from ..runner.exchange.types import Completion, PlanItem, Request
+from ..runner.store.store import Store
+from .plan import Plan
+
+if TYPE_CHECKING:
+    from ..evals.frames.recorded import Frame
+
+KEPT = 5000
+"""Trials that a run keeps in memory; the rest is read again when it is needed again."""
+FETCHED = 500
+"""Answers in memory at once while trials are gone through."""
+FILTERS: Mapping[str, Callable[[PlanItem, Case], Any]] = {
+    "case_id": lambda item, case: item.case_id,
+    "model": lambda item, case: item.model,
+    "arm": lambda item, case: item.arm["arm"],
+    "prompt_protocol": lambda item, case: item.arm["prompt_protocol"],
+    "trial": lambda item, case: item.trial,
+    "category": lambda item, case: case.category,
+}
+"""The columns by which trials can be chosen before they are read."""
+_ARMS = ("model", "arm", "prompt_protocol")
+
+_T = TypeVar("_T")
+_Key: TypeAlias = tuple[str, AnyProtocol | None, Policy]
+
+
+class RunReader:
+    """Reads one run's items, and keeps the trials and conversations it read last."""
+
+    def __init__(
+        self, store: Store, run_id: str, plan: Plan, asker: Callable[..., Trial] | None
+    ) -> None:
+        self.store = store
+        self.run_id = run_id
+        self.plan = plan
+        self.asker = asker
+        self.arms = {arm.name: arm for arm in plan.arms}
+        self._trials: OrderedDict[_Key, Trial] = OrderedDict()
+        self._conversations: OrderedDict[str, Conversation] = OrderedDict()
+
+    def items(self, only: Mapping[str, Any]) -> list[PlanItem]:
+        """Return items in the order of the plan's models and arms: they were asked in random order.
+
+        only: values, or lists of them, by the names of `FILTERS`. Raises BadOptions for other
+        names, and for a value that no item has.
+        """
+        items = list(self.plan.items)
+        for name, choice in only.items():
+            chosen = self._chosen_keys(name, choice)
+            items = [item for item in items if id(item) in chosen]
+
+        arm_places = {name: place for place, name in enumerate(self.arms)}
+        model_places = {alias: place for place, alias in enumerate(self.plan.models)}
+        return sorted(
+            items, key=lambda item: (model_places[item.model], arm_places[str(item.arm["arm"])])
+        )
+
+    def _chosen_keys(self, name: str, choice: Any) -> set[int]:
+        """Return the ids in memory of the items that one filter admits.
+
+        Items cannot be hashed.
+        """
+        if name not in FILTERS:
+            raise UnknownColumn(
+                "trials cannot be chosen by this",
+                got=name,
+                expected=", ".join(FILTERS),
+                hint=near(name, FILTERS) or "filter by anything else: where=lambda trial: …",
+            )
+        value_of, cases = FILTERS[name], self.plan.cases
+        values = {id(item): value_of(item, cases[item.case_id]) for item in self.plan.items}
+
+        choices = choice if isinstance(choice, (list, tuple, set, frozenset)) else [choice]
+        _check_choices(name, choices, set(values.values()))
+        return {key for key, value in values.items() if value in choices}
+
+    def trials(
+        self, items: Iterable[PlanItem], protocol: AnyProtocol | None, policy: Policy
+    ) -> Iterator[Trial]:
+        """Yield each item's trial, read by `protocol` (None: its own) under a policy.
+
+        An item without a recorded answer has a trial as well, one without a result.
+        """
+        # One question for all of them: remarks are few, and the newest hold whatever is in memory.
+        remarks = self.store.remarks(self.run_id)
+        for item, completion, recorded in self._recorded(items):
+            key = (self._identity(item, completion), protocol, policy)
+            trial = self._trials.get(key)
+            if trial is None:
+                trial = self._read(item, completion, recorded, protocol, policy)
+            trial = self._remarked(trial, remarks)
+            conversation = trial.conversation
+            if conversation is None or conversation.stop not in OPEN:
+                _keep(self._trials, key, trial)
+            yield trial
+
+    def _remarked(self, trial: Trial, remarks: Mapping[str, Mapping[str, str]]) -> Trial:
+        """Return the trial with a person's remarks on it: itself, if it has them."""
+        own = Remarks(**remarks.get(trial.trial_id, {}), keep=self._keep)
+        has_them = trial.remarks.keep is not None and trial.remarks == own
+        return trial if has_them else replace(trial, remarks=own)
+
+    def _keep(self, trial_id: str, parts: Mapping[str, str]) -> None:
+        """Write parts of a person's remarks on a trial into the store."""
+        self.store.record_remark(self.run_id, trial_id, parts)
+
+    def answers(self, items: Iterable[PlanItem]) -> Iterator[Trial]:
+        """Yield each item's trial with its recorded answer, which is not parsed."""
+        for item, completion, recorded in self._recorded(items):
+            yield self._trial(item, completion, recorded, None, self._reader(item, None), "safe")
+
+    def last_read(self) -> Iterator[Trial]:
+        """Return the trials that stay, the latest first."""
+        remarks = self.store.remarks(self.run_id)
+        for trial in reversed(self._trials.values()):
+            yield self._remarked(trial, remarks)
+
+    def frames(self, trials: Iterable[Trial], size: int) -> Iterator[Frame]:
+        """Yield trials frames of `size` trials, all with the same columns."""
+        from ..evals.frames.recorded import trials_frame  # pandas takes a second to import
+
+        # All cases count: a batch whose own cases lack a member of metadata has its column, too.
+        names: dict[str, None] = {}
+        for case in self.plan.cases:
+            names |= dict.fromkeys(case.metadata)
+        names.pop("category", None)  # a column of every frame already
+
+        for batch in in_batches(trials, size):
+            yield trials_frame(batch, metadata=names)
+
+    def _recorded(
+        self, items: Iterable[PlanItem]
+    ) -> Iterator[tuple[PlanItem, Completion | None, Mapping[str, Completion]]]:
+        """Yield each item with its answer, and with the answers fetched along with it."""
+        for batch in in_batches(items, FETCHED):
+            recorded = self.store.answers({item.key for item in batch}, run_id=self.run_id)
+            for item in batch:
+                yield item, recorded.get(item.key), recorded
+
+    def _identity(self, item: PlanItem, completion: Completion | None) -> str:
+        """Return a key for one answer to one item. Asking again makes a new one."""
+        created = completion.created if completion else ""
+        return f"{item.key}:{item.case_id}:{item.arm['arm']}:{created}"
+
+    def _reader(self, item: PlanItem, protocol: AnyProtocol | None) -> AnyProtocol:
+        """Return the protocol that reads an item's answer, by default that of its arm."""
+        return protocol or self.arms[str(item.arm["arm"])].reader
+
+    def _read(
+        self,
+        item: PlanItem,
+        completion: Completion | None,
+        recorded: Mapping[str, Completion],
+        protocol: AnyProtocol | None,
+        policy: Policy,
+    ) -> Trial:
+        """Return an item's trial with its answer parsed, if there is one."""
+        reader, result = self._reader(item, protocol), None
+        if completion is not None and completion.ok:
+            case = self.plan.cases[item.case_id]
+            choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
+            options = ParseOptions(coerce=policy)
+            question, reason = asked_of(completion, case.input), completion.finish_reason
+            result = read_answer(
+                completion.raw,
+                reader,
+                case.tools,
+                options,
+                choice,
+                reason,
+                request=question,
+                reasoning=completion.reasoning or "",
+            )
+        return self._trial(item, completion, recorded, result, reader, policy)
+
+    def _trial(
+        self,
+        item: PlanItem,
+        completion: Completion | None,
+        recorded: Mapping[str, Completion],
+        result: Any,
+        reader: AnyProtocol,
+        policy: Policy,
+    ) -> Trial:
+        """Return an item's trial around a result that may be missing."""
+        arm = self.arms[str(item.arm["arm"])]
+        conversation = self._conversation(item, completion, recorded) if arm.conversing else None
+        return Trial.of(
+            self.plan.cases[item.case_id],
+            completion,
+            result,
+            run_id=self.run_id,
+            model=item.model,
+            arm=arm.name,
+            prompt_protocol=arm.prompt_protocol,
+            parse_protocol=reader.id,
+            protocols=TrialProtocols(None if arm.native else arm.protocol, reader),
+            policy=policy,
+            trial=item.trial,
+            asker=self.asker,
+            levels=arm.levels,
+            conversation=conversation,
+        )
+
+    def _conversation(
+        self, item: PlanItem, completion: Completion | None, recorded: Mapping[str, Completion]
+    ) -> Conversation:
+        """Return as much of an item's conversation as is recorded.
+
+        One that is not over is read again the next time.
+        """
+        identity = self._identity(item, completion)
+        conversation = self._conversations.get(identity)
+        if conversation is None:
+            # No function is run: the recorded results are sent in their place.
+            flow = self.plan.flow(item, replay=True)
+            conversation = drive(flow, lambda request: self._answer(request, recorded))
+            if conversation.stop not in OPEN:
+                _keep(self._conversations, identity, conversation)
+        return conversation
+
+    def _answer(self, request: Request, recorded: Mapping[str, Completion]) -> Completion | None:
+        """Return the recorded answer to one question of a conversation.
+
+        Later questions follow from answers, so they are looked up one by one.
+        """
+        key = request.key
+        return recorded.get(key) or self.store.answers([key], run_id=self.run_id).get(key)
+
+
+def _check_choices(name: str, choices: Iterable[Any], values: set[Any]) -> None:
+    """Raise BadOptions for a choice that no item has as its value."""
+    for choice in choices:
+        if choice not in values:
+            error = UnknownArm if name in _ARMS else BadOptions
+            raise error(
+                f"no trial of this run has this {name}",
+                got=choice,
+                expected=", ".join(sorted(map(str, values))[:20]),
+                hint=near(choice, values),
+            )
+
+
+def with_code(trials: Sequence[Trial], code: str) -> list[Trial]:
+    """Return the trials with an outcome, sub-code or problem code.
+
+    Raises BadOptions for a code that does not exist and that none of these trials has.
+    """
+    codes = [_codes_of(trial) for trial in trials]
+    matches = [trial for trial, its_codes in zip(trials, codes, strict=True) if code in its_codes]
+    valid = {*OUTCOMES, *SUB_CODES, *CODES}
+    if not matches and code not in valid:
+        here = {
+            its_code for its_code in set().union(*codes) if its_code
+        }  # a success has no sub-code
+        raise BadOptions(
+            "there is no such outcome, sub-code or problem code",
+            got=code,
+            expected="one that these trials have: " + (", ".join(sorted(here)) or "none"),
+            hint=near(code, valid | here),
+        )
+    return matches
+
+
+def _codes_of(trial: Trial) -> set[str]:
+    """Return the outcome, the sub-code and the problem codes of a trial."""
+    problems = trial.result.all_problems() if trial.result else ()
+    return {trial.outcome, trial.sub_code, *(problem.code for problem in problems)}
+
+
+def in_batches(values: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
+    """Yield lists of `size` values, the last one shorter."""
+    iterator = iter(values)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    """Put a value last into a cache, and drop the one that was not used for the longest time."""
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > KEPT:
+        cache.popitem(last=False)

@@ -1,0 +1,322 @@
+"""Reads calls with bare keys: `call:f{a:<|"|>x<|"|>,b:[1,true]}`.
+
+Nothing is evaluated.
+"""
+
+# How it works
+#
+# A reader by recursive descent, as that of Python calls: `pos` only moves forward, `places` and
+# `edits` fill on the way, and the first thing that is not understood raises a `Refusal`.
+#
+# What is repaired: texts in ordinary quotes or without any, keys in quotes, `=` for `:`, a comma
+# that is missing behind a text, a fraction without digits, the last quote of a call. A text
+# without quotes is one only where the schema has a place for it.
+#
+# Cost: linear; depth is bounded.
+
+from __future__ import annotations
+
+import re
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import read_if_strict
+from ...arguments.schema.view import View, view_of
+from ...core.types import Edit, Span
+from ...core.values import Value, escape_token, number
+from ..base import Decoded, Reading
+from .form import CALL, CALL_IN_BLOCK, HEAD, MODULES, TAG, BareForm
+
+_SPACE = re.compile(r"\s*")
+_KEY = re.compile(
+    r"[^\s:={}()\[\],<>\"'|](?:[^:={}()\[\],<>\"'|\r\n]{0,127}[^\s:={}()\[\],<>\"'|])?"
+)
+_MEMBER = re.compile(rf"{_KEY.pattern}:")
+_OPEN_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]*+)\.(?=\s*[,}\])])")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?=\s*(?:[,}\])]|\Z))")
+_WORD = re.compile(r"(?:true|false|null)(?=\s*(?:[,}\])]|\Z))")
+_WORDS = {"true": True, "false": False, "null": None}
+# Templates write a value by Python's own words where they have no notation for it.
+_PYTHON_WORD = re.compile(r"(?:True|False|None)(?=\s*(?:[,}\])]|\Z))")
+_PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
+_KINDS = {"true": "boolean", "false": "boolean", "null": "null"}
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL)
+_BARE = re.compile(r"[^\s,{}()\[\]<>\"'|][^,{}()\[\]<>|\r\n]{0,512}")
+_OPEN_TEXT = re.compile(r"[^{}()\[\]<>\r\n]{1,512}(?=\}\s*\Z)")
+_NEXT_MEMBER = re.compile(rf",\s{{0,64}}{_KEY.pattern}[:=]")
+_BRACKETS = {"{": "}", "(": ")"}
+
+
+class BareReader:
+    """Reads forward through one body. Every method raises Refusal if the text is else."""
+
+    def __init__(self, text: str, form: BareForm, reading: Reading) -> None:
+        """Make a reader for one body."""
+        self.text = text
+        self.pos = 0
+        self.form = form
+        self.reading = reading
+        self.repair = reading.repair
+        self.max_depth = min(reading.max_depth, 200)
+        self.edits: list[Edit] = []
+        self.places: dict[str, tuple[int, int]] = {}
+
+    def skip(self) -> str:
+        """Move behind white space. Return the next character, "" at the end."""
+        match = _SPACE.match(self.text, self.pos)
+        self.pos = match.end() if match else self.pos
+        return self.text[self.pos : self.pos + 1]
+
+    def fail(self, message: str) -> Refusal:
+        """Return a refusal at this place. At the end of the text it is a truncation."""
+        code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.bare"
+        return Refusal(code, message, self.pos)
+
+    def fix(self, start: int, end: int, text: str, rule: str) -> None:
+        """Note a repair. Raises Refusal if repair is off."""
+        if not self.repair:
+            message = f"not as the format writes it: {self.text[start:end][:40]!r}"
+            raise Refusal("decode.bare", message, start)
+        self.edits.append(Edit(Span(start, end), text, rule))
+
+    def calls(self) -> tuple[Decoded, ...]:
+        """Return the calls of the body, one behind the other."""
+        calls: list[Decoded] = []
+        while self.skip():
+            calls.append(self.call(alone=not calls))
+            if self.skip() in (",", ";"):
+                self.pos += 1
+        if not calls:
+            raise Refusal("decode.empty", "there is no call between opener and closer", 0)
+        return tuple(calls)
+
+    def call(self, *, alone: bool) -> Decoded:
+        """Return the call at this place. alone: no call is before it in the body."""
+        first = len(self.edits)
+        if self.text.startswith(":", self.pos) and CALL.match(self.text, self.pos + 1):
+            self.fix(self.pos, self.pos + 1, "", "barekey.colon")
+            self.pos += 1
+        match = CALL.match(self.text, self.pos)
+        if match is None:
+            match = CALL_IN_BLOCK.match(self.text, self.pos)
+            if match is None or not self.is_named(match):
+                raise self.fail("expected call:name{")
+        if match["head"] != HEAD:
+            at = match.start("head") if match["head"] else match.start("name")
+            rule = {TAG: "barekey.tag", ":": "barekey.colon"}.get(match["head"], "barekey.head")
+            self.fix(at, match.end("head") if match["head"] else at, HEAD, rule)
+        self.places = {}
+        name, start = match["name"], match.start("name")
+        tools = self.reading.tools
+        for module in MODULES:
+            rest = name.removeprefix(module)
+            if rest != name and name not in tools and rest in tools:
+                name, start = rest, start + len(module)
+        tool = tools.get(name)
+        view = view_of(tool.schema_json) if tool is not None else None
+
+        self.pos = match.end()
+        opened = match.start("open")
+        arguments: dict[str, Value] = {}
+        if match["open"]:
+            if match["open"] == "(":
+                self.fix(opened, self.pos, "{", "barekey.parentheses")
+            arguments = self.members(_BRACKETS[match["open"]], "", view, 1)
+            if match["open"] == "(":
+                self.fix(self.pos - 1, self.pos, "}", "barekey.parentheses")
+        elif match["head"] or alone:
+            self.fix(opened, opened, "{}", "barekey.no-object")
+        else:
+            raise self.fail("a word after a call")
+        self.places[""] = (opened, self.pos)
+
+        places = self.places  # the next call has others
+        edits = sorted(self.edits[first:], key=lambda edit: edit.span.start)
+        return Decoded(
+            name,
+            arguments,
+            name_span=Span(start, start + len(name)),
+            edits=tuple(edits),
+            places=lambda: places,
+        )
+
+    def is_named(self, match: re.Match[str]) -> bool:
+        """Return True if a call that is not written in full names a tool on offer."""
+        names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
+        whole = self.reading.closed or match["open"]
+        return bool(whole) and not names.isdisjoint(self.reading.tools)
+
+    def members(self, closer: str, path: str, view: View | None, depth: int) -> dict[str, Value]:
+        """Return the members of an object up to its closer. view: the schema of the object."""
+        values: dict[str, Value] = {}
+        while self.skip() != closer:
+            key = self.key()
+            if key in values:
+                raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice", self.pos)
+            mark = self.skip()
+            if mark not in (":", "="):
+                raise self.fail(f"expected ':', got {mark!r}" if mark else "the text ends in a key")
+            if mark == "=":
+                self.fix(self.pos, self.pos + 1, ":", "barekey.equals")
+            self.pos += 1
+            child = view.child(key) if view is not None else None
+            values[key] = self.value(f"{path}/{escape_token(key)}", child, depth)
+            self.comma(closer)
+        self.pos += 1
+        return values
+
+    def key(self) -> str:
+        """Return the key at this place, bare or in quotes of any kind."""
+        start = self.pos
+        quote = self.form.quote
+        if self.text.startswith(quote, start):
+            key = self.delimited("")
+        elif (match := _QUOTED.match(self.text, start)) is not None:
+            key = match[0][1:-1]
+            self.pos = match.end()
+        else:
+            match = _KEY.match(self.text, start)
+            if match is None:
+                raise self.fail("expected a key")
+            self.pos = match.end()
+            return match[0]
+        if not _KEY.fullmatch(key):
+            raise Refusal("decode.bare", "a key that cannot stand without quotes", start)
+        self.fix(start, self.pos, key, "barekey.quoted-key")
+        return key
+
+    def comma(self, closer: str) -> None:
+        """Move behind a comma, if there is one, else the closer has to follow.
+
+        Behind a text the comma may be missing: the quote says where it ends.
+        """
+        end = self.pos
+        char = self.skip()
+        if char == ",":
+            self.pos += 1
+        elif not char:
+            raise self.fail("the text ends inside a call")
+        elif self.text.endswith(self.form.quote, 0, end) and _MEMBER.match(self.text, self.pos):
+            self.fix(end, end, ",", "barekey.comma")
+        elif char != closer:
+            raise self.fail(f"expected a comma or {closer!r}, got {char!r}")
+
+    def value(self, path: str, view: View | None, depth: int) -> Value:
+        """Return the value at this place. view: its schema."""
+        if depth > self.max_depth:
+            raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
+        char = self.skip()
+        start = self.pos
+        if self.text.startswith(self.form.quote, start):
+            return self.delimited(path)
+        if char in ("'", '"'):
+            return self.quoted(path)
+
+        value: Value
+        if char == "{":
+            self.pos += 1
+            value = self.members("}", path, view, depth + 1)
+        elif char == "[":
+            value = self.items(path, view, depth)
+        else:
+            value = self.scalar(view)
+        self.places[path] = (start, self.pos)
+        return value
+
+    def items(self, path: str, view: View | None, depth: int) -> list[Value]:
+        """Return the items of a list."""
+        self.pos += 1
+        values: list[Value] = []
+        item = view.item(0) if view is not None else None
+        while self.skip() != "]":
+            values.append(self.value(f"{path}/{len(values)}", item, depth + 1))
+            self.comma("]")
+        self.pos += 1
+        return values
+
+    def scalar(self, view: View | None) -> Value:
+        """Return a number, a word, or a text without quotes where the schema takes one."""
+        start = self.pos
+        takes_text = view is not None and "string" in (view.types or ())
+        match = _NUMBER.match(self.text, start)
+        if match is not None and not (takes_text and self.repair and _is_text_alone(view)):
+            self.pos = match.end()
+            try:
+                return number(match[0])
+            except ValueError as error:
+                raise Refusal("decode.json", str(error), start) from None
+        match = _OPEN_FRACTION.match(self.text, start)
+        if match is not None and not takes_text:
+            self.pos = match.end()
+            self.fix(self.pos, self.pos, "0", "barekey.fraction")
+            return number(match[0] + "0")
+        match = _WORD.match(self.text, start)
+        if match is not None:
+            self.pos = match.end()
+            return _WORDS[match[0]]
+
+        match = _PYTHON_WORD.match(self.text, start)
+        if match is not None:
+            word = _PYTHON_WORDS[match[0]]
+            # Where the schema takes texts and no such value, it is a text without its quotes.
+            if not takes_text or view is None or view.allows(_KINDS[word]):
+                self.pos = match.end()
+                self.fix(start, self.pos, word, "rjson.python-literal")
+                return _WORDS[word]
+
+        match = _BARE.match(self.text, start)
+        if match is None or not takes_text or match.end() >= len(self.text):
+            raise self.fail("expected a value")
+        text = match[0].rstrip()
+        self.pos = start + len(text)
+        quote = self.form.quote
+        self.fix(start, self.pos, f"{quote}{text}{quote}", "barekey.text")
+        return text
+
+    def delimited(self, path: str) -> str:
+        """Return a text between the format's own quotes, without any escapes."""
+        start = self.pos + len(self.form.quote)
+        end = self.text.find(self.form.quote, start)
+        if end < 0:
+            end = self.open_end(start, path)
+            self.fix(end, end, self.form.quote, "barekey.open-text")
+            self.pos = end
+        else:
+            self.pos = end + len(self.form.quote)
+        if path:
+            self.places[path] = (start, end)
+        return self.text[start:end]
+
+    def open_end(self, start: int, path: str) -> int:
+        """Return the end of a text that no quote closes: the brace of the call, in a whole body.
+
+        A text with brackets, or with what may be the next member, may end at several places.
+        """
+        match = _OPEN_TEXT.match(self.text, start)
+        whole = self.reading.closed and path.count("/") == 1
+        if match is None or not whole or _NEXT_MEMBER.search(match[0]):
+            raise Refusal("decode.truncated-value", "a text is not closed", self.pos)
+        return match.end()
+
+    def quoted(self, path: str) -> str:
+        """Return a text in ordinary quotes, which is brought to the format's own."""
+        start = self.pos
+        match = _QUOTED.match(self.text, start)
+        if match is None:
+            raise Refusal("decode.truncated-value", "a text is not closed", start)
+        values = read_if_strict(match[0], 1) if match[0][0] == '"' else None
+        text = values[0] if values and isinstance(values[0], str) else match[0][1:-1]
+        quote = self.form.quote
+        if quote in text:
+            raise Refusal("decode.bare", "a text holds the quotes of the format", start)
+        self.pos = match.end()
+        self.places[path] = (start + 1, match.end() - 1)
+        # Some end a text that began with ordinary quotes in those of the format as well.
+        if self.text.startswith(quote, self.pos):
+            self.pos += len(quote)
+        self.fix(start, self.pos, f"{quote}{text}{quote}", "barekey.quotes")
+        return text
+
+
+def _is_text_alone(view: View | None) -> bool:
+    """Return True if a schema has a place for text and nothing else."""
+    return view is not None and tuple(view.types or ()) == ("string",)

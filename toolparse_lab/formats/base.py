@@ -1,0 +1,777 @@
+"""A protocol: an envelope finds calls in a text, a codec reads and writes them.
+
+Pure, no state.
+
+The contract of envelopes and codecs is in their docstrings. `Protocol` puts the two together with
+everything else that is particular to one format.
+"""
+
+# How it works. The engine holds the text and asks the envelope at each place where one of its
+# `heads` begins. The envelope answers with an `Opening`, with None (ordinary text), or with
+# NEED_MORE while the text so far leaves it open. A scanner then finds the end of the body, and the
+# codec reads the finished body once. Neither sees the stream.
+#
+# Invariant: every answer is a function of the text up to the place that it is about, never of how
+# the text was cut into chunks. NEED_MORE is the only way to wait, and not an answer at the end.
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, final
+
+from ..arguments.rjson.damage import Refusal
+from ..arguments.schema.coerce import coerce
+from ..core import hooks
+from ..core.errors import BadOptions, BadSpec, UnwritableCall
+from ..core.toolspec import ToolSpec, tool_specs
+from ..core.types import Edit, Problem, Span, Step
+from ..core.types.derivation import Derivation
+from ..core.types.makers import maker_of
+from ..core.types.readings import Reading as Candidate
+from ..core.values import Value, read_strict, same
+from ..core.values.printable import printable
+from .prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from .prompt.wording import GENERIC, Wordings
+from .results import TOOL_RESPONSE, ResultForm
+from .scan import Close, Scanner
+from .spec_keywords import SpecKeywords
+
+Tools: TypeAlias = Mapping[str, ToolSpec]
+"""Name -> tool."""
+
+
+@final
+class NeedMore:
+    """The answer of an envelope where the text so far leaves it open whether this is an opener."""
+
+
+# The only instance that is made; envelopes compare by type, which type checkers follow.
+NEED_MORE: Final = NeedMore()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """An opener, with offsets relative to its own beginning.
+
+    end: the offset behind the opener. kind: the part that it opens. name: the tool, where the
+    opener names it. name_span: the place of that name. wire_id: the id that the text itself gives
+    the call.
+    whole: the opener is the whole call. speculative: a format without delimiters. If the body is no
+    good call, it is text after all. owner: the protocol that opened it, where several are read at
+    once. attributes: the opener's text behind the name, where arguments may stand there. text: of
+    the header of a message that is text, the literals of which one ends it. No call opens before.
+    lone: the call lost its delimiter, and begins with a word that prose has too. It counts at the
+    beginning of a line, behind a sentence or a token.
+    """
+
+    end: int
+    kind: Literal["call", "reasoning", "markup"] = "call"
+    name: str = ""
+    name_span: Span | None = None
+    wire_id: str | None = None
+    whole: bool = False
+    speculative: bool = False
+    owner: Protocol | None = None
+    attributes: str = ""
+    text: tuple[str, ...] = ()
+    lone: bool = False
+
+
+make_opening = maker_of(Opening)
+
+
+@dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
+class Reading:
+    """The circumstances in which a codec reads a body.
+
+    opening: the opener before it. closed: whether its closer is in the text. repair: whether
+    repairs are allowed. max_depth: the levels of nesting that may be read. tools: those on offer.
+    strict_value: a body and its one strict JSON value, where finding the end of the body took
+    reading it. envelope: of the format, whose delimiters no value should hold unseen.
+    """
+
+    opening: Opening
+    closed: bool
+    repair: bool
+    max_depth: int
+    tools: Tools
+    strict_value: tuple[str, Value] | None = None
+    envelope: Envelope | None = None
+
+
+Places: TypeAlias = Mapping[str, tuple[int, int]]
+"""JSON Pointer into the arguments -> (start, end) in the body, strings without their quotes."""
+
+
+def _nowhere() -> Places:
+    return {}
+
+
+@dataclass(slots=True)  # as above
+class Decoded:
+    """One call read out of a body.
+
+    Spans and edits count from the beginning of the body.
+
+    arguments: the value as the text has it, before coercion. places: called only for the origin of
+    a value, since computing them costs another scan. unescape: called with the raw text of a string
+    value. Returns the offset in it of each character of the value, or None if there is no such
+    mapping. untyped: every leaf is text, as XML writes it. truncated: not readable because the text
+    ends inside it, which matters where a body holds several calls. readings: the possible readings
+    of a call that is not readable may mean.
+    """
+
+    name: str
+    arguments: Value
+    name_span: Span | None = None
+    wire_id: str | None = None
+    edits: tuple[Edit, ...] = ()
+    steps: tuple[Step, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    readable: bool = True
+    untyped: bool = False
+    truncated: bool = False
+    readings: tuple[Candidate, ...] = ()
+    places: Callable[[], Places] = field(default=_nowhere, compare=False)
+    unescape: Callable[[str], list[int] | None] = field(default=lambda _: None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a body that is a whole message: a call, or a text in a JSON string, without quotes.
+
+    span: counts from the beginning of the body.
+    """
+
+    kind: Literal["call", "text", "reasoning"]
+    span: Span
+
+
+class Message(tuple[Decoded, ...]):
+    """The calls of a body that is a whole message with text beside them.
+
+    pieces: in the order of the body, one of kind 'call' for each call. All between them is markup.
+    """
+
+    pieces: tuple[Piece, ...]
+
+    def __new__(cls, calls: Iterable[Decoded], pieces: Iterable[Piece]) -> Message:
+        # A tuple of calls for all who need no more, as codecs without text return.
+        message = super().__new__(cls, calls)
+        message.pieces = tuple(sorted(pieces, key=lambda piece: piece.span.start))
+        return message
+
+
+class PlainCall(NamedTuple):
+    """A call of nothing but raw texts, with the closer behind it, found in one look.
+
+    texts: the parameters' names and texts, a name twice if it stands twice; white space around the
+    text of a number does not count. Offsets are those of the text that was looked at: of the name,
+    and where the closer begins and ends.
+    """
+
+    name: str
+    name_start: int
+    texts: list[tuple[str, str]]
+    closer: int
+    end: int
+
+
+class Envelope(ABC):
+    """Finds the openers of calls, reasoning and markup, and the ends of bodies.
+
+    A subclass defines `heads`, `open` and `scanner`. A part that formats rarely need has a default
+    here.
+    """
+
+    __slots__ = ()
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """The literals that close a body, or empty for a format without."""
+        return ()
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True if `heads` and `closers_in_text` are the same for any tools.
+
+        `auto` then works them out once, and asks the envelope only where one of them stands.
+        """
+        return False
+
+    @property
+    def calls_are_python(self) -> bool:
+        """True if calls written as Python count outside the format too, on own lines."""
+        return False
+
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the literals that in plain text say that an opener was lost."""
+        return self.closers
+
+    @property
+    def restarts(self) -> tuple[str, ...] | None:
+        """The literals at which a model may begin a body again after an unreadable one.
+
+        None for the heads.
+        """
+        return None
+
+    @abstractmethod
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the literals an opener may begin with."""
+
+    @abstractmethod
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opener at `text[pos]`, where one of the heads is.
+
+        None for ordinary text.
+
+        final: the text is complete. NEED_MORE where more text may change the answer, never once
+        `final` is set.
+        """
+
+    @abstractmethod
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return a new scanner for the body behind `opening`."""
+
+    def speculates(self, text: str) -> Opening | NeedMore | None:
+        """Return the opening of an answer that is a call without an opener, if this may be one.
+
+        text: the answer so far, without white space before it. By default nothing opens so.
+        """
+        return None
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of an answer whose opener stood in the prompt, if this may be one.
+
+        text: the answer so far, without white space before it. A forced prefix does that: the
+        answer begins with a body, and the closer behind it says whose. By default none does.
+        """
+        return None
+
+    @property
+    def repeats(self) -> bool:
+        """True if what `resumes` an answer may begin another call behind a call as well."""
+        return False
+
+    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of a call that begins as an answer does, behind another call.
+
+        text: behind that call, without white space or a separator before it.
+        """
+        return self.resumes(text, tools) if self.repeats else None
+
+    def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
+        """Return what may stand behind a head where a call is this format's, of all that have it.
+
+        `auto` then asks no other. None of them matches where only `open` and `suits` can tell.
+        What a pattern matches is the rest of the opener, of which its groups `name` and `id` are
+        words; the body is looked at ahead.
+        """
+        return ()
+
+    def token(self, head: str) -> Opening | None:
+        """Return what a head opens whatever stands behind it.
+
+        None where the text behind it decides. `auto` then asks nobody about such a token.
+        """
+        return None
+
+    @property
+    def opener_is_body(self) -> bool:
+        """True if the literal before a sure body is a part of it: the opening is empty."""
+        return False
+
+    def may_open(self, literal: str) -> bool:
+        """Return False if no text that begins with a literal opens anything of this format.
+
+        `auto` asks once for each literal, and then spares the question at every such text.
+        """
+        return True
+
+    def resume_starts(self, tools: Tools) -> str | None:
+        """Return the characters that an answer may begin with which `resumes`.
+
+        None for any.
+        """
+        return None
+
+    @property
+    def may_resume(self) -> bool:
+        """True if `resumes` is worth a question: a class has one of its own."""
+        return type(self).resumes is not Envelope.resumes
+
+    @property
+    def in_auto(self) -> bool:
+        """True if `auto` asks this format. Not where calls outside any look like its own."""
+        return True
+
+    @property
+    def among_others(self) -> Envelope:
+        """The envelope as `auto` asks it, without openers that belong to another format."""
+        return self
+
+    def closer_of(self, opening: Opening) -> str | None:
+        """Return the literal that every closer of the body behind `opening` contains, if any.
+
+        The engine reads ahead to it, so that a whole body is scanned in one go.
+        """
+        return None
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return True if a body that was given up behind `text` ends inside one of its values.
+
+        text: the body so far. The text behind it is then part of that value: it is part of the
+        value's quotation, and no call of the model's own. By default every character but white
+        space counts as the beginning of a value.
+        """
+        return bool(text.strip())
+
+    def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
+        """Return True if text that looks like an opener inside a body is a parameter of its call.
+
+        opening: of the body. inner: the answer of `open` about the place inside it. By default
+            never.
+        """
+        return False
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        """Return True if the body that begins at `text[at]` is of this format.
+
+        None: it takes any.
+
+        Called where formats share an opener. A function of the text alone, so that chunking cannot
+        change it.
+        """
+        return None
+
+
+class Codec(ABC):
+    """Reads the calls in bodies, and writes calls."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of one body, as a `Message` if it holds text too.
+
+        Raises rjson.damage.Refusal when it cannot be read without inventing content.
+        """
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        """Return True if the body, taken as closed, reads without any repair.
+
+        The engine asks this where a body could end at two places. By default the body is read for
+        it. A format that has a shorter way to tell overrides this.
+        """
+        try:
+            calls = self.read(body, replace(reading, closed=True, repair=False))
+        except Refusal:
+            return False
+        return all(call.readable for call in calls)
+
+    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls that stand whole in front of the damage of a body that was refused.
+
+        By default none does.
+        """
+        return ()
+
+    def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
+        """Return the call whose body begins at `text[start]`, where one look shows all of it.
+
+        Scanner and `read` then say the same of it. None says nothing of the body, and is the
+        default. opening: the opener before the body. tools: a call of any other is none.
+        """
+        return None
+
+    @abstractmethod
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call as this format writes it, delimiters included.
+
+        Raises UnwritableCall.
+        """
+
+    def join(self, calls: Sequence[str]) -> str:
+        """Return written calls as one answer of the model, by default a line each."""
+        return "\n".join(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Signs of an attempt at a call in this format, for answers that no parser could read.
+
+    Regular expressions, matched without regard to case. openers: count where the head of a body
+    follows. marks: count wherever they stand.
+    """
+
+    openers: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+# The text of the oldest version, which programs may look for.
+FAILURE = "Could not process tool call, keeping original text."
+
+Grammar: TypeAlias = Callable[[Sequence[ToolSpec]], str]
+"""Tools -> the GBNF of exactly one call of one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A wire format, whole: reading and writing it, and explaining it to a model.
+
+    Attributes:
+        id, aliases, title: its names.
+        envelope, codec: read and write it.
+        tags: its properties, such as 'delimited' or 'schema-typed' (right only with the schema).
+        results: write tool results.
+        grammar: see `write_grammar`, or None if there is none.
+        type_rules: a prompt's rules about types, in the format's own notation.
+        wordings: its prompt texts.
+        failure: the message about an unreadable call. `{text}` is its text.
+        signs: signs of an attempt, or None for its opening literals.
+        spec: the data it was made from, as JSON, or "" for code.
+        derivation: the account of a protocol derived from a model's files.
+
+    The six methods from `format_tools` to `extract_tool_call_segments` are those of a tool-call
+    protocol of an AI SDK. Three of them write, and need only modules below this one. The other
+    three read, which is the engine's work: they reach it through `hooks`, so that a protocol stays
+    data and a codec, and there is still one object to hand around.
+
+    >>> import toolparse_lab as tp
+    >>> protocol = tp.Protocol.from_spec(id="c", title="C", opener="[C]", closer="[/C]")
+    >>> protocol.write_call("f", '{"a":1}')
+    '[C]{"name":"f","arguments":{"a":1}}[/C]'
+    """
+
+    id: str
+    envelope: Envelope
+    codec: Codec
+    aliases: tuple[str, ...] = ()
+    title: str = ""
+    tags: frozenset[str] = frozenset()
+    results: ResultForm = TOOL_RESPONSE
+    grammar: Grammar | None = None
+    type_rules: TypeRules = JSON_TYPE_RULES
+    wordings: Wordings = GENERIC
+    failure: str = FAILURE
+    signs: Signs | None = None
+    spec: str = ""
+    derivation: Derivation | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        """Return the id and a few words; the parts of a format are many pages."""
+        words = self.title
+        if self.derivation is not None:
+            words = f"derived from a {self.derivation.source}: {self.derivation.family}"
+        return printable(f"Protocol({self.id!r}{', ' if words else ''}{words})")
+
+    def __post_init__(self) -> None:
+        # Early, since an object without the defaults of its base class fails late and obscurely.
+        self._check_part("envelope", self.envelope, Envelope)
+        self._check_part("codec", self.codec, Codec)
+
+    @property
+    def among_others(self) -> Protocol:
+        """The protocol as `auto` asks it: without openers that belong to another format.
+
+        The protocol itself where there are none.
+        """
+        envelope = self.envelope.among_others
+        return self if envelope is self.envelope else replace(self, envelope=envelope)
+
+    @staticmethod
+    def _check_part(name: str, value: object, base: type) -> None:
+        """Raise BadSpec for a part that does not derive from its base class."""
+        if not isinstance(value, base):
+            raise BadSpec(
+                name,
+                f"a protocol's {name} derives from {base.__name__}, which declares its defaults",
+                got=type(value).__name__,
+                expected=f"a subclass of toolparse_lab.formats.base.{base.__name__}",
+            )
+
+    @classmethod
+    def from_spec(
+        cls, spec: Mapping[str, Any] | None = None, **fields: Unpack[SpecKeywords]
+    ) -> Protocol:
+        """Return a protocol made from data, for a format of a family that is here.
+
+        Fields may come as a mapping or by name.
+
+        id is required. Title and aliases are not. body is the family. "json", the default: opener,
+        closer, name_key, arguments_key, own_line (the opener is a line of its own, as a code fence
+        is), response_name_key and response_content_key. "tags" (a tag for the function and one for
+        each parameter): opener and closer around a block of functions, or neither. Function and
+        parameter, the tags' words. Attribute (`name="…"` instead of `=…`). Trim (a value loses one
+        line break at each end). Lines (tags stand on lines of their own). "xml" and "yaml": one
+        element a call. response_opener and response_closer enclose the results of json and tags.
+
+        Raises BadSpec, which names the field, its value and the expected one.
+
+        >>> spec = {"id": "bracketed", "opener": "[CALL]", "closer": "[/CALL]"}
+        >>> Protocol.from_spec(spec, name_key="tool").write_call("f", "{}")
+        '[CALL]{"tool":"f","arguments":{}}[/CALL]'
+        """
+        # Families of formats import this module, so the door to them is a hook.
+        protocol: Protocol = hooks.call("protocol_from_spec", spec, fields=fields)
+        return protocol
+
+    @classmethod
+    def from_chat_template(cls, template: Any, *, id: str | None = None) -> Protocol:
+        """Return the protocol of a model's chat template, derived and verified.
+
+        The template is rendered in a process of its own, with limits of time and memory.
+        `protocol.derivation` says what was measured.
+
+        Args:
+            template: Jinja text, the dict of a tokenizer_config.json or chat_template.json, or the
+                path of such a file, of a .jinja file or of a model's folder.
+            id: of the protocol, else one that follows from the text.
+
+        Raises BadOptions for anything that is not a template, BadSpec for an id that cannot be one,
+        and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
+        back: it names the probe that differs.
+        """
+        protocol: Protocol = hooks.call("protocol_from_chat_template", template, id=id)
+        return protocol
+
+    @classmethod
+    def from_response_template(cls, template: Any, *, id: str | None = None) -> Protocol:
+        """Return the protocol of a model's response template, derived and verified.
+
+        Args:
+            template: a `response_template` of transformers, the dict of a tokenizer_config.json
+                that has one (or the older `response_schema`), JSON text of one, or the path of such
+                a file or of a model's folder.
+            id: of the protocol, else one that follows from the template.
+
+        Raises BadOptions for anything else, BadSpec for an id that cannot be one, and
+        UnreadableTemplate for a template whose calls are of no known family.
+        """
+        protocol: Protocol = hooks.call("protocol_from_response_template", template, id=id)
+        return protocol
+
+    def to_response_template(self) -> dict[str, Any]:
+        """Return this format as a `response_template` of transformers.
+
+        The template says as much of the format as such a template can.
+
+        Raises BadOptions for formats that it cannot say, such as calls written as Python.
+        """
+        return dict(hooks.call("response_template_of", self))
+
+    def structural_tag(self, tools: Any) -> dict[str, Any]:
+        """Return the structural tag that keeps calls of `tools` to this format.
+
+        xgrammar reads it, and so vLLM and SGLang: text is free until a call begins, whose arguments
+        follow the tool's schema.
+
+        Args:
+            tools: anything `ToolSpec.of` takes, at least one.
+
+        Raises BadOptions for no tools, and for formats whose values are no JSON and no parameters
+        of Qwen's tags.
+        """
+        return dict(hooks.call("structural_tag_of", self, tools))
+
+    def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
+        """Return the call as this format writes it.
+
+        Raises UnwritableCall if it would not read back the same. For formats whose values only the
+        schema types, this is checked where `tool` is there to do so.
+        """
+        text = self.codec.write(name, arguments_json, tool)
+        checkable = tool is not None or "schema-typed" not in self.tags
+        if checkable and not self._reads_back(text, name, arguments_json, tool):
+            raise UnwritableCall(
+                f"{self.id} cannot write this call so that it reads back the same",
+                got=f"{name}({arguments_json})",
+                hint="write it in a format that carries JSON, such as hermes",
+            )
+        return text
+
+    def join_calls(self, calls: Sequence[str]) -> str:
+        """Return calls that `write_call` wrote as one answer of the model.
+
+        They follow one another, unless the format has a list for them.
+        """
+        return self.codec.join(calls)
+
+    def write_grammar(self, tools: Any) -> str:
+        """Return the GBNF, as llama.cpp reads it, of exactly one call of one of `tools`.
+
+        Args:
+            tools: anything `ToolSpec.of` takes, at least one. Strings have at most 80 visible
+                characters (or the schema's shorter `maxLength`), lists 5 items, and schemas are
+                followed 6 levels deep. Optional properties that lead deeper drop out.
+
+        Raises BadOptions for no tools and for a format without a grammar, BadToolSpec for a schema
+        that nothing within the depth bound satisfies, UnwritableCall for a name that the format
+        cannot hold.
+        """
+        specs = tool_specs(tools)
+        if not specs:
+            raise BadOptions(
+                "a grammar needs at least one tool", got=tools, expected="a tool definition"
+            )
+        if self.grammar is None:
+            raise BadOptions(
+                "there is no grammar for this protocol",
+                got=self.id,
+                expected="a protocol with a grammar, such as hermes or morph_xml",
+                hint='leave decoding="grammar" away',
+            )
+        return self.grammar(specs)
+
+    def failure_of(self, text: str) -> str:
+        """Return the message about a call with this text that could not be read."""
+        # Not str.format: the text of a call is full of braces.
+        return self.failure.replace("{text}", text)
+
+    def signs_of_attempts(self) -> Signs:
+        """Return the signs of an attempt at a call.
+
+        These are `signs`, or the literals that open a call of any tool.
+        """
+        if self.signs is not None:
+            return self.signs
+        # Heads that depend on the tools are no sign by themselves: any text may hold such a word.
+        return Signs(openers=tuple(re.escape(head) for head in self.envelope.heads({})))
+
+    def format_tools(
+        self, tools: Any, tool_system_prompt_template: str | Callable[[str], str] | None = None
+    ) -> str:
+        """Return the system prompt that explains the tools.
+
+        Args:
+            tools: in any shape `ToolSpec.of` takes, or "" for none. A template of your own is a
+                function, called with the tools as the text of a JSON array of {name, description,
+                parameters}, or text with the placeholders of the built-in ones, such as
+                `{{tools_json}}`.
+
+        Raises BadOptions for a template that is neither or has an unknown placeholder.
+        """
+        return str(hooks.call("format_tools", self, tools, tool_system_prompt_template))
+
+    def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
+        """Return a call of the conversation so far as the model would have written it.
+
+        Args:
+            call: {toolName, input}, {name, arguments}, an OpenAI tool call or a ToolCall. The
+                arguments as a mapping or JSON text. Text that is not JSON is shown as it is.
+
+        Raises BadOptions for a call without a name, and UnwritableCall as `write_call` does.
+        """
+        return str(hooks.call("format_tool_call", self, call, tool))
+
+    def format_tool_response(self, result: Any, *, compat: Literal["seed"] | None = None) -> str:
+        """Return the result of a tool in the shape the format's models know.
+
+        Args:
+            compat: "seed" for the form of the oldest version.
+            result: {toolName, output} with an output of type text, json, error-text, error-json,
+                execution-denied or content. {toolName, result}. Or {name, content}. Errors are
+                written `[Error: …]`. Images and files leave a placeholder, and
+                `protocols.results.media_of` gives them for the message. Delimiters of the format
+                inside the result are escaped where it has escapes (see `protocols.results`). Only
+                delimiters that consist of JSON's own punctuation cannot be.
+
+        Raises BadOptions for anything that is not a result.
+        """
+        return str(hooks.call("format_tool_response", self, result, compat))
+
+    def parse_generated_text(
+        self, text: str, tools: Any = None, options: Any = None
+    ) -> list[dict[str, Any]]:
+        """Return the parts of a whole answer.
+
+        A part is `{type: "text", text}` or `{type: "tool-call", toolCallId, toolName, input}`.
+        `input` is JSON text.
+
+        Args:
+            options: None, ParseOptions, or a mapping of its fields, with `on_error` (or `onError`),
+                called as on_error(message, metadata) for each call that could not be read, whose
+                part is its text. The policy of coercion is 'middleware' by default.
+        """
+        return list(
+            hooks.call("parse_generated_text", self, text=text, tools=tools, options=options)
+        )
+
+    def create_stream_parser(self, tools: Any = None, options: Any = None) -> Any:
+        """Return a `PartStream`: `.feed(chunk)` and `.close()` return stream parts.
+
+        Args:
+            options: as for `parse_generated_text`. With `input_events=False` the parts
+                tool-input-start, -delta and -end drop out.
+        """
+        return hooks.call("create_stream_parser", self, tools=tools, options=options)
+
+    def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
+        """Return the pieces of `text` that are calls, delimiters included.
+
+        Unreadable calls are among them.
+        """
+        return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
+
+    def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
+        """Return True if a text is one call of that name with the same arguments."""
+        tools = {tool.name: tool} if tool is not None else {}
+        opening, start = self._open_call(text, tools, name)
+        if opening is None:
+            return False
+        body = self._body_of(opening, text[start:], tools)
+        if body is None:
+            return False
+        try:
+            calls = self.codec.read(body, Reading(opening, True, False, 1000, tools))
+        except Refusal:
+            return False
+
+        # Two calls, or another name, where one was written: the text says something else.
+        if len(calls) != 1 or not calls[0].readable or calls[0].name != name:
+            return False
+        value = calls[0].arguments
+        # As in a parse, where text becomes the values that the schema declares.
+        if tool is not None:
+            is_text = calls[0].untyped
+            value = coerce(
+                value, tool.schema_json, "safe", one_item=is_text, raw_text=is_text
+            ).value
+        return same(value, read_strict(arguments_json))
+
+    def _open_call(self, text: str, tools: Tools, name: str) -> tuple[Opening | None, int]:
+        """Return the opener of the call that a text begins with, and the offset behind it.
+
+        Markup before the call, such as the opener of a section of calls, does not count. None if
+        the text does not begin with a call.
+        """
+        start = 0
+        # A format without delimiters has no heads to look for.
+        opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
+        if opening is None and self.envelope.may_resume:
+            opening = self.envelope.resumes(text, tools or {name: ToolSpec.of({"name": name})})
+        while isinstance(opening, Opening) and opening.kind == "markup":
+            if not 0 < opening.end <= len(text) - start:
+                break  # an envelope of somebody else's must not keep this loop going
+            start += opening.end
+            opening = self.envelope.open(text, start, True, tools)
+
+        if not isinstance(opening, Opening) or opening.kind != "call":
+            return None, start
+        return opening, start + opening.end
+
+    def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
+        """Return the body that a text behind an opener begins with.
+
+        None if it stays open.
+        """
+        if opening.whole:
+            return ""
+        close = self.envelope.scanner(opening, tools).scan(text, True)
+        return text[: close.start] if isinstance(close, Close) else None

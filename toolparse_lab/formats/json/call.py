@@ -1,0 +1,694 @@
+"""Body family: JSON objects that name a tool and hold its arguments, one or several to a body."""
+
+# How it works
+#
+# Nearly every body is one object with the format's own two keys, and its value often comes along
+# from the scanner that read it: `_plain` answers then, with one look at the keys. Everything else
+# goes through stages, each of which may add a step: the wrapper that OpenAI has around a function,
+# the name under another key (or as the key), the arguments under another key (or beside the name,
+# or missing), and arguments that are JSON text in a string.
+#
+# A stage never guesses. Where two readings are possible, a `Refusal` with the code
+# "decode.ambiguous" says so; a call without a name is a `Decoded` with a problem, since other calls
+# of its body can be read.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.repair import read_damaged
+from ...arguments.rjson.strict import read_if_strict, too_deep
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Problem, Span, Step
+from ...core.values import Value, escape_token, write_canonical
+from ..base import Codec, Decoded, Places, Reading
+from .judge import settle
+from .leading import leading_part
+from .message import is_definition
+from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
+from .words import read_words
+
+NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
+ARGUMENT_KEYS = (
+    "arguments", "parameters", "args", "params", "input", "tool_input", "action_input",
+)  # fmt: skip
+_WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
+_THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
+_UNQUOTED = ("rjson.unquoted-value", "rjson.unquoted-key")
+_ID_KEYS = ("id", "tool_call_id", "call_id")
+# A name that stands first and whole: what follows it may be damaged as it likes.
+_NAME_PLAIN = re.compile(
+    rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
+)
+# The first key of an object says that it is meant as a call; the value behind it may be damaged.
+_KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPERS, *_THOUGHTS, "type", "id"}))
+# Blanks are bounded here as in what may become a head, so that both agree on every text.
+CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
+# A text that may still become a head. Its repetitions are bounded, so that no text is held back
+# for ever.
+CALL_HEAD_SO_FAR = re.compile(
+    r"(?:\[\s{0,40})?(?:\{\s{0,40}(?:[\"'][a-z_]{0,20}(?:[\"']\s{0,10})?)?)?\Z"
+)
+# Behind a call of a list or a row: brackets too many, a separator, and the head of another call.
+_BETWEEN = r"\s{0,40}+(?:[\]}]\s{0,40}+){0,4}+(?:[;,]\s{0,40}+)?+"
+_NEXT_CALL = re.compile(rf"{_BETWEEN}(?={CALL_HEAD.pattern})")
+_NEXT_CALL_SO_FAR = re.compile(_BETWEEN + CALL_HEAD_SO_FAR.pattern)
+_STRAY = re.compile(r"(?:[ \t]{0,8}+[\]}]){1,4}+")
+
+
+def next_call(text: str, at: int, final: bool) -> int | None:
+    """Return the offset of another call's object behind one that ends at an offset.
+
+    None if there is none, -1 if more text has to tell. Brackets too many may stand between.
+
+    >>> next_call('{"name": "f"}], {"name": "g"}', 13, True)
+    16
+    """
+    following = _NEXT_CALL.match(text, at)
+    if following is not None:
+        return following.end()
+    return -1 if not final and _NEXT_CALL_SO_FAR.match(text, at) else None
+
+
+def behind_stray_brackets(text: str, at: int, final: bool) -> int:
+    """Return the offset behind the closing brackets that follow a value on its line.
+
+    -1 if more text has to tell.
+
+    >>> behind_stray_brackets("{}}] ", 2, True)
+    4
+    """
+    stray = _STRAY.match(text, at)
+    end = stray.end() if stray else at
+    return -1 if not final and not text[end:].strip(" \t") and len(text) - end < 9 else end
+
+
+@dataclass(slots=True)
+class _Unit:
+    """One call on its way from a JSON value to a `Decoded`.
+
+    value: the object that holds name and arguments, at path `at` of value number `index`.
+    """
+
+    value: dict[str, Value]
+    index: int
+    at: str
+    source: BodySource
+    reading: Reading
+    edits: tuple[Edit, ...]
+    steps: list[Step]
+
+    def step(self, rule: str, before: Value, after: Value) -> None:
+        """Add a step of the stage "read", which concerns the call as a whole."""
+        self.steps.append(Step("read", rule, "", None, before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCall(Codec):
+    """Codec: `{"name": …, "arguments": {…}}` between an opener and a closer.
+
+    name_key and arguments_key are the format's own. The others are read as aliases, each a step.
+    name_is_key: the format's own objects are `{name: arguments}`.
+    """
+
+    opener: str
+    closer: str
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+    name_is_key: bool = False
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        """Return True if the body is strict JSON, and so is every text that holds arguments.
+
+        The engine asks this where a closer stood in a string, to choose between two places to close
+        at.
+        """
+        values = read_if_strict(body, reading.max_depth)
+        if values is None:
+            return False
+        for text in _argument_texts(values):
+            if read_if_strict(text, reading.max_depth) is None:
+                return False
+        return True
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body.
+
+        Raises Refusal if it cannot be read without inventing.
+
+        A value that came along with the close is used if it is that of this very body. A plain call
+        needs no `BodySource`, which is made for all others.
+        """
+        if reading.strict_value is not None and _is_known(body, reading):
+            plain = self._plain(reading.strict_value[1], body)
+            if plain is not None:
+                return (plain,)
+
+        if not body:
+            raise _nothing()  # a model that repeats an opener leaves thousands of these
+        repaired: tuple[list[Value], list[Edit]] | Refusal
+        try:
+            repaired = values, edits = read_body_values(body, reading)
+            if not edits:
+                # Strict JSON whose closer was found without reading it, as in a stream.
+                plain = self._plain(values[0], body) if len(values) == 1 else None
+                return (plain,) if plain is not None else self._decode(body, values, [], reading)
+            keys = self.name_key, self.arguments_key
+            whole_name = self._whole_name(values)
+            repaired = read_words(body, values, edits, reading, keys, whole_name)
+        except Refusal as refusal:
+            if read_if_strict(body, reading.max_depth) is not None:
+                raise
+            repaired = refusal
+
+        try:
+            return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
+        except Refusal as refusal:
+            # The name may be whole although the rest is not: it goes into the problem.
+            _note_name(refusal, body)
+            raise
+
+    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls that stand whole in front of the damage of a list or of lines."""
+        # A list that is cut off is not executed in part: its end may have said more.
+        part = leading_part(body) if reading.closed else None
+        if part is None or too_deep(body, part[1], reading.max_depth):
+            return ()
+        try:
+            return self._decode(*part, [], reading)
+        except Refusal:
+            return ()
+
+    def _decode(
+        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the calls that the values of a body say. Raises Refusal."""
+        return self._calls(values, BodySource(body, tuple(edits), units_of(values)), reading)
+
+    def _calls(
+        self, values: list[Value], source: BodySource, reading: Reading
+    ) -> tuple[Decoded, ...]:
+        """Return the calls of all values of a body.
+
+        A list holds one call per item.
+
+        Raises Refusal for a value that can be no call: the body is then something else, and reading
+        the rest of it as calls would be a guess.
+        """
+        calls: list[Decoded] = []
+        for i, value in enumerate(values):
+            # A second value is a second call: models write several to a body, one a line.
+            items, base = items_of(value)
+            if items is not None:
+                calls += self._calls_of_list(items, source, i, base, reading)
+            elif isinstance(value, dict):
+                calls.append(self._call(value, source, i, "", reading))
+            else:
+                text = write_canonical(value)[:40]
+                raise Refusal("call.not-an-object", f"the body is no object but {text}", 0)
+
+        return tuple(calls)
+
+    def _calls_of_list(
+        self, items: list[Value], source: BodySource, index: int, base: str, reading: Reading
+    ) -> list[Decoded]:
+        """Return one call for each item of a list, at path `base` of value number `index`.
+
+        Raises Refusal for an empty list, and for items that can be no calls.
+        """
+        if not items or not all(isinstance(item, dict) for item in items):
+            raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
+
+        calls: list[Decoded] = []
+        for k, item in enumerate(items):
+            call = self._call(item, source, index, f"{base}/{k}", reading)
+            if base:
+                step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
+                call = replace(call, steps=(step, *call.steps))
+            calls.append(call)
+        return calls
+
+    def _whole_name(self, values: list[Value]) -> str:
+        """Return the tool that the only value of a body calls by itself, "" if it is none."""
+        value = values[0] if len(values) == 1 else None
+        if not isinstance(value, dict):
+            return ""
+        key = self._name_key(value)
+        name = value[key] if key is not None and self._arguments_key(value, key) else ""
+        return name if isinstance(name, str) else ""
+
+    def _plain(self, value: Value, body: str) -> Decoded | None:
+        """Return the call as the format has it: name and arguments and nothing else.
+
+        None for all others. Types are compared and not asked with isinstance, since the reader
+        makes no subclasses, and this is on the way of every sound call.
+        """
+        if type(value) is not dict or len(value) != 2:
+            return None
+
+        name, args = value.get(self.name_key), value.get(self.arguments_key)
+        if type(name) is not str or not name or type(args) is not dict:
+            return None
+        if "properties" in args:
+            return None  # it may describe the tool
+
+        # The pattern finds the name in nearly every body; else the body is read for its places.
+        span = name_first(body, name) if self.name_key == "name" else None
+        if span is None:
+            span = BodySource(body, (), ONE_CALL).span_of(0, f"/{escape_token(self.name_key)}")
+
+        def places() -> Places:
+            base = f"/{escape_token(self.arguments_key)}"
+            return BodySource(body, (), ONE_CALL).places_of(0, base, "")()
+
+        return Decoded(name, args, span, places=places, unescape=unescape_offsets)
+
+    # The stages of a call that is not plain
+
+    def _call(
+        self, value: dict[str, Value], source: BodySource, index: int, at: str, reading: Reading
+    ) -> Decoded:
+        """Return the call that an object says, at path `at` of value number `index`.
+
+        Raises Refusal if it could mean several things.
+        """
+        # The id is in the outer object, also where name and arguments are wrapped.
+        wire_id = _wire_id(value)
+        unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
+        self._unwrap(unit)
+        key = self._name_key(unit.value)
+        # `{"get_tide": {…}}`: only a known tool makes such a key a name.
+        if key is None:
+            only = _only_known_key(unit, self.name_is_key)
+            if only is not None:
+                call = _name_is_key(unit, only)
+                return replace(call, steps=()) if self.name_is_key else call
+
+        name = unit.value[key] if key is not None else ""
+        if key is None or not name:
+            problem = Problem("read", "call.no-name", "error", "the body names no tool", "")
+            return Decoded("", None, problems=(problem,), readable=False, edits=unit.edits)
+        if key != self.name_key:
+            unit.step("read.alias-name", key, self.name_key)
+
+        # `base` is where the arguments stand, for their places.
+        args_key = self._arguments_key(unit.value, key)
+        args, base = self._arguments(unit, key, args_key, name)
+
+        # A text keeps its own place: the arguments stand inside it.
+        nested = args if isinstance(args, str) else ""
+        args = _as_object(unit, args, base)
+        definition = definition_of(args, name, reading)
+        if definition is not None:
+            raise definition
+        if args_key is not None:
+            _refuse_strays(unit, key, args_key, args)
+
+        name_span = source.name_span(index, unit.at, key, name)
+        if unit.edits and not reading.tools:
+            refuse_bare_name(unit.edits, name_span)
+        call = Decoded(
+            name,
+            args,
+            name_span=name_span,
+            wire_id=wire_id,
+            steps=tuple(unit.steps),
+            edits=unit.edits,
+        )
+        if isinstance(args, dict):
+            # Beside the name stand members that are no arguments.
+            members = args if args_key is None else None
+            call.places = source.places_of(index, base, nested, members)
+            call.unescape = unescape_offsets
+        else:
+            message = "the arguments are no JSON object"
+            call.arguments = None
+            call.readable = False
+            call.problems = (Problem("read", "call.not-an-object", "error", message, ""),)
+
+        return call
+
+    def _arguments(
+        self, unit: _Unit, key: str, args_key: str | None, name: str
+    ) -> tuple[Value, str]:
+        """Return the arguments as they stand in the object, and their path.
+
+        key, args_key: of the name and the arguments, or None if no key holds them. Raises Refusal
+        if it is open if the text beside the name are arguments.
+        """
+        if args_key is None:
+            return _no_arguments(unit, key, name), unit.at
+
+        args_key = _only_arguments(unit, args_key, key, name)
+        # Another key than the format's own is an alias, which is noted.
+        if args_key != self.arguments_key:
+            unit.step("read.alias-arguments", args_key, self.arguments_key)
+        return unit.value[args_key], f"{unit.at}/{escape_token(args_key)}"
+
+    def _unwrap(self, unit: _Unit) -> None:
+        """Go into `{"function": {…}}`, which OpenAI has around name and arguments, and its like.
+
+        unit: the call under way, whose value and path move to the inner object.
+        """
+        for key in _WRAPPERS:
+            inner = unit.value.get(key)
+            if isinstance(inner, dict) and self.name_key not in unit.value:
+                if key in unit.reading.tools and self._name_key(inner) is None:
+                    continue  # the name of a tool is the key of its arguments
+                if any(other in unit.reading.tools for other in unit.value if other != key):
+                    message = "a call is next to another tool's name in one object"
+                    raise Refusal("decode.ambiguous", message, 0)
+                unit.step("read.function-wrapper", unit.value, inner)
+                unit.value = inner
+                unit.at += f"/{key}"
+                return
+
+    def _name_key(self, value: dict[str, Value]) -> str | None:
+        """Return the key whose text is the tool's name, None if there is none.
+
+        The format's own comes before the aliases, and these in the order of how sure they are.
+        """
+        for key in (self.name_key, *NAME_KEYS):
+            if isinstance(value.get(key), str):
+                return key
+        return None
+
+    def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
+        """Return the key that holds the arguments, None if there is none.
+
+        The format's own comes before the aliases. An alias taken for the name (`tool`, `function`)
+        cannot be the arguments as well.
+        """
+        if self.arguments_key in value:
+            return self.arguments_key
+        for key in ARGUMENT_KEYS:
+            if key in value and key != name_key:
+                return key
+        return None
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call with the format's own keys, between its delimiters.
+
+        arguments_json: strict JSON, which is copied as it is. tool: is superfluous.
+
+        >>> JsonCall("<c>", "</c>").write("f", "{}", None)
+        '<c>{"name":"f","arguments":{}}</c>'
+        """
+        name_member = f"{write_canonical(self.name_key)}:{write_canonical(name)}"
+        arguments_member = f"{write_canonical(self.arguments_key)}:{arguments_json}"
+        return f"{self.opener}{{{name_member},{arguments_member}}}{self.closer}"
+
+
+def _note_name(refusal: Refusal, body: str) -> None:
+    """Tell a refusal the tool's name, where the body begins with it as the format has it."""
+    named = _NAME_PLAIN.match(body)
+    if named:
+        refusal.name, refusal.name_at = named[1], named.span(1)
+
+
+def _is_known(body: str, reading: Reading) -> bool:
+    """Return True if the scanner has read this very body, and it is not too deep.
+
+    The text is compared by identity: the engine hands on the object that the value was read from,
+    and a body that was cut or joined again is another one.
+    """
+    if reading.strict_value is None:
+        return False
+    text, value = reading.strict_value
+    if text is not body:
+        return False
+
+    limit = reading.max_depth
+    # A text cannot nest deeper than it is long.
+    return len(body) <= limit or not too_deep(body, [value], limit)
+
+
+def _argument_texts(values: list[Value]) -> list[str]:
+    """Return the texts under the keys of arguments that seem to be JSON objects.
+
+    values: the top-level values of a body, each a call or a list of calls. Only text that begins
+    with a brace is taken: another text is not a double encoding, however it reads.
+    """
+    texts: list[str] = []
+    for value in values:
+        for call in value if isinstance(value, list) else [value]:
+            if isinstance(call, dict):
+                texts += _texts_of_call(call)
+
+    return texts
+
+
+def _texts_of_call(call: dict[str, Value]) -> list[str]:
+    """Return the texts under the keys of one call's arguments that begin as an object does."""
+    texts = [call.get(key) for key in ARGUMENT_KEYS]
+    return [text for text in texts if isinstance(text, str) and text.strip()[:1] == "{"]
+
+
+def _wire_id(value: dict[str, Value]) -> str | None:
+    """Return the id that the model wrote beside the name, or None.
+
+    It stands in the outer object even where name and arguments are wrapped.
+    """
+    for key in _ID_KEYS:
+        wire_id = value.get(key)
+        if isinstance(wire_id, str):
+            return wire_id
+    return None
+
+
+def _only_known_key(unit: _Unit, any_key: bool) -> str | None:
+    """Return the key of `{"tool": {…}}` if it is the only one and a tool is called so.
+
+    Without that tool the object may be anything, such as arguments without a name, unless the
+    format is such that it is a name: `any_key`.
+    """
+    if len(unit.value) != 1:
+        return None
+    ((key, arguments),) = unit.value.items()
+    if any_key and arguments is None:
+        return str(key)
+    is_name = any_key or key in unit.reading.tools
+    return key if isinstance(arguments, dict) and is_name else None
+
+
+def _name_is_key(unit: _Unit, name: str) -> Decoded:
+    """Return the call `{"tool": {…}}`: a known tool's name as the only key.
+
+    Its step goes from the whole object to the arguments, and is the only one.
+    """
+    base = f"{unit.at}/{escape_token(name)}"
+    arguments = unit.value[name]
+    source = unit.source
+    definition = definition_of(arguments, name, unit.reading)
+    if definition is not None:
+        raise definition
+    if arguments is None:
+        arguments = {}
+    name_span = source.key_span(unit.index, base, name)
+    if unit.edits and not unit.reading.tools:
+        refuse_bare_name(unit.edits, name_span)
+    return Decoded(
+        name,
+        arguments,
+        name_span=name_span,
+        steps=(Step("read", "read.name-is-key", "", None, unit.value, arguments),),
+        edits=unit.edits,
+        places=source.places_of(unit.index, base, ""),
+        unescape=unescape_offsets,
+    )
+
+
+def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | None:
+    """Return the refusal of arguments that are the schema of their tool, None for all others."""
+    if not is_definition(arguments) or "properties" in _properties(reading, name):
+        return None
+    return Refusal("call.is-definition", f"it describes {name}, and does not call it", 0)
+
+
+def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str:
+    """Return the key of the arguments, where objects stand under several keys that may hold them.
+
+    args_key: the first of them. One that holds nothing, or the tool's schema, gives way to another,
+    if the tool has such parameters. Raises Refusal if two of them say different things.
+    """
+    first = unit.value[args_key]
+    for key in ARGUMENT_KEYS:
+        other = unit.value.get(key) if key not in (args_key, name_key) else None
+        if not other or not isinstance(other, dict) or is_definition(other):
+            continue
+        is_void = first in ({}, None, "") or definition_of(first, name, unit.reading) is not None
+        if is_void and other.keys() <= _properties(unit.reading, name).keys():
+            return key
+        if not isinstance(first, dict) or write_canonical(first) != write_canonical(other):
+            message = f"arguments stand under two keys: {args_key} and {key}"
+            raise Refusal("decode.ambiguous", message, 0)
+    return args_key
+
+
+def refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
+    """Raise Refusal for a name without quotes, where no tools say that it is one."""
+    for edit in edits:
+        if edit.rule in _UNQUOTED and name_span is not None and edit.span.start == name_span.start:
+            message = "the name is a bare word, and no tool is known that has it"
+            raise Refusal("decode.ambiguous", message, name_span.start)
+
+
+def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) -> None:
+    """Refuse a call with arguments and, beside them, a parameter of its tool.
+
+    A bracket was closed too early, or the model meant two things.
+    """
+    # Nothing stands beside a name and one more member.
+    if len(unit.value) <= 2 or not isinstance(arguments, dict):
+        return
+    properties = _properties(unit.reading, unit.value[name_key])
+    others = {name_key, "type", *_ID_KEYS, *NAME_KEYS, *ARGUMENT_KEYS}
+    for member, value in unit.value.items():
+        if member in properties and member not in others and arguments.get(member) != value:
+            message = f"a parameter stands beside the arguments: {member}"
+            raise Refusal("decode.ambiguous", message, 0)
+        # In a damaged object the bracket of the arguments may be the one that was moved.
+        if unit.edits and member not in (args_key, name_key, "type", *_ID_KEYS, *_THOUGHTS):
+            message = f"the object is damaged, and {member} is next to the arguments"
+            raise Refusal("decode.ambiguous", message, 0)
+
+
+def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
+    """Return the arguments where no key holds them.
+
+    They may lie beside the name, if the tool declares every one of them. Raises Refusal otherwise:
+    a member that no one knows may be an argument or not.
+    """
+    # "type": "function" is OpenAI's, and says nothing.
+    others = {key, "type", *_ID_KEYS}
+    rest = {member: value for member, value in unit.value.items() if member not in others}
+    if not rest:
+        unit.step("read.empty-arguments", None, {})
+        return {}
+
+    properties = _properties(unit.reading, name)
+    if any(member not in properties for member in rest):
+        members = ", ".join(list(rest)[:5])
+        raise Refusal("decode.ambiguous", f"no arguments, but other keys: {members}", 0)
+
+    unit.step("read.flat-arguments", unit.value, rest)
+    return rest
+
+
+def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
+    """Return the parameters that a tool declares.
+
+    None for a tool that no one knows.
+    """
+    tool = reading.tools.get(name)
+    schema = tool.schema if tool else None
+    return schema.get("properties", {}) if isinstance(schema, dict) else {}
+
+
+def _as_object(unit: _Unit, args: Value, base: str) -> Value:
+    """Return the arguments with JSON text in a string read, and null as no arguments.
+
+    base: their path. Anything that is neither comes back as it is.
+    """
+    if isinstance(args, str):
+        return _double_encoded(unit, args, base)
+    if args is None:
+        unit.step("read.empty-arguments", None, {})
+        return {}
+    return args
+
+
+def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
+    """Return the object that a text of JSON says, or the text if it says none.
+
+    The edits that the text took join those of the call, as edits of the string it stands in. Raises
+    Refusal if they have no place there.
+    """
+    if not text.strip():
+        unit.step("read.empty-arguments", text, {})
+        return {}
+    try:
+        values, edits = _read_nested(text, unit.reading)
+    except Refusal:
+        return text
+
+    # A text that is some other JSON (a number, a list) is reported as what it is.
+    if len(values) != 1 or not isinstance(values[0], dict):
+        return text
+    if edits:
+        _place_edits(unit, base, text, edits)
+    unit.step("read.double-encoded", text, values[0])
+    return values[0]
+
+
+def _place_edits(unit: _Unit, base: str, text: str, edits: list[Edit]) -> None:
+    """Add the edits of a text to those of the call, as edits of the string at path `base`.
+
+    Raises Refusal if the string took edits itself, so that the places are unknown.
+    """
+    placed = unit.source.nested_edits(unit.index, base, text, edits)
+    if placed is None:
+        message = "the arguments are damaged JSON inside a damaged string"
+        raise Refusal("decode.ambiguous", message, 0)
+    unit.edits = in_order(*unit.edits, *placed)
+
+
+def in_order(*edits: Edit) -> tuple[Edit, ...]:
+    """Return the edits by their places, as a `Decoded` has them.
+
+    >>> from toolparse_lab.core.types import Span
+    >>> first, second = Edit(Span(1, 2), "", "a"), Edit(Span(5, 5), "x", "b")
+    >>> in_order(second, first) == (first, second)
+    True
+    """
+    return tuple(sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)))
+
+
+def _nothing() -> Refusal:
+    """Return the refusal of a body in which nothing stands."""
+    return Refusal("decode.empty", "there is nothing between opener and closer", 0)
+
+
+def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+    """Return the JSON values of a body and the edits they took.
+
+    Raises Refusal.
+
+    reading: tells if the body was closed, if it may be repaired, and how deep it may nest.
+    """
+    if not body or body.isspace():
+        raise _nothing()
+    if reading.repair:
+        # Without its closer a body may be cut off, so that nothing is added at its end.
+        closed = reading.closed
+        return read_damaged(
+            body, closed=closed, numbers_end=closed, prose=closed, max_depth=reading.max_depth
+        )
+
+    values = read_if_strict(body, reading.max_depth)
+    if values is None:
+        raise Refusal("decode.json", "the body is no strict JSON, and repair is off", 0)
+    return values, []
+
+
+def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
+    """Return the JSON values of a text inside a string, and its edits.
+
+    Raises Refusal.
+
+    The string is closed, so the text is whole. But prose around it would be content.
+    """
+    if reading.repair:
+        return read_damaged(
+            text, closed=True, numbers_end=False, prose=False, max_depth=reading.max_depth
+        )
+
+    values = read_if_strict(text, reading.max_depth)
+    if values is None:
+        raise Refusal("decode.json", "no strict JSON", 0)
+    return values, []

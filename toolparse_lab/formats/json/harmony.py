@@ -1,0 +1,215 @@
+"""`harmony_channel`: an answer made of messages, whose headers say if they are thought, call or
+text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...core.types import Span
+from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
+from ..results import TextResult
+from ..scan import LiteralBody, Scanner
+from .named import NamedJson
+from .scan import JsonBody, ends_in_value
+
+_START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
+_END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
+# All parts but the last may be missing: what serves a model strips some of its special tokens. The
+# channel may be said several times, also behind the recipient: the last word counts.
+_HEADER = re.compile(
+    r"(?:<\|start\|>(?P<role>[^<]*))?"
+    r"(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
+    r"(?:<\|constrain\|>[^<]*)?<\|message\|>"
+)
+_TO = re.compile(r"(?:\b|(?<=commentary)|(?<=analysis))to=\s?(?:functions\.)?(?P<name>[^\s<]+)")
+_MAX_HEADER = 512
+# The beginning of an answer whose prompt ends with `<|start|>assistant`, or behind that.
+_LONE_HEADS = (
+    "to=",
+    "commentary to=",
+    *(f"{c}<|message|>" for c in ("analysis", "commentary", "final")),
+)
+_LONE = re.compile(
+    r"(?P<role>(?!))?(?:[a-z]{1,10}\x20)?(?P<channel>[^<\n]{1,256})(?:<\|channel\|>[^<]{0,256})?"
+    r"(?:<\|constrain\|>[^<]{0,64})?<\|message\|>"
+)
+# A call's header without its special tokens, which a server took out: the words on both sides of
+# `to=functions.` are left, one behind the other, and only the tools tell where the name ends.
+_STRIPPED_HEADS = tuple(
+    f"{role}{channel}to=functions."
+    for role in ("assistant", "")
+    for channel in ("commentary ", "analysis ", " ")
+    if role or channel != " "
+)
+_STRIPPED_TAIL = re.compile(
+    r"\x20?(?:commentary|analysis)?\x20{0,2}(?:(?:json|code)\x20?)?\s{0,8}(?=\{)"
+)
+_TAIL_SO_FAR = re.compile(r"[\sa-z]{0,40}")
+_STRIPPED_TO = re.compile(r"(?:assistant)?(?:commentary|analysis)?\x20?to=functions\.")
+_MAX_TAIL = 40
+# Recipients that are no tools: a message to them is text, or thought.
+_FOREIGN = ("user", "system", "developer", "tool", "functions.")  # whose messages are not calls
+_PEOPLE = frozenset(("user", "all", "assistant", "self"))
+_READERS = frozenset(("user", "all"))
+_MESSAGE_ENDS = (_START, _CHANNEL, _END, _CALL, _RETURN)
+
+
+@dataclass(frozen=True, slots=True)
+class Channels(Envelope):
+    """Envelope: `<|channel|>` and other tokens around the header and the text of a message."""
+
+    closers: tuple[str, ...] = (_CALL,)
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the tokens that begin a header or stand alone."""
+        return (_START, _CHANNEL, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the part that the header at `pos` opens.
+
+        A recipient makes it a call, the channel "analysis" makes it thought. Around any other text
+        the header is markup, and the text is text. NEED_MORE while a header may still go on.
+        """
+        # Tokens that end a message are markup where no message is open.
+        for token in (_END, _CALL, _RETURN):
+            if text.startswith(token, pos):
+                return Opening(len(token), "markup")
+
+        if text[pos] != "<":
+            return _stripped_opening(text, pos, final, tools)
+
+        # A header that goes on longer than any is text, in one piece too; to wait for its end would
+        # cost too much at each of many openers.
+        match = _HEADER.match(text, pos, pos + _MAX_HEADER)
+        if not match:
+            return None if final or len(text) - pos >= _MAX_HEADER else NEED_MORE
+
+        return _opening_of(match, text, pos, tools)
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        """Return the part that the rest of a header opens, the beginning of which stood in the
+        prompt.
+        """
+        if not text.startswith(_LONE_HEADS):
+            return NEED_MORE if any(head.startswith(text) for head in _LONE_HEADS) else None
+        stripped = _stripped_opening(text, 0, False, tools)
+        if stripped is not None:
+            return stripped
+        match = _LONE.match(text, 0, _MAX_HEADER)
+        if not match:
+            is_open = len(text) < _MAX_HEADER and "\n" not in text
+            return NEED_MORE if is_open else None
+        # Arguments in XML are those of another format with the same headers.
+        if "xml" in match[0]:
+            return None
+        opening = _opening_of(match, text, 0, tools)
+        return opening if opening.kind == "markup" else _before_json(opening, text)
+
+    def resume_starts(self, tools: Tools) -> str | None:
+        """Return the first characters of the characters allowed there."""
+        return "".join({head[0] for head in _LONE_HEADS})
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner of a thought, or of a call's arguments.
+
+        Models often leave the end token out, so the next header ends both. A call's arguments are
+        JSON, in whose strings such tokens are content.
+        """
+        if opening.kind == "reasoning":
+            return LiteralBody((_END,), (_START, _CHANNEL))
+        return JsonBody((_CALL,), (_START, _CHANNEL, _END, *_STRIPPED_HEADS))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return True if arguments that were given up behind `text` end inside a value."""
+        return ends_in_value(text)
+
+
+def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Opening:
+    """Return the part that a header opens, which is the text from `pos` to the end of its match."""
+    end = match.end() - pos
+    # The recipient may stand in the role or in the channel; both are in the header.
+    recipient = _TO.search(text, pos, match.end())
+    # The rest of a header whose beginning is in the prompt has no role.
+    if (match.groupdict().get("role") or "").lstrip().startswith(_FOREIGN):
+        return Opening(end, "markup", text=_MESSAGE_ENDS)
+    if recipient and (recipient["name"] not in _PEOPLE or recipient["name"] in tools):
+        span = Span(recipient.start("name") - pos, recipient.end("name") - pos)
+        return make_opening(end, name=recipient["name"], name_span=span)
+
+    # What goes to the user is text, even where it looks like a call.
+    channel = (match["channel"] or "").strip()
+    if channel.startswith("analysis"):
+        return Opening(end, "reasoning")
+    name = recipient["name"] if recipient else ""
+    if name == "self":
+        return Opening(end, "reasoning")
+    is_text = channel.startswith("final") or name in _READERS
+    return Opening(end, "markup", text=_MESSAGE_ENDS if is_text else ())
+
+
+def _before_json(opening: Opening, text: str) -> Opening | NeedMore | None:
+    """Return the opening of a thought or a call at the beginning of an answer.
+
+    None for a call in tags, and for a message to the model itself: other formats write these.
+    """
+    if opening.kind == "reasoning":
+        return None if "to=self" in text[: opening.end] else opening
+    rest = text[opening.end : opening.end + _MAX_TAIL].lstrip()
+    if not rest:
+        return NEED_MORE if len(text) < opening.end + _MAX_TAIL else opening
+    return None if rest[0] == "<" else opening
+
+
+def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    """Return the part that a header without its special tokens opens: a call of a known tool, or
+    nothing.
+
+    NEED_MORE while a longer text may still be such a header.
+    """
+    begin = _STRIPPED_TO.match(text, pos)
+    if not begin:
+        return None
+    start = begin.end()
+    longest = None
+    for name in sorted(tools, key=len, reverse=True):
+        if not text.startswith(name, start):
+            if not final and name.startswith(text[start:]):
+                longest = NEED_MORE
+            continue
+        end = start + len(name)
+        tail = _STRIPPED_TAIL.match(text, end)
+        if tail:
+            return make_opening(tail.end() - pos, name=name, name_span=Span(start - pos, end - pos))
+        if not final and len(text) - end < _MAX_TAIL and _TAIL_SO_FAR.fullmatch(text, end):
+            longest = NEED_MORE
+    return longest
+
+
+def _frame(name: str, arguments_json: str) -> str:
+    """Return a call as the model writes it."""
+    header = f"{_START}assistant{_CHANNEL}commentary to=functions.{name} <|constrain|>json"
+    return f"{header}{_MESSAGE}{arguments_json}{_CALL}"
+
+
+def _result(name: str, call_id: str, content: str) -> str:
+    """Return a result as a message of the tool to the assistant."""
+    return f"{_START}functions.{name} to=assistant{_CHANNEL}commentary{_MESSAGE}{content}{_END}"
+
+
+HARMONY = Protocol(
+    id="harmony_channel",
+    aliases=("harmony_role", "gpt_oss"),
+    title="messages in channels",
+    envelope=Channels(),
+    codec=NamedJson(_frame),
+    tags=frozenset(("delimited", "channels")),
+    results=TextResult(_result, (_MESSAGE, "<|constrain|>")),
+    signs=Signs(marks=(r"<\|channel\|>\s*\w+\s+to=[\w.]+|to=functions\.[\w.]+",)),
+)

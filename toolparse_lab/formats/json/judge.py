@@ -1,0 +1,463 @@
+"""Decides the meaning of a damaged JSON body: the nearest reading that the tool's schema takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...arguments.rjson.escapes import escape_readings, is_certain
+from ...arguments.rjson.nearest import nearest_readings
+from ...arguments.rjson.refusal import Refusal
+from ...arguments.schema.coerce import coerce
+from ...arguments.schema.validate import fits, validate
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Span
+from ...core.types.readings import Reading as Candidate
+from ...core.values import Value, write_canonical
+from ..base import Decoded, Reading
+
+# How it works. The fast repair has one reading of most texts. It counts as it is where each of its
+# edits can mean one thing only (a trailing comma, another language's quotes) and the schema takes
+# it. Anything else is a proposal beside those of the search: what a sign or two, put right, make of
+# the body. Of all that the schema takes the cheapest counts, if it is alone at its cost. Two that
+# cost the same are refused, and shown.
+#
+# Where no tools are given the schema has nothing to say, and the nearest reading counts alone.
+
+_COSTS = (3, 5)  # one sign put right; then two, or three of the plainest
+_MOST_SHOWN = 5
+# What speaks against a reading, added to the cost of its edits: a parameter inside a string, values
+# that only coercion makes fit.
+_SWALLOWED = 4
+_COERCED = 2
+_ESCAPE_COST = 2
+_PAIRS = (("{", "}"), ("[", "]"))
+# Edits of the fast repair that can mean one thing only.
+_PLAIN = frozenset(
+    (
+        "rjson.trailing-comma", "rjson.single-quotes", "rjson.triple-quotes", "rjson.unquoted-key",
+        "rjson.python-literal", "rjson.comment", "rjson.raw-control", "rjson.bad-escape",
+        "rjson.loose-number", "rjson.escaped-apostrophe", "rjson.odd-space", "rjson.fence",
+        "rjson.equal-duplicate-key",
+    )
+)  # fmt: skip
+_PRICES = {
+    "rjson.unescaped-quote": 3,
+    "rjson.prose": 4,
+    "rjson.missing-comma": 2,
+    "rjson.missing-colon": 2,
+}
+_FENCE = re.compile(r"\s{0,64}```[\w-]{0,16}[ \t]{0,16}\r?\n")
+_FINAL = ("decode.empty", "decode.too-deep", "decode.words")
+
+Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
+"""Values of a body and the edits they took -> its calls. Raises Refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    """One reading with its price.
+
+    `fits` is None if no schema can tell.
+
+    key: its value under the schema. Readings with equal keys are one. stray: the only thing against
+    it is a member that is not a parameter, which validation may let pass. swallows: a string holds
+    a parameter that is missing.
+    """
+
+    calls: tuple[Decoded, ...]
+    edits: tuple[Edit, ...]
+    cost: int
+    fits: bool | None
+    why: str
+    key: str
+    stray: bool
+    swallows: bool
+
+
+def settle(
+    body: str,
+    reading: Reading,
+    repaired: tuple[list[Value], list[Edit]] | Refusal,
+    decode: Decode,
+) -> tuple[Decoded, ...]:
+    """Return the calls of a damaged body.
+
+    Raises Refusal if no one can tell the meaning.
+
+    repaired: the fast repair's form of it.
+    """
+    first: _Proposal | None = None
+    refusal: Refusal | None = None
+    if isinstance(repaired, Refusal):
+        refusal = repaired
+    else:
+        try:
+            escaped = _escaped_quote(body, reading, repaired[1], decode)
+            if escaped:
+                return escaped
+            calls = decode(*repaired)
+            if _is_plain(repaired[1]) and _fits_plainly(calls, reading):
+                return calls
+            first = _proposal(calls, repaired[1], _price(repaired[1]), reading)
+        except _Ambiguous:
+            raise
+        except Refusal as reason:
+            refusal = reason
+
+    if first is not None and first.fits is not False and _is_plain(first.edits):
+        return first.calls
+    if refusal is None:
+        message = "the damage can be put right in more than one way"
+        refusal = Refusal("decode.ambiguous", message, 0)
+    if not _may_search(body, reading, first, refusal):
+        if first is None or _may_swallow(first, reading):
+            raise refusal
+        return first.calls
+    return _searched(body, reading, decode, first, refusal)
+
+
+def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
+    """Return True if other readings of a body are looked for."""
+    if not reading.repair or _is_final(refusal):
+        return False
+    whole = reading.closed or _ends_itself(body, first)
+    return whole and not _holds_delimiter(body, reading)
+
+
+def _searched(
+    body: str, reading: Reading, decode: Decode, first: _Proposal | None, refusal: Refusal
+) -> tuple[Decoded, ...]:
+    """Return the calls of the one reading that counts, of the repair's own and those of a search.
+
+    Raises Refusal.
+    """
+    proposals = _proposals(body, reading, decode, first)
+    calls = _choose(proposals, first, refusal)
+    # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
+    if not reading.closed and first is not None and calls is first.calls and _guesses(first.edits):
+        raise refusal
+    return calls
+
+
+def _guesses(edits: Sequence[Edit]) -> bool:
+    """Return True if a repair took a quote for a part of the text."""
+    return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
+
+
+def _may_swallow(first: _Proposal, reading: Reading) -> bool:
+    """Return True if a repair that took quotes for text may have taken in the next call.
+
+    No closer says that the body ends there, or a member is none of the tool's parameters.
+    """
+    return _guesses(first.edits) and (first.stray or not reading.closed)
+
+
+def _ends_itself(body: str, first: _Proposal | None) -> bool:
+    """Return True if a body without a closer ends with its own last bracket.
+
+    A quote too many hides the end from the scanner of a format that needs no closer.
+    """
+    if first is None or body.rstrip()[-1:] not in ("}", "]"):
+        return False
+    return not any(edit.rule == "rjson.missing-bracket" for edit in first.edits)
+
+
+def _is_final(refusal: Refusal) -> bool:
+    """Return True if no other reading is looked for."""
+    # JSON that is whole but for a key with two values says two things. What a moved bracket would
+    # make of it is an invention, however near it is.
+    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
+    return double or refusal.code in _FINAL
+
+
+class _Ambiguous(Refusal):
+    """A refusal that no other reading can lift."""
+
+
+def _escaped_quote(
+    body: str, reading: Reading, edits: Sequence[Edit], decode: Decode
+) -> tuple[Decoded, ...]:
+    """Return the calls of a body whose damage is an escaped quote.
+
+    () where it is none.
+
+    Raises Refusal if it may be one, and the repair's literal reading may be right as well.
+    """
+    if not reading.repair or not reading.closed:
+        return ()
+    readings = escape_readings(body, edits)
+    proposals: list[_Proposal] = []
+    for near in readings:
+        try:
+            calls = decode(near.values, [near.edit])
+        except Refusal:
+            continue
+        proposals.append(_proposal(calls, [near.edit], _ESCAPE_COST, reading))
+    candidates = [proposal for proposal in proposals if proposal.fits is not False]
+    if not candidates:
+        return ()
+    if len(candidates) == 1 and is_certain(body, readings, edits[0].rule):
+        return candidates[0].calls
+    message = "a damaged escape can be read in more than one way"
+    refusal = _Ambiguous("decode.ambiguous", message, edits[0].span.start)
+    refusal.readings = tuple(_shown(candidates))
+    raise refusal
+
+
+def _holds_delimiter(body: str, reading: Reading) -> bool:
+    """Return True if a body holds an opener or closer of its format.
+
+    It stands in a string then, or a closer was lost. If the strings of a damaged body end is no
+    longer plain, and their quotations must not become a call.
+    """
+    if reading.envelope is None:
+        return False
+    marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
+    # A bracket that any JSON begins with is no sign of another call, nor is a fence around it.
+    fence = _fence_edits(body) if "```" in body else []
+    inside = body[fence[0].span.end : fence[1].span.start] if fence else body
+    return any(mark in inside for mark in marks if len(mark) > 1)
+
+
+def _is_plain(edits: Sequence[Edit]) -> bool:
+    """Return True if each edit can mean one thing only."""
+    return all(edit.rule in _PLAIN for edit in edits)
+
+
+def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
+    """Return True if one look tells that the calls fit the schemas, as it does of most."""
+    for call in calls:
+        tool = reading.tools.get(call.name)
+        if tool is None or not call.readable or not isinstance(call.arguments, dict):
+            return False
+        if not fits(call.arguments, tool.schema_json, "safe"):
+            return False
+        if _unknown_key(call.arguments, tool.schema):
+            return False
+    return True
+
+
+def _proposals(
+    body: str, reading: Reading, decode: Decode, first: _Proposal | None
+) -> list[_Proposal]:
+    """Return the readings of a body, the cheapest first.
+
+    The repair's own is among them.
+
+    The search goes further only where nothing within one sign is right.
+    """
+    proposals: dict[str, _Proposal] = {}
+    # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
+    # search goes, and is never executed.
+    is_known = not reading.tools or reading.opening.name or _names_a_tool(body, reading.tools)
+    costs = _COSTS if is_known else _COSTS[:1]
+    fence = _fence_edits(body)
+    start, stop = (fence[0].span.end, fence[1].span.start) if fence else (0, len(body))
+    for max_cost in costs:
+        proposals = {first.key: first} if first is not None else {}
+        for near in nearest_readings(body[start:stop], max_cost, reading.max_depth):
+            edits = [*fence[:1], *(replace(e, span=e.span.shift(start)) for e in near.edits)]
+            edits += fence[1:]
+            try:
+                calls = decode(near.values, edits)
+            except Refusal:
+                continue
+            proposal = _proposal(calls, edits, near.cost + _price(fence), reading)
+            rival = proposals.get(proposal.key)
+            if rival is None or proposal.cost < rival.cost:
+                proposals[proposal.key] = proposal
+        if any(p.fits is not False and p.cost <= max_cost for p in proposals.values()):
+            break
+
+    return sorted(proposals.values(), key=lambda proposal: proposal.cost)
+
+
+def _fence_edits(body: str) -> list[Edit]:
+    """Return the edits that drop a code fence around a body. The search reads what is inside."""
+    opener = _FENCE.match(body)
+    end = body.rfind("```")
+    if opener is None or end < opener.end() or body[end + 3 :].strip():
+        return []
+    edges = Span(0, opener.end()), Span(end, len(body))
+    return [Edit(span, "", "rjson.fence") for span in edges]
+
+
+def _names_a_tool(body: str, tools: Iterable[str]) -> bool:
+    """Return True if a tool's name stands anywhere in a body, as models write it."""
+    return any(name in body or name.replace(".", "_") in body for name in tools)
+
+
+def _choose(
+    proposals: list[_Proposal], first: _Proposal | None, refusal: Refusal
+) -> tuple[Decoded, ...]:
+    """Return the calls of the one reading that counts.
+
+    Raises Refusal, with the readings.
+    """
+    candidates = [proposal for proposal in proposals if proposal.fits is not False]
+    if candidates:
+        least = [p for p in candidates if p.cost == candidates[0].cost]
+        if len(least) == 1:
+            if least[0].swallows and _guesses(least[0].edits):
+                refusal.readings = tuple(_shown(candidates))
+                raise refusal
+            return least[0].calls
+        message = f"{len(least)} readings are equally near to the text"
+        position = min((edit.span.start for p in least for edit in p.edits), default=0)
+        refusal = Refusal("decode.ambiguous", message, position)
+    elif first is not None and not first.stray:
+        # The schema takes none: the call is shown as it was repaired, and is not valid.
+        return first.calls
+
+    refusal.readings = tuple(_shown(candidates or proposals))
+    raise refusal
+
+
+def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
+    """Return readings as a person sees them. Of a body of several calls the first one."""
+    readings: list[Candidate] = []
+    for proposal in proposals:
+        call = proposal.calls[0]
+        if isinstance(call.arguments, dict) and len(readings) < _MOST_SHOWN:
+            text = write_canonical(call.arguments)
+            readings.append(Candidate(call.name, text, proposal.edits, proposal.cost, proposal.why))
+    return readings
+
+
+def _price(edits: Sequence[Edit]) -> int:
+    """Return the result that the edits of the fast repair would cost the search."""
+    price = 0
+    for edit in edits:
+        if edit.rule == "rjson.missing-bracket":
+            price += 2 * len(edit.text)
+        elif edit.rule == "rjson.single-quotes":
+            price += edit.text != '"'
+        else:
+            price += _PRICES.get(edit.rule, 1)
+    return price
+
+
+def _proposal(
+    calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, reading: Reading
+) -> _Proposal:
+    """Return a reading judged by the schemas of the tools it calls."""
+    fits: bool | None = bool(calls)
+    stray = swallows_any = False
+    whys: list[str] = []
+    meanings: list[Value] = []
+    for call in calls:
+        judged = _judged(call, reading)
+        fits = False if judged.fits is False or fits is False else judged.fits
+        whys.append(judged.why)
+        meanings.append([call.name, judged.value])
+        cost += judged.doubt
+        stray = stray or judged.stray
+        swallows_any = swallows_any or judged.swallows
+    key = write_canonical(meanings)
+    why = "; ".join(whys)
+    return _Proposal(calls, tuple(edits), cost, fits, why, key, stray, swallows_any)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One call under its tool's schema: the value of its arguments, and the reasons against it."""
+
+    fits: bool | None
+    why: str
+    value: Value
+    doubt: int = 0
+    stray: bool = False
+    swallows: bool = False
+
+
+def _judged(call: Decoded, reading: Reading) -> _Judged:
+    """Return the reading that the schema of its tool makes of a call."""
+    arguments = call.arguments
+    if not call.readable or not isinstance(arguments, dict):
+        return _Judged(False, "there is no call in it", None)
+    doubt = loose_signs(arguments)
+    tool = reading.tools.get(call.name)
+    if tool is None:
+        if reading.tools:
+            return _Judged(False, f"{call.name!r} is no tool", arguments, doubt)
+        return _Judged(None, "no schema says what is right", arguments, doubt)
+
+    coerced = coerce(arguments, tool.schema_json, "safe")
+    value = coerced.value
+    is_swallowed = swallows(arguments, tool)
+    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * is_swallowed
+    problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
+    if problems:
+        return _Judged(False, problems[0].message, value, doubt)
+    unknown = _unknown_key(value, tool.schema)
+    if unknown:
+        return _Judged(False, f"{unknown!r} is no parameter", value, doubt, stray=True)
+    why = f"fits the parameters of {call.name}"
+    return _Judged(True, why, value, doubt, swallows=is_swallowed)
+
+
+def loose_signs(value: Value) -> int:
+    """Return how many strings look as if they held a sign of the JSON around them.
+
+    >>> loose_signs(["a,", "f(x) { }", "b}", {"c:": 1}])
+    3
+    """
+    count = 0
+    todo = [value]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            ends_open = value[-1:] in (",", ":")
+            count += ends_open or any(value.count(a) != value.count(b) for a, b in _PAIRS)
+        elif isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            todo += value
+            todo += value.values()
+    return count
+
+
+def _unknown_key(value: Value, schema: Any) -> str:
+    """Return a key that no schema knows at its place, "" if all are known.
+
+    Only a schema that lists its properties, and does not say that it takes others, is looked at.
+    """
+    todo: list[tuple[Value, Any]] = [(value, schema)]
+    while todo:
+        value, schema = todo.pop()
+        if not isinstance(schema, dict):
+            continue
+        if isinstance(value, list):
+            todo.extend((item, schema.get("items")) for item in value)
+        properties = schema.get("properties")
+        # A schema that names no property says nothing of the keys.
+        if not isinstance(value, dict) or not isinstance(properties, Mapping) or not properties:
+            continue
+        others = schema.get("additionalProperties")
+        for key, member in value.items():
+            if key in properties:
+                if isinstance(member, (dict, list)):
+                    todo.append((member, properties[key]))
+            elif others is None and "patternProperties" not in schema and "$ref" not in schema:
+                return str(key)
+    return ""
+
+
+def swallows(arguments: Value, tool: ToolSpec) -> bool:
+    """Return True if a string among the arguments holds a declared parameter that is missing there.
+
+    A quote too few or too many does that: the next parameter becomes a part of the value.
+    """
+    schema = tool.schema
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+        return False
+    missing = [re.escape(name) for name in properties if name not in arguments]
+    if not missing:
+        return False
+    # As JSON text, strings at any depth are looked at together; their quotes are escaped there.
+    pattern = rf"""(?:\\["n]|['\s,{{“])(?:{"|".join(missing)})(?:\\?["'”])?\s*[:=：]"""
+    return re.search(pattern, write_canonical(arguments)) is not None

@@ -1,0 +1,105 @@
+"""JSON between delimiters of any kind: `hermes` (tags), `gemma` (code fences), or your own."""
+
+from __future__ import annotations
+
+import json
+
+from ...core.errors import BadOptions
+from ..base import Protocol, Signs
+from ..prompt.wording import Wordings
+from ..results import JsonResult
+from ..tags import JsonTags
+from .call import JsonCall
+from .grammar import JsonGrammar
+
+FAILURE = "Could not process JSON tool call, keeping original text."
+_FENCE_SIGN = r"^[ \t]*```[ \t]*(?:tool_calls?|tool_code|function_call)[ \t]*$"
+
+HERMES = Protocol(
+    id="hermes",
+    aliases=("json_mix", "json-mix", "ernie45"),
+    title="JSON in <tool_call>",
+    envelope=JsonTags(("<tool_call>",), ("</tool_call>",)),
+    codec=JsonCall("<tool_call>", "</tool_call>"),
+    tags=frozenset(("delimited",)),
+    grammar=JsonGrammar("<tool_call>\n", "\n</tool_call>"),
+    wordings=Wordings("hermes"),
+    failure=FAILURE,
+)
+
+GEMMA = Protocol(
+    id="gemma",
+    aliases=("gemma_fence_tool_call",),
+    title="JSON in a tool_call fence",
+    envelope=JsonTags(("```tool_call",), ("\r\n```", "\n```", "```"), line=True),
+    codec=JsonCall("```tool_call\n", "\n```"),
+    tags=frozenset(("delimited", "fence")),
+    results=JsonResult("```tool_response\n", "\n```"),
+    grammar=JsonGrammar("```tool_call\n", "\n```"),
+    wordings=Wordings("gemma"),
+    failure=FAILURE,
+    signs=Signs(marks=(_FENCE_SIGN,)),
+)
+
+
+def _check_delimiters(texts: dict[str, str]) -> None:
+    """Raise BadOptions for a delimiter that is empty, or no text at all.
+
+    texts: name of the argument -> delimiter.
+    """
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise BadOptions(
+                f"{name} is empty", got=text, expected="some text that marks a call or a result"
+            )
+
+
+def json_mix_protocol(
+    tool_call_start: str = "<tool_call>",
+    tool_call_end: str = "</tool_call>",
+    tool_response_start: str = "<tool_response>",
+    tool_response_end: str = "</tool_response>",
+    *,
+    id: str | None = None,
+) -> Protocol:
+    """Return a protocol that reads JSON calls between delimiters of your own.
+
+    Raises BadOptions for empty ones.
+
+    >>> json_mix_protocol("[[CALL]]", "[[/CALL]]").write_call("f", '{"a":1}')
+    '[[CALL]]{"name":"f","arguments":{"a":1}}[[/CALL]]'
+    """
+    texts = {
+        "tool_call_start": tool_call_start,
+        "tool_call_end": tool_call_end,
+        "tool_response_start": tool_response_start,
+        "tool_response_end": tool_response_end,
+    }
+    _check_delimiters(texts)
+    # With all four at their defaults it is the shipped protocol itself, not a second one like it.
+    results = JsonResult(tool_response_start, tool_response_end)
+    own_tags = (tool_call_start, tool_call_end) == ("<tool_call>", "</tool_call>")
+    if own_tags and results == HERMES.results and id is None:
+        return HERMES
+
+    # A model leaves out line breaks around a delimiter more often than the delimiter.
+    closers = tuple(dict.fromkeys((tool_call_end, tool_call_end.strip())))
+    spec = {
+        "body": "json_mix",
+        "id": id,
+        "tool_call_start": tool_call_start,
+        "tool_call_end": tool_call_end,
+        "tool_response_start": tool_response_start,
+        "tool_response_end": tool_response_end,
+    }
+    return Protocol(
+        id=id or f"json_mix({tool_call_start.strip()}…{tool_call_end.strip()})",
+        title="JSON between delimiters of your own",
+        envelope=JsonTags((tool_call_start,), closers),
+        codec=JsonCall(tool_call_start, tool_call_end),
+        tags=frozenset(("delimited",)),
+        results=results,
+        grammar=JsonGrammar(tool_call_start, tool_call_end),
+        failure=FAILURE,
+        spec=json.dumps(spec, ensure_ascii=False),
+    )

@@ -1,0 +1,503 @@
+"""If a JSON body between delimiters ends: behind strings and comments, at a closer or opener."""
+
+# How it works
+#
+# A body that is one strict JSON value with its closer behind it is found by reading it, in one go;
+# the value goes along with the `Close`, so that nobody reads it again. Everything else (damage, a
+# second value, a stream) is walked over by a machine of five states: outside strings, in a double
+# or a single quoted string, in a line or a block comment.
+#
+# State: `_state` is the method that reads on, `_pos` where in the tail it begins. A state returns
+# the answer of `scan`, or None when it has handed over to another state at a new `_pos`.
+# `_strict` stays true until something was met that strict JSON forbids. `_hidden` is the first
+# closer inside a string of a body that was strict so far, behind which an opener or the end
+# stands: content most likely, and the place to close at if the rest proves the quotes out of step.
+#
+# Invariant: `_at` characters are settled, and a state never decides on a symbol that more text
+# could turn into a delimiter, an escape or a comment; it settles what is before it.
+#
+# Cost: one forward pass. Each pattern finds the next character that matters in C, whole clean
+# strings are skipped in one match, and a chunk in the middle of a string costs one search.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
+
+from ...arguments.rjson.strict import read_one
+from ..scan import SPACE, Close, FollowCheck, any_of, partial_pattern
+
+# The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
+# behind a string: anything else says that its quotes are out of step, and a text goes on. The last
+# token is no string for the same reason.
+_BETWEEN_TOKENS = re.compile(
+    r"""\s*+(?:(?:[{}\[\],:]
+    |"(?:[^"\\\x00-\x1f]|\\.)*+"(?=\s*+[,:}\]])
+    |(?:-?[0-9][0-9.eE+-]*+|true|false|null)(?=[\s,}\]]))\s*+)*+\Z""",
+    re.VERBOSE,
+)
+
+
+# The beginning of a call up to its first value: brackets, keys, and what names the call.
+_NO_VALUE = re.compile(
+    r"""\s*+(?:(?:[{\[,:]
+    |"(?:name|tool|tool_name|function|type)"\s*+:\s*+"[\w.:-]*+"
+    |"(?:[^"\\\x00-\x1f]|\\.)*+"(?=\s*+:))\s*+)*+\Z""",
+    re.VERBOSE,
+)
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([{\[])|([}\]])')
+
+
+def ends_in_value(text: str) -> bool:
+    """Return True if JSON that breaks off behind `text` may break off inside a value.
+
+    The arguments are a value themselves, open until their own bracket and the call's are there. The
+    name of a call is none, and a whole one is over.
+
+    >>> ends_in_value('{"a": "b'), ends_in_value('{"a": "b"'), ends_in_value('{"a": {"b": 1}')
+    (True, True, True)
+    >>> ends_in_value('{"a": "b"}'), ends_in_value('{"name": "f", "arguments": {')
+    (False, False)
+    """
+    if _NO_VALUE.match(text):
+        return False
+    if not _BETWEEN_TOKENS.match(text):
+        return True
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        kind = token.lastindex
+        depth += 0 if kind is None else 1 if kind == 1 else -1
+    return depth > 0
+
+
+class _Delimiters:
+    """The patterns that a JSON body is looked through with, compiled once for its delimiters."""
+
+    __slots__ = (
+        "block",
+        "clean",
+        "closers",
+        "double",
+        "firsts",
+        "line",
+        "literals",
+        "longest",
+        "loose",
+        "nested",
+        "openers",
+        "outside",
+        "partial",
+        "single",
+    )
+
+    def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...]) -> None:
+        """Compile the patterns for a set of delimiters.
+
+        closers, openers: literals. An empty one is none.
+        """
+        # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
+        closers = tuple(sorted(filter(None, closers), key=len, reverse=True))
+        openers = tuple(filter(None, openers))
+        self.closers = closers
+        self.openers = openers
+        self.literals = closers + openers
+        self.firsts = {literal[0] for literal in self.literals}
+        self.longest = max(map(len, self.literals), default=0)
+        self.partial = partial_pattern(self.literals)
+        # One holds another before its last character, so that it may go on behind it.
+        self.nested = any(
+            short in literal[:-1] for literal in self.literals for short in self.literals
+        )
+        close = f"(?P<close>{any_of(closers)})"
+        self.outside = re.compile(rf"""{close}|(?P<open>{any_of(openers)})|["']|//|/\*""")
+        # What is plainly neither string damage nor delimiter is skipped in one match, whole clean
+        # strings included.
+        firsts = re.escape("".join(self.firsts))
+        self.clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
+        # Control characters matter only while the body may still be strict JSON.
+        self.double = re.compile(rf"{close}|[\"\\\x00-\x1f]")
+        self.loose = re.compile(rf'{close}|["\\]')
+        self.single = re.compile(rf"{close}|['\\]")
+        self.line = re.compile(rf"{close}|\n")
+        self.block = re.compile(rf"{close}|\*/")
+
+
+@lru_cache(maxsize=512)
+def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimiters:
+    """Return the patterns for these delimiters. A stream of calls needs them once."""
+    return _Delimiters(closers, openers)
+
+
+class JsonBody:
+    """Finds the closer of a JSON body, knowing strings and comments.
+
+    A closer inside a string is content. But a string that strict JSON could not hold (a raw line
+    break in it) may be one whose quote is missing: then a closer followed by nothing but white
+    space and an opener, or the end, closes the body.
+    """
+
+    __slots__ = ("_at", "_by", "_follow", "_hidden", "_pos", "_previous", "_state", "_strict")
+
+    def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
+        """Make a scanner for one body.
+
+        closers: the literals that end it. openers: those that begin the next call, before which a
+        body without a closer ends too.
+        """
+        self._by = _delimiters(closers, openers)
+        # Most bodies never meet a closer in a string, so this is made when the first one does.
+        self._follow: FollowCheck | None = None
+        self._at = 0  # characters settled so far
+        self._pos = 0  # where in the tail the state begins to read
+        self._state: _State = _outside
+        self._strict = True  # nothing yet that strict JSON forbids
+        self._hidden: tuple[int, int] | None = None
+        self._previous = ""  # the last character of the settled text that is no white space
+
+    def finish(self) -> Close | None:
+        """Return the hidden closer as a rescue, if there was one.
+
+        Behind it an opener or the end followed, and no other closer came.
+        """
+        return Close(*self._hidden, "rescued") if self._hidden else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Walk once over the tail.
+
+        See the head of this module.
+
+        Returns the close, or how many characters of the tail are final.
+        """
+        if self._at == 0:
+            whole = self._whole_body(tail, final)
+            if whole is not None:
+                return whole
+
+        self._pos = 0
+        while True:
+            answer = self._state(self, tail, final)
+            if answer is not None:
+                return answer
+
+    def _whole_body(self, tail: str, final: bool) -> Close | None:
+        """Return the closer behind one strict value at the beginning of the tail, or None.
+
+        None as well if a delimiter stands inside the value: then the machine has to decide.
+        """
+        # In C, and so faster than any search for the end could be.
+        try:
+            value, end = read_one(tail)
+        except (StopIteration, ValueError, RecursionError):
+            return None
+
+        for closer in self._by.closers:
+            if tail.startswith(closer, end):
+                if self._by.nested and self._longer_from(tail, 0, end, final) >= 0:
+                    return None
+                for literal in self._by.literals:
+                    # A literal that begins in the value and ends in the closer counts as well.
+                    if tail.find(literal, 0, end + len(literal) - 1) >= 0:
+                        return None
+                return Close(end, end + len(closer), "closer", value=(value,))
+
+        return None
+
+    # The states
+
+    def _outside(self, tail: str, final: bool) -> Close | int | None:
+        """Read between strings and comments, to a delimiter or to the opener of one of them.
+
+        A delimiter here is as it seems: nothing in JSON outside of strings can hold it. Returns the
+        close, or None in the state of the string or comment that begins.
+        """
+        by = self._by
+        pos = self._pos
+        while True:
+            # Behind a hidden closer every string has to be looked at one by one: what follows it
+            # tells if the quotes are in step.
+            if self._hidden is None:
+                skipped = by.clean.match(tail, pos)
+                if skipped:
+                    pos = skipped.end()
+
+            match = by.outside.search(tail, pos)
+            if match is None:
+                return self._settle_rest(tail, pos, final, comment_char="/*")
+
+            start = match.start()
+            if match.lastgroup is not None:
+                longer = self._longer_from(tail, pos, start, final) if by.nested else -1
+                if longer >= 0:
+                    return self._settle(tail, longer)
+                offset = self._at + start
+                if match.lastgroup == "close":
+                    return Close(offset, self._at + match.end(), "closer", self._hidden)
+                return Close(offset, offset, "implicit", self._hidden)
+
+            if self._is_cut(tail, start, final):
+                return self._settle(tail, start)
+
+            pos = match.end()
+            symbol = match[0]
+            # An apostrophe that no value can begin at is one of bare text: `{a: it's}`.
+            if symbol != "'" or self._before(tail, start) in "{[,:(":
+                self._pos = pos
+                self._state = _STATES[symbol]
+                self._strict = self._strict and symbol == '"'
+                return None
+
+    def _double(self, tail: str, final: bool) -> Close | int | None:
+        """Read inside a string between double quotes.
+
+        While the body is strict so far, control characters are looked for as well: JSON has none in
+        strings, so one of them is the first evidence of a quote that is missing or one too many.
+        """
+        by = self._by
+        pos = self._pos
+        pattern = by.double if self._strict else by.loose
+        while True:
+            match = pattern.search(tail, pos)
+            if match is None:
+                return self._settle_rest(tail, pos, final)
+
+            start, pos = match.span()
+            symbol = match[0]
+            if match.lastgroup is not None:
+                answer = self._closer_inside(tail, start, pos, final)
+                if answer is not None:
+                    return answer
+            elif self._is_cut(tail, start, final):
+                return self._settle(tail, start)
+            elif symbol == '"':
+                return self._end_double(tail, start, final)
+            elif symbol == "\\":
+                if pos >= len(tail):
+                    return self._settle(tail, len(tail) if final else start)
+                pos += 1  # over what it escapes
+            else:
+                # A raw control character: no strict JSON, and so the quotes may be out of step.
+                if self._hidden:
+                    return self._rescue(pos)
+                self._strict = False
+                pattern = by.loose
+
+    def _end_double(self, tail: str, start: int, final: bool) -> Close | int | None:
+        """Leave the string at its quote, or go back to the hidden closer.
+
+        A strict string is followed by a comma, colon or bracket. Behind a hidden closer anything
+        else says that the quotes are out of step.
+        """
+        end = start + 1
+        # Without a closer in a string there is no doubt, and nothing to look ahead for.
+        if self._hidden:
+            answer = self._behind_string(tail, start, final)
+            if answer is not None:
+                return answer
+
+        self._pos = end
+        self._state = _outside
+        return None
+
+    def _behind_string(self, tail: str, start: int, final: bool) -> Close | int | None:
+        """Look at the text behind a string's end at `start`, where a closer was hidden before.
+
+        Returns the hidden closer if no string can end there, an offset if more text is necessary,
+        and None if the quotes are in step.
+        """
+        match = SPACE.match(tail, start + 1)
+        after = match.end() if match else start + 1
+        if after >= len(tail):
+            return None if final else self._settle(tail, start)
+        return None if tail[after] in ",:}]" else self._rescue(start + 1)
+
+    def _single(self, tail: str, final: bool) -> Close | int | None:
+        """Read inside a string between single quotes.
+
+        JSON has none of these, so the body is not strict any more: a closer in here that an opener
+        or the end follows ends it.
+        """
+        by = self._by
+        pos = self._pos
+        while True:
+            match = by.single.search(tail, pos)
+            if match is None:
+                return self._settle_rest(tail, pos, final)
+
+            start, pos = match.span()
+            symbol = match[0]
+            if match.lastgroup is not None:
+                answer = self._closer_inside(tail, start, pos, final)
+                if answer is not None:
+                    return answer
+            elif self._is_cut(tail, start, final):
+                return self._settle(tail, start)
+            elif symbol == "'":
+                self._pos = pos
+                self._state = _outside
+                return None
+            elif pos >= len(tail):  # a backslash, and what it escapes is not here yet
+                return self._settle(tail, len(tail) if final else start)
+            else:
+                pos += 1
+
+    def _line(self, tail: str, final: bool) -> Close | int | None:
+        """Read inside a comment that ends with its line."""
+        return self._comment(tail, final, self._by.line, "")
+
+    def _block(self, tail: str, final: bool) -> Close | int | None:
+        """Read inside a comment that ends with `*/`."""
+        return self._comment(tail, final, self._by.block, "/*")
+
+    def _comment(
+        self, tail: str, final: bool, pattern: re.Pattern[str], comment_char: str
+    ) -> Close | int | None:
+        """Read up to the end of a comment, which the pattern finds.
+
+        comment_char: the characters of the comment's own two that the tail may end with, and of
+        which the second may be yet to come.
+        """
+        pos = self._pos
+        while True:
+            match = pattern.search(tail, pos)
+            if match is None:
+                return self._settle_rest(tail, pos, final, comment_char)
+
+            start, pos = match.span()
+            if match.lastgroup is not None:
+                answer = self._closer_inside(tail, start, pos, final)
+                if answer is not None:
+                    return answer
+            elif self._is_cut(tail, start, final):
+                return self._settle(tail, start)
+            else:
+                self._pos = pos
+                self._state = _outside
+                return None
+
+    # What the states share
+
+    def _closer_inside(self, tail: str, start: int, end: int, final: bool) -> Close | int | None:
+        """Decide on a closer inside a string or comment.
+
+        None = it is content, read on behind it.
+
+        In a body that was strict so far it is content, and remembered. In a damaged one it closes
+        the body if an opener or the end follows.
+        """
+        longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
+        if longer >= 0:
+            return self._settle(tail, longer)
+        if self._follow is None:
+            self._follow = FollowCheck(self._by.openers)
+
+        # What follows is evidence, and may not be here yet: then the closer stays in the tail.
+        follows = self._follow.check(tail, end, self._at, final)
+        if follows is None:
+            return self._settle(tail, start)
+        if follows and not self._strict:
+            return Close(self._at + start, self._at + end, "rescued")
+        if follows and self._hidden is None:
+            self._hidden = (self._at + start, self._at + end)
+        return None
+
+    def _rescue(self, end: int) -> Close:
+        """Return the hidden closer as where the body ends.
+
+        end: how far the tail was looked at. The engine has to pay for going back from there, and
+        refuses when a text makes it do so too often.
+        """
+        start, stop = self._hidden or (0, 0)
+        return Close(start, stop, "rescued", reached=self._at + end)
+
+    def _settle_rest(self, tail: str, pos: int, final: bool, comment_char: str = "") -> int:
+        """Settle the rest of the tail but for the beginning of a delimiter.
+
+        pos: up to there everything is decided. comment_char: the characters with which a comment's
+        two may begin or end, held back too.
+        """
+        size = len(tail)
+        if final:
+            return self._settle(tail, size)
+
+        by = self._by
+        # The end of the tail, no longer than the longest delimiter, may begin one.
+        match = by.partial.search(tail, max(0, size - by.longest + 1))
+        if match:
+            settled = max(pos, match.start())
+        elif comment_char and size > pos and tail[-1] in comment_char:
+            settled = size - 1
+        else:
+            settled = size
+
+        return self._settle(tail, settled)
+
+    def _settle(self, tail: str, settled: int) -> int:
+        """Remember how far the tail is final, and its last character that is not a white space.
+
+        That character tells later if an apostrophe can begin a string. Returns `settled`.
+        """
+        if settled:
+            # Most chunks end in a character that counts; only white space needs a longer look.
+            last = tail[settled - 1]
+            if last.isspace():
+                stripped = tail[:settled].rstrip()
+                last = stripped[-1] if stripped else self._previous
+            self._previous = last
+            self._at += settled
+
+        return settled
+
+    def _longer_from(self, tail: str, begin: int, start: int, final: bool) -> int:
+        """Return where a delimiter begins that goes on behind the tail, and over one at `start`.
+
+        One may begin with another, or hold it behind white space: then the longer one counts. -1 if
+        nothing of the kind is there. begin: the text before it is decided.
+        """
+        longest = self._by.longest
+        size = len(tail)
+        if final or size - start >= longest:
+            return -1
+        match = self._by.partial.search(tail, max(begin, size - longest + 1))
+        return match.start() if match and match.start() <= start else -1
+
+    def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
+        """Return True if a delimiter may begin at `pos` and go on behind the tail.
+
+        Then the token at `pos` may be the beginning of that delimiter, and nothing can be decided.
+        """
+        by = self._by
+        if final or tail[pos] not in by.firsts:
+            return False
+        # Long enough for every delimiter: the pattern would have found it.
+        if len(tail) - pos >= by.longest:
+            return False
+
+        rest = tail[pos:]
+        return any(lit.startswith(rest) for lit in by.literals)
+
+    def _before(self, tail: str, pos: int) -> str:
+        """Return the last character before `pos` that is not a white space.
+
+        It may have been final with an earlier tail. At the beginning of the body it is `{`, since
+        an object that lost its brace begins with a key.
+        """
+        while pos > 0:
+            pos -= 1
+            if not tail[pos].isspace():
+                return tail[pos]
+        return self._previous or "{"
+
+
+_State: TypeAlias = Callable[[JsonBody, str, bool], Close | int | None]
+
+# Plain functions, not bound methods: a body that held its own method would be a reference cycle,
+# and the collector would have to find thousands of them.
+_outside: _State = JsonBody._outside
+_STATES: dict[str, _State] = {
+    '"': JsonBody._double,
+    "'": JsonBody._single,
+    "//": JsonBody._line,
+    "/*": JsonBody._block,
+}

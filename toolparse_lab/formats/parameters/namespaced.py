@@ -1,0 +1,336 @@
+"""Elements behind a mark of their own: `]<]minimax[>[<port>Bergen]<]minimax[>[</port>`.
+
+The mark stands before every tag of a call and before nothing else, so a value may hold any markup.
+"""
+
+# How it works. A tag without the mark is content. So the body is rewritten: the mark is taken off
+# every tag that has it, and every other `<` or `&` is escaped. What is left are elements, which the
+# reader of elements knows, with all their damage. Offsets come back by the map of the rewriting.
+#
+# Cost: one pass for the rewriting, one for the reader.
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.positions import EditMap, apply_edits
+from ...arguments.schema.view import View, view_of
+from ...core.errors import UnwritableCall
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Problem, Span
+from ...core.values import Value, read_strict, same
+from ..base import (
+    Codec,
+    Decoded,
+    Envelope,
+    NeedMore,
+    Opening,
+    Protocol,
+    Reading,
+    Signs,
+    Tools,
+    make_opening,
+)
+from ..prompt.type_rules import JSON_TYPE_RULES
+from ..results import Between, TextResult
+from ..rxml.reader import TEXT_KEY, ElementReader
+from ..scan import LiteralBody, Scanner
+from .item_lists import ItemLists
+from .repeated import holds_json_unread, may_be_list
+
+_MARK = "]<]minimax[>["
+_OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
+# Models put white space between the mark and its tag.
+_MARKED = re.compile(rf"(?P<mark>{re.escape(_MARK)}[ \t\r\n]{{0,8}}+)<(?=/?[A-Za-z_])|[<&]")
+# What is left of a mark that no tag followed, or that is damaged, behind the rewriting.
+_LEFT_MARK = "]minimax["
+_INVOKE = re.compile(r"\s*+<invoke name=\"(?P<name>[^\"<>\r\n]{1,200}+)\"\s*+>")
+_INVOKE_END = re.compile(r"</invoke\s*+>")
+_KEY = re.compile(r"[A-Za-z_][\w.-]*")
+_MAX_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedElements(Envelope):
+    """Envelope: a block between two marked tags, or a marked call that lost its block."""
+
+    closers: tuple[str, ...] = (_CLOSER,)
+
+    @property
+    def restarts(self) -> tuple[str, ...]:
+        """The block's opener: the mark alone stands in every body."""
+        return (_OPENER,)
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the block's opener and that of a call alone."""
+        return (_OPENER, f"{_MARK}<invoke ")
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening of a block. That of a call without one is empty."""
+        if text.startswith(_OPENER, pos):
+            return make_opening(len(_OPENER))
+        return make_opening(0)
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner that ends at the block's closer, or behind a call that lost it."""
+        if opening.end:
+            return LiteralBody((_CLOSER,), (_OPENER,))
+        return LiteralBody((f"{_MARK}</invoke>", _CLOSER), (_OPENER,))
+
+    def closer_of(self, opening: Opening) -> str | None:
+        """Return the block's closer."""
+        return _CLOSER if opening.end else None
+
+
+def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> Decoded:
+    """Return the call that the text ends in, behind others of its block.
+
+    head: the match of its tag. refusal: why it cannot be read. end: of the body.
+    """
+    start = back.raw_span(*head.span())[0]
+    message = "the text ends inside this call"
+    place = Span(refusal.position, min(refusal.position + 1, end))
+    problems = (
+        Problem("scan", "call.truncated", "error", message, "", Span(start, end)),
+        Problem("decode", refusal.code, "error", refusal.message, "", place),
+    )
+    name_span = Span(*back.raw_span(*head.span("name")))
+    return Decoded(
+        head["name"], None, name_span=name_span, problems=problems, readable=False, truncated=True
+    )
+
+
+def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) -> Refusal:
+    """Return the refusal of a call without a closer. after: the tag of the next call, if any."""
+    if after is not None:
+        return Refusal("decode.tags", "a call in a call", back.raw_span(*after.span())[0])
+    message = f"the text ends inside {head['name']!r}"
+    return Refusal("decode.truncated-value", message, back.raw_span(*head.span())[0])
+
+
+def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
+    """Raise Refusal, at an offset, for a parameter that is there twice where the schema says no
+    list, or with a whole list in each.
+
+    inner: the elements, without marks. value: as they were read. view: the schema of the call.
+    """
+    for name, items in value.items():
+        # The items of one list stand in elements of their own, and are meant as they are.
+        if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
+            continue
+        member = view.child(name)
+        if not may_be_list(member):
+            message = f"{name!r} stands several times, and no schema says that it is a list"
+            raise Refusal("decode.duplicate-key", message, at)
+        if holds_json_unread(items, member):
+            message = f"{name!r} stands several times, with a list or an object in each"
+            raise Refusal("decode.ambiguous", message, at)
+
+
+def _check_closers(value: dict[str, Value], at: int) -> None:
+    """Raise Refusal, at an offset, for a text that ends with the closer of its own element.
+
+    That closer lost its mark.
+    """
+    stack: list[tuple[str, Value]] = list(value.items())
+    while stack:
+        name, member = stack.pop()
+        if isinstance(member, dict):
+            stack.extend(member.items())
+        elif isinstance(member, list):
+            stack.extend((name, item) for item in member)
+        elif isinstance(member, str) and _ends_unopened(member, name):
+            raise Refusal("decode.tags", f"a tag of {name!r} stands without its mark", at)
+
+
+def _ends_unopened(text: str, name: str) -> bool:
+    closer = f"</{name}>"
+    return text.rstrip().endswith(closer) and text.count(f"<{name}>") < text.count(closer)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedCalls(Codec):
+    """Codec of such blocks: calls with elements named after their parameters."""
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body. Raises Refusal if there is none in it."""
+        edits = [_unmarking(match) for match in _MARKED.finditer(body)]
+        text, back = apply_edits(body, edits), EditMap(edits)
+        calls: list[Decoded] = []
+        pos = 0
+        while (head := _INVOKE.match(text, pos)) is not None:
+            try:
+                call, pos = self._call(text, head, reading, back)
+            except Refusal as refusal:
+                # Those before the one that the text ends in are whole.
+                if not calls or reading.closed:
+                    raise
+                return (*calls, _cut_off(head, refusal, back, len(body)))
+            calls.append(call)
+        if not calls or text[pos:].strip():
+            message = "there is no call" if not calls else "something stands between the calls"
+            raise Refusal("decode.tags", message, back.raw_span(pos, pos)[0])
+        return tuple(calls)
+
+    def _call(
+        self, text: str, head: re.Match[str], reading: Reading, back: EditMap
+    ) -> tuple[Decoded, int]:
+        """Return the call behind its tag, and the offset behind its closer.
+
+        A closer that is missing stands before the next call, if the elements before it close
+        themselves: else that call may be part of a value.
+
+        text: without marks. back: the way to offsets of the body. Raises Refusal.
+        """
+        after = _INVOKE.search(text, head.end())
+        limit = after.start() if after is not None else len(text)
+        end = _INVOKE_END.search(text, head.end(), limit)
+        if end is not None:
+            return self._decoded(text, head, end.start(), reading, back), end.end()
+        # The closer of a call without a block is that of the body.
+        if after is None and reading.opening.end == 0 and reading.closed:
+            return self._decoded(text, head, limit, reading, back), limit
+        if after is None or not reading.closed or not reading.repair:
+            raise _no_closer(head, after, back)
+
+        stop = head.end() + len(text[head.end() : limit].rstrip())
+        call = self._decoded(text, head, stop, reading, back)
+        if call.edits:
+            raise _no_closer(head, after, back)
+        at = back.raw_span(stop, stop)[0]
+        edit = Edit(Span(at, at), f"{_MARK}</invoke>", "tags.unclosed-function")
+        return replace(call, edits=(edit,)), stop
+
+    def _decoded(
+        self, text: str, head: re.Match[str], stop: int, reading: Reading, back: EditMap
+    ) -> Decoded:
+        """Return the call between its tag and `stop`. Raises Refusal. See `_call`."""
+        tool = reading.tools.get(head["name"])
+        view: View = view_of(tool.schema_json if tool is not None else "{}")
+        inner = text[head.end() : stop]
+        start = head.end()
+        if _LEFT_MARK in inner:
+            at = back.raw_span(start + inner.find(_LEFT_MARK), stop)[0]
+            raise Refusal("decode.tags", "a mark stands before no tag", at)
+        reader = ElementReader(inner, view, repair=reading.repair, closed=True)
+        value = reader.read()
+        # Few calls have any, and they cost a walk over all values.
+        lists = ItemLists(value, view) if "<item" in inner else None
+        if isinstance(value, dict) and TEXT_KEY in value and TEXT_KEY not in view.properties:
+            at = back.raw_span(start, start)[0]
+            raise Refusal("decode.tags", "text stands beside the parameters", at)
+        if isinstance(value, dict):
+            _check_closers(value, back.raw_span(start, start)[0])
+            _check_repeated(inner, value, view, back.raw_span(start, start)[0])
+        edits = tuple(
+            Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),
+                 _marked(e.text), e.rule)
+            for e in reader.edits
+        )  # fmt: skip
+
+        def places() -> dict[str, tuple[int, int]]:
+            inner_places = reader.places
+            if lists is not None:
+                inner_places = {lists.path(p): place for p, place in inner_places.items()}
+            moved = {p: back.raw_span(a + start, b + start) for p, (a, b) in inner_places.items()}
+            return {"": back.raw_span(head.start(), stop), **moved}
+
+        return Decoded(
+            head["name"],
+            lists.value if lists is not None else value,
+            name_span=Span(*back.raw_span(*head.span("name"))),
+            edits=edits,
+            untyped=True,
+            places=places,
+        )
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call. Raises UnwritableCall for keys that are not names of elements."""
+        arguments = read_strict(arguments_json)
+        if not isinstance(arguments, dict):
+            raise UnwritableCall("arguments are elements, so they must be an object", got=name)
+        lines = [_OPENER, f'{_MARK}<invoke name="{name}">']
+        lines += [_element(key, value, 0) for key, value in arguments.items()]
+        text = "\n".join([*lines, f"{_MARK}</invoke>", _CLOSER])
+        inner = text[len(_OPENER) : -len(_CLOSER)]
+        tools = {tool.name: tool} if tool is not None else {}
+        view = view_of(tool.schema_json if tool is not None else "{}")
+        try:
+            calls = self.read(inner, Reading(Opening(1), True, False, _MAX_DEPTH, tools))
+        except Refusal:
+            calls = ()
+        if (
+            len(calls) != 1
+            or calls[0].name != name
+            or not same(calls[0].arguments, ItemLists(_texts(arguments), view).value)
+        ):
+            raise UnwritableCall("a value that its elements do not say", got=name)
+        return text
+
+
+def _element(key: str, value: Value, depth: int) -> str:
+    """Return an element with its mark.
+
+    Raises UnwritableCall for one that nests too deep.
+    """
+    if depth > _MAX_DEPTH or not _KEY.fullmatch(key):
+        raise UnwritableCall("this key cannot be the name of an element", got=key)
+    return f"{_MARK}<{key}>{_content(value, depth)}{_MARK}</{key}>"
+
+
+def _content(value: Value, depth: int) -> str:
+    """Return the text between the tags of a value."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "".join(_element(key, member, depth + 1) for key, member in value.items())
+    if isinstance(value, list):
+        return "".join(_element("item", item, depth + 1) for item in value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(getattr(value, "text", None) or value)
+
+
+def _texts(value: Value) -> Value:
+    """Return a value with every leaf as its text, as elements say it."""
+    if isinstance(value, dict):
+        return {key: _texts(member) for key, member in value.items()}
+    if isinstance(value, list):
+        items = [_texts(item) for item in value]
+        return {"item": items[0] if len(items) == 1 else items} if items else ""
+    return _content(value, 0)
+
+
+def _unmarking(match: re.Match[str]) -> Edit:
+    """Return the edit that takes a mark off its tag, or escapes a character that has none."""
+    if match["mark"]:
+        return Edit(Span(*match.span("mark")), "", "")
+    return Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
+
+
+def _marked(text: str) -> str:
+    """Return a repair with the mark before each of its tags.
+
+    >>> _marked("</a>")
+    ']<]minimax[>[</a>'
+    """
+    return text.replace("<", f"{_MARK}<")
+
+
+MINIMAX_M3 = Protocol(
+    id="minimax_m3",
+    title="elements behind a mark, in <tool_call>",
+    envelope=MarkedElements(),
+    codec=MarkedCalls(),
+    tags=frozenset(("delimited", "schema-typed")),
+    results=TextResult(Between("<tool_response>", "</tool_response>"), ("<tool_response>",)),
+    type_rules=JSON_TYPE_RULES,
+    signs=Signs(openers=(re.escape(_MARK) + "<",)),
+)

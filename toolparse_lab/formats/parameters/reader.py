@@ -1,0 +1,714 @@
+"""Reads one function of a body: its tags, its values, and the missing part or differently spelt."""
+
+# How it works
+#
+# State: the marks of one function (the tags that `ParameterScan` found to count), and `_pos`, the
+# offset up to which the body is accounted for. Every character of the function ends up in one of
+# four: a tag, a value, white space between tags, or an edit that removes it. Whatever is in none of
+# them is a `Refusal`, so nothing of a call is lost in silence.
+#
+# Invariant: the edits bring the body to the format's own spelling, and the edited body read
+# strictly gives the same values (the codec checks that for every repaired body).
+#
+# Cost: linear in the function, one pass over its marks.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import TypeAlias
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.positions import EditMap, apply_edits, find_places
+from ...arguments.rjson.repair import read_damaged
+from ...arguments.rjson.strict import read_if_strict
+from ...arguments.schema.view import View, view_of
+from ...core.types import Edit, Problem, Span, Step
+from ...core.values import Value, escape_token
+from ..base import Decoded, Reading
+from ..json.call import in_order
+from ..json.source import unescape_offsets as json_offsets
+from ..rxml.reader import ElementReader, unescape_offsets
+from .form import Mark
+from .repeated import holds_json_unread, may_be_list
+from .scan import ParameterScan
+from .shape import (
+    Form,
+    decoded_text,
+    inner_places,
+    kind_of_flag,
+    plain_offsets,
+    section_in,
+    typed_value,
+    value_offsets,
+)
+from .slots import SlotForm
+from .strict import trimmed
+
+_Text: TypeAlias = tuple[str, int, int]
+"""A value: its text, and where it stands in the body."""
+
+_VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
+# What in front of the first function is more than words: the beginning of markup, JSON or a tag.
+_NO_PROSE = re.compile(r"[<{\[=]")
+
+
+class FunctionReader:
+    """Reads one function: the marks [start, stop) and the text up to the next function.
+
+    last: no function follows, so that the text may have ended early inside this one.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        body: str,
+        reading: Reading,
+        scan: ParameterScan,
+        start: int,
+        stop: int,
+        *,
+        last: bool,
+    ) -> None:
+        """Make a reader for one function of a body.
+
+        scan: it has found the marks of the whole body. start, stop: those of this function. last:
+        none follows.
+
+        form: the constants of the format. body: with the tags of all its functions.
+        reading: the tools, and the options. It tells if the block's closer was there.
+        """
+        self._form = form
+        self._body = body
+        self._reading = reading
+        # Values in which tags were taken for content: if such a value lacks its closer, it may have
+        # ended at one of those tags.
+        self._quoting = scan.quoting
+        self._marks: Sequence[Mark] = scan.marks[start:stop]
+        self._index = start
+        # The text may end inside the last function of a block without its closer.
+        self._cut = last and not reading.closed
+        self._end = len(body) if last else scan.marks[stop].start
+        self._head = self._marks[0]
+        self._pos = self._head.end
+        self._edits: list[Edit] = []
+        self._values: dict[str, list[_Text]] = {}
+        self._flags: dict[str, str] = {}  # parameter -> the type that its tag says
+        self._steps: list[Step] = []
+        tool = reading.tools.get(self._head.name)
+        self._view: View | None = view_of(tool.schema_json) if tool else None
+
+    @property
+    def _name_span(self) -> Span:
+        """The place of the function's name in the body."""
+        start = self._head.name_start
+        return Span(start, start + len(self._head.name))
+
+    @property
+    def start(self) -> int:
+        """The offset of the function's tag in the body."""
+        return self._head.start
+
+    @property
+    def breaks_off(self) -> bool:
+        """The function ends in words, without its closer: the text behind it may be part
+        of them.
+        """
+        if any(mark.kind == "/function" for mark in self._marks):
+            return False
+        return self._body[self._marks[-1].end : self._end].strip() != ""
+
+    def unread(self, refusal: Refusal) -> Decoded:
+        """Return the function as an unreadable one, although others of its block can.
+
+        refusal: the reason, whose place the call's problem gets.
+        """
+        place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
+        problems = [Problem("decode", refusal.code, "error", refusal.message, "", place)]
+        if self._cut:
+            # The engine takes a call for truncated that says so first.
+            message = "the text ends inside this call"
+            span = Span(self._head.start, self._end)
+            problems.insert(0, Problem("scan", "call.truncated", "error", message, "", span))
+
+        return Decoded(
+            self._head.name,
+            None,
+            name_span=self._name_span,
+            problems=tuple(problems),
+            readable=False,
+            truncated=self._cut,
+        )
+
+    def read(self) -> Decoded:
+        """Return the call.
+
+        Raises Refusal if it cannot be read without inventing.
+
+        The text behind the function's tag decides how: elements named after the parameters, one
+        JSON object, or parameter tags.
+        """
+        if self._index == 0:
+            self._drop_prose()
+
+        self._respell_tag(self._head, function=True)
+        elements = self._elements()
+        if elements is not None:
+            return elements
+        return self._by_marks()
+
+    def _by_marks(self) -> Decoded:
+        """Return the call of parameter tags, or of one object in their place.
+
+        Raises Refusal.
+        """
+        # An object has no tags beside it but the function's own, so at most one mark is one.
+        json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
+        if not self._read_marks():
+            self._close_function(json)
+
+        self._check_gap(self._pos, self._end, closed=True)
+        self._edits = list(in_order(*self._edits))
+        return self._json(json) if json is not None else self._decoded()
+
+    def _read_marks(self) -> bool:
+        """Read the tags behind the function's own, and the values between them.
+
+        Returns if the function's closer was there.
+
+        Every tag is brought to the format's own spelling on the way.
+        """
+        marks = self._marks
+        closed = False
+        i = 1
+        while i < len(marks):
+            mark = marks[i]
+            following = marks[i + 1] if i + 1 < len(marks) else None
+            self._check_gap(self._pos, mark.start, closed)
+            self._pos = mark.end
+            i += 1
+            if mark.kind == "/function":
+                closed = self._take_function_closer(mark, following) or closed
+            elif mark.kind == "function" or self._is_doubled(mark, following):
+                self._fix(mark.start, mark.end, "", "tags.doubled-opener")
+            elif mark.kind == "parameter":
+                self._respell_tag(mark, function=False)
+                if following is not None and following.kind == "/parameter":
+                    self._respell_closer(following, self._form.parameter_closer)
+                    self._take_value(mark, following.start)
+                    self._pos = following.end
+                    i += 1
+                else:
+                    self._close_parameter(mark, i - 1, following)
+
+        return closed
+
+    def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
+        """Return True if the same parameter's tag follows at once, so that no value is between."""
+        if following is None or mark.kind != "parameter":
+            return False
+        if (following.kind, following.name) != ("parameter", mark.name):
+            return False
+        return not self._body[mark.end : following.start].strip()
+
+    # Tags and what stands between them
+
+    def _take_function_closer(self, mark: Mark, following: Mark | None) -> bool:
+        """Bring the function's closer to the format's own spelling, or drop it.
+
+        Return if it stays.
+
+        following: the mark behind it. With a parameter there, it closed too early.
+        """
+        if following is not None and following.kind == "parameter":
+            self._fix(mark.start, mark.end, "", "tags.early-closer")
+            return False
+        self._respell_closer(mark, self._form.function_closer)
+        return True
+
+    def _fix(self, start: int, end: int, text: str, rule: str) -> None:
+        """Replace [start, end) by `text`, if it is not that already.
+
+        Raises Refusal if repair is off.
+
+        rule: the permanent id of the repair.
+        """
+        # Most tags are in the format's own spelling: strict bodies come here without any edit.
+        if self._body[start:end] == text:
+            return
+        if not self._reading.repair:
+            excerpt = self._body[start:end][:40]
+            raise Refusal("decode.tags", f"not as the format writes it: {excerpt!r}", start)
+
+        self._edits.append(Edit(Span(start, end), text, rule))
+
+    def _respell_tag(self, mark: Mark, *, function: bool) -> None:
+        """Bring an opening tag to the format's own spelling.
+
+        function: a function's tag, else a parameter's. Raises Refusal if repair is off.
+        """
+        form = self._form
+        if form.owns(self._body[mark.start : mark.end], mark.name, function=function):
+            return
+        own = form.function_tag(mark.name)
+        if not function:
+            own = form.parameter_tag(mark.name, kind_of_flag(mark.flag))
+        self._fix(mark.start, mark.end, own, mark.rule)
+
+    def _respell_closer(self, mark: Mark, own: str) -> None:
+        """Bring a closer to the format's own spelling.
+
+        Raises Refusal for one that counts only because the text ends there, where the text ended
+        early: it may be content.
+
+        own: the format's own for this kind of tag.
+        """
+        if mark.doubtful and not self._reading.closed:
+            message = f"the text ends inside {self._head.name!r}"
+            raise Refusal("decode.truncated-value", message, mark.start)
+        if mark.start == mark.end:  # behind a tag that closes itself
+            rule = "tags.self-closed"
+        else:
+            same_word = _word(self._body[mark.start : mark.end]) == _word(own)
+            rule = "tags.spelling" if same_word else "tags.mismatched-closer"
+        self._fix(mark.start, mark.end, own, rule)
+
+    def _drop_prose(self) -> None:
+        """Remove words between the opener and the first function. Raises Refusal for more."""
+        text = self._body[: self._head.start]
+        if not text.strip():
+            return
+        if _NO_PROSE.search(text):
+            message = "before the function stands what is neither a tag nor plain words"
+            raise Refusal("decode.tags", message, 0)
+
+        lead = len(text) - len(text.lstrip())
+        self._fix(lead, len(text.rstrip()), "", "tags.prose")
+
+    def _check_gap(self, start: int, end: int, closed: bool) -> None:
+        """Check that white space stands between two tags.
+
+        Drop a closer that is there twice.
+
+        start, end: the gap. closed: it is behind the function's closer. Raises Refusal for anything
+        else: it is not a call, or one whose tags were not understood.
+        """
+        pos = start
+        # Right behind the function's tag a parameter's closer closes nothing.
+        if closed or start != self._head.end:
+            pos = self._drop_doubled_closers(start, end, closed)
+
+        text = self._body[pos:end]
+        if not text.strip() or self._form.space.fullmatch(text):
+            return
+
+        at = pos + len(text) - len(text.lstrip())
+        between = "functions" if closed else "parameters"
+        message = f"neither a tag nor white space between the {between}: {text.strip()[:40]!r}"
+        # At the end of a text that was cut off it may be the beginning of a tag.
+        cut = not self._reading.closed and end == len(self._body)
+        raise Refusal("decode.truncated-value" if cut else "decode.tags", message, at)
+
+    # What lacks its closer
+
+    def _drop_doubled_closers(self, start: int, end: int, closed: bool) -> int:
+        """Remove the closers at the beginning of a gap.
+
+        Return the offset behind them. Raises Refusal where tags opened twice: a parameter may stand
+        as a whole inside one of its own name.
+
+        closed: it is behind the function's closer, so that closers of functions are looked for.
+        """
+        pattern = _stray_closer(self._form, function=closed)
+        pos = start
+        while (match := pattern.match(self._body, pos, end)) is not None:
+            if not closed and any(edit.rule == "tags.doubled-opener" for edit in self._edits):
+                message = "a parameter inside a parameter of the same name"
+                raise Refusal("decode.ambiguous", message, match.start("tag"))
+            self._fix(match.start("tag"), match.end(), "", "tags.doubled-closer")
+            pos = match.end()
+        return pos
+
+    def _close_parameter(self, mark: Mark, i: int, following: Mark | None) -> None:
+        """Read a value without its closer: up to the next tag, or to the block's end.
+
+        i: the number of its mark. Raises Refusal if the text ends inside the value, or where tags
+        in it were taken for content: then it may have ended at one of them.
+
+        mark: the parameter's tag. following: the next one, None for the last of the function.
+        """
+        self._check_may_end(mark, i, following)
+        end = following.start if following is not None else self._end
+        own = self._form.parameter_closer
+        # Only the end of the value is looked at, so that many long values stay linear.
+        wrong = _wrong_closer(self._form).search(self._body, max(mark.end, end - 128), end)
+        if wrong:
+            self._fix(wrong.start("tag"), wrong.end("tag"), own, "tags.mismatched-closer")
+            self._take_value(mark, wrong.start("tag"))
+        else:
+            # The line break in front of the next tag is the format's, not the value's.
+            stop = end - 1 if not self._form.trim and self._body[end - 1] == "\n" else end
+            stop = max(stop, mark.end)
+            self._fix(stop, stop, own, "tags.unclosed-parameter")
+            self._take_value(mark, stop)
+
+        self._pos = end
+
+    def _check_may_end(self, mark: Mark, i: int, following: Mark | None) -> None:
+        """Raise Refusal for a value without its closer of which the end is unknown.
+
+        The arguments are those of `_close_parameter`.
+        """
+        if following is None and self._cut:
+            message = f"the text ends inside {mark.name!r}"
+            raise Refusal("decode.truncated-value", message, mark.end)
+        if self._index + i in self._quoting:
+            message = f"it cannot be told where the value of {mark.name!r} ends"
+            raise Refusal("decode.ambiguous", message, mark.end)
+
+    def _close_function(self, json: Mark | None) -> None:
+        """Add the function's closer, which is missing.
+
+        Raises Refusal if the text ends inside the function: without its closer a body of tags may
+        go on. An object in place of parameters closes itself.
+
+        json: the object in place of parameters, if there is one.
+        """
+        pos, end = self._pos, self._end
+        self._pos = end
+        # Its parameters look whole, but another one, or more of the last value, may have come.
+        # Elements are refused there for the same reason.
+        if self._cut and json is None:
+            message = f"the text ends inside {self._head.name!r}"
+            raise Refusal("decode.truncated-value", message, self._head.end)
+
+        self._check_gap(pos, end, closed=False)
+        self._fix(end, end, self._form.function_closer, "tags.unclosed-function")
+
+    # Values
+
+    def _take_value(self, mark: Mark, end: int) -> None:
+        """Take the value behind a parameter's tag: verbatim but for one line break at each end.
+
+        mark: the parameter's tag. end: where its closer stands, or should.
+        """
+        start = mark.end
+        # The line breaks that put a value on lines of its own are the format's, not the value's.
+        if self._form.trim:
+            start, end = trimmed(self._body, start, end)
+        if mark.flag:
+            self._flags[mark.name] = mark.flag
+        self._values.setdefault(mark.name, []).append(self._text_at(start, end))
+
+    def _text_at(self, start: int, end: int) -> _Text:
+        """Return the value that stands in [start, end), its entities decoded where it has any."""
+        text = self._body[start:end]
+        decoded = decoded_text(self._form, text)
+        if self._form.sections and text.startswith("<!"):
+            inner, stop = section_in(text)
+            return decoded, start + inner, start + stop
+        return decoded, start, end
+
+    def _unwrap(self) -> None:
+        """Take `<value>` off values.
+
+        Some models put it around each. It is taken off where the schema has no place for a text, or
+        if all of several values have it: one text alone that looks like that may be meant so.
+        """
+        inner = {name: self._value_elements(texts) for name, texts in self._values.items()}
+        every_match = list(chain.from_iterable(inner.values()))
+        all_wrapped = len(every_match) > 1 and all(every_match)
+
+        for name, matches in inner.items():
+            # Of a list either all items have it, or it is part of the texts.
+            wrapped = [match for match in matches if match]
+            if len(wrapped) == len(matches) and (all_wrapped or not self._takes_text(name)):
+                self._replace_values(name, wrapped)
+
+    def _value_elements(self, texts: list[_Text]) -> list[re.Match[str] | None]:
+        """Return a match of `_VALUE` for each text that is one such element as a whole."""
+        return [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
+
+    def _replace_values(self, name: str, wrapped: list[re.Match[str]]) -> None:
+        """Replace a parameter's values by the text inside their elements, as a step.
+
+        wrapped: the matches of `_VALUE`, one for each value of the parameter.
+        """
+        before = [text for text, _, _ in self._values[name]]
+        values: list[_Text] = []
+        for match in wrapped:
+            start, end = trimmed(self._body, *match.span(1))
+            values.append(self._text_at(start, end))
+        self._values[name] = values
+
+        after = [text for text, _, _ in values]
+        if len(before) > 1:
+            self._step(name, "read.value-element", before, after)
+        else:
+            self._step(name, "read.value-element", before[0], after[0])
+
+    def _step(self, name: str, rule: str, before: Value, after: Value) -> None:
+        """Add a step of the stage "read" at a parameter."""
+        path = f"/{escape_token(name)}"
+        self._steps.append(Step("read", rule, path, None, before, after))
+
+    def _takes_text(self, name: str) -> bool:
+        """Return True if the schema has a place for a text there, or does not know the parameter.
+
+        name: of the parameter. A tool that no one knows takes a text everywhere.
+        """
+        member = self._member(name)
+        return member is None or member.admits_string()
+
+    def _is_single(self, name: str) -> bool:
+        """Return True if the schema knows the parameter, and it is not a list.
+
+        name: of the parameter. Of a union it is unknown.
+        """
+        member = self._member(name)
+        return member is not None and not member.any_of and not member.allows("array")
+
+    def _member(self, name: str) -> View | None:
+        """Return what the schema says of a parameter, None if it says nothing."""
+        return self._view.child(name) if self._view is not None else None
+
+    def _decoded(self) -> Decoded:
+        """Return the call with one argument a parameter.
+
+        A parameter that is there several times is a list where the schema says so, and one value if
+        it says the same each time and the schema wants no list. All values are text, which the
+        schema types later, where no tag says their types.
+        """
+        if "<value>" in self._body:
+            self._unwrap()
+
+        arguments: dict[str, Value] = {}
+        places = {"": (self._head.start, self._end)}
+        for name, values in self._values.items():
+            path = f"/{escape_token(name)}"
+            texts = [text for text, _, _ in values]
+            if self._says_one(name, texts):
+                self._step(name, "read.equal-duplicate", texts, texts[0])
+                texts = texts[:1]
+
+            # Equal texts have one value, whose place is that of the first.
+            _, start, end = values[0]
+            form = self._form
+            cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
+            if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
+                raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
+            if len(texts) == 1:
+                value = self._typed(name, texts[0])
+                arguments[name] = value
+                places[path] = (start, end)
+                places |= self._inside(path, value, start, end)
+                continue
+
+            # A tag that says the type of its value leaves nothing to ask.
+            if name not in self._flags and self._holds_json_unread(name, texts):
+                message = f"{name!r} stands several times, with a list or an object in each"
+                raise Refusal("decode.ambiguous", message, start)
+            # Under a schema of another type, validation has the words for the list.
+            typed = self._form.repeats_are_lists and self._is_single(name)
+            if not typed and not may_be_list(self._member(name)):
+                message = f"{name!r} stands several times, and no schema says that it is a list"
+                raise Refusal("decode.duplicate-key", message, values[1][1])
+            members = [self._typed(name, text) for text in texts]
+            arguments[name] = members
+            places[path] = (start, values[-1][2])
+            for k, (_, a, b) in enumerate(values):
+                places[f"{path}/{k}"] = (a, b)
+                places |= self._inside(f"{path}/{k}", members[k], a, b)
+
+        return Decoded(
+            self._head.name,
+            arguments,
+            name_span=self._name_span,
+            edits=tuple(self._edits),
+            steps=tuple(self._steps),
+            untyped=not self._form.flags or (self._form.flags_may_miss and not self._flags),
+            places=lambda: places,
+            unescape=value_offsets if self._form.entities else plain_offsets,
+        )
+
+    def _typed(self, name: str, text: str) -> Value:
+        """Return a parameter's value as its tag types it. The text itself without a type."""
+        return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
+
+    def _inside(self, path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
+        """Return JSON Pointer -> place of the text inside one typed value, at [start, end)."""
+        if not self._form.flags:
+            return {}
+        section = self._body.endswith("<![CDATA[", 0, start)
+        entities = self._form.entities and not section
+        inside = inner_places(self._body[start:end], start, value, entities=entities)
+        return {path + inner: place for inner, place in inside.items()}
+
+    # Other things in place of parameters
+
+    def _says_one(self, name: str, texts: list[str]) -> bool:
+        """Return True if a parameter stands several times, but can only mean one value.
+
+        It says the same each time then, and the schema wants no list, or each is a whole one.
+        """
+        if len(texts) < 2 or len(set(texts)) > 1:
+            return False
+        return self._is_single(name) or self._holds_json_unread(name, texts)
+
+    def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
+        """Return True if a text among several of a parameter is JSON that no item can be.
+
+        Under a schema without lists several texts are wrong in any case.
+        """
+        if self._is_single(name):
+            return False
+        return holds_json_unread(texts, self._member(name))
+
+    def _elements(self) -> Decoded | None:
+        """Return the call whose parameters are elements named after them.
+
+        None if they are not.
+
+        They have to be all that stands between the function's tags, and the tool has to know each.
+        Raises Refusal if they are not sound, and repair is off.
+        """
+        view = self._view
+        if view is None or not self._may_hold_elements():
+            return None
+
+        start, end = self._head.end, self._marks[1].start
+        repair = self._reading.repair
+        reader = ElementReader(self._body[start:end], view, repair=repair, closed=True)
+        value = reader.read()
+        if not value or any(name not in view.properties for name in value):
+            return None
+
+        # Only now is it sure that the function is read this way, so that edits may be made.
+        self._respell_closer(self._marks[1], self._form.function_closer)
+        self._check_gap(self._marks[1].end, self._end, closed=True)
+        for edit in reader.edits:
+            self._edits.append(Edit(edit.span.shift(start), edit.text, edit.rule))
+
+        places = {path: (a + start, b + start) for path, (a, b) in reader.places.items()}
+        if self._form.trim:
+            self._trim(value, places)
+        step = Step("read", "read.element-parameters", "", Span(start, end), None, value)
+        return Decoded(
+            self._head.name,
+            value,
+            name_span=self._name_span,
+            edits=in_order(*self._edits),
+            steps=(step,),
+            untyped=True,
+            places=lambda: places,
+            unescape=unescape_offsets,
+        )
+
+    def _trim(self, value: dict[str, Value], places: dict[str, tuple[int, int]]) -> None:
+        """Take the line breaks off texts that are on lines of their own, as this format's are."""
+        for name, text in value.items():
+            path = f"/{escape_token(name)}"
+            if isinstance(text, str) and path in places:
+                start, end = trimmed(text, 0, len(text))
+                value[name] = text[start:end]
+                places[path] = trimmed(self._body, *places[path])
+
+    def _may_hold_elements(self) -> bool:
+        """Return True if nothing but markup, none of it a tag that counts, is between both tags."""
+        if len(self._marks) != 2 or self._marks[1].kind != "/function":
+            return False
+        inside = self._body[self._head.end : self._marks[1].start]
+        return inside.lstrip()[:1] == "<"
+
+    def _json(self, mark: Mark) -> Decoded:
+        """Return the call whose tag holds one JSON object, its arguments.
+
+        Raises Refusal.
+
+        mark: the place of the object. Its offsets are moved to those of the body.
+        """
+        text = self._body[mark.start : mark.end]
+        value, json_edits = self._read_json(text, mark)
+
+        def places() -> dict[str, tuple[int, int]]:
+            back = EditMap(json_edits)
+            shifted: dict[str, tuple[int, int]] = {}
+            for path, (a, b) in find_places(apply_edits(text, json_edits)).values.items():
+                start, end = back.raw_span(a, b)
+                shifted[path] = (start + mark.start, end + mark.start)
+            return shifted
+
+        for edit in json_edits:
+            self._edits.append(Edit(edit.span.shift(mark.start), edit.text, edit.rule))
+
+        step = Step("read", "read.json-body", "", Span(mark.start, mark.end), None, value)
+        return Decoded(
+            self._head.name,
+            value,
+            name_span=self._name_span,
+            edits=in_order(*self._edits),
+            steps=(step,),
+            places=places,
+            unescape=json_offsets,
+        )
+
+    def _read_json(self, text: str, mark: Mark) -> tuple[dict[str, Value], tuple[Edit, ...]]:
+        """Return the object that a text says, and the edits it took.
+
+        Raises Refusal.
+
+        text: the object as it stands. mark: its place in the body.
+        """
+        depth = self._reading.max_depth
+        edits: list[Edit] = []
+        if self._reading.repair:
+            # What ends before the body does was ended by something.
+            closed = self._reading.closed or mark.end < len(self._body)
+            values, edits = read_damaged(
+                text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
+            )
+        else:
+            values = _strict_values(text, depth, mark)
+
+        if len(values) != 1 or not isinstance(values[0], dict):
+            message = "the arguments are no single JSON object"
+            raise Refusal("call.not-an-object", message, mark.start)
+        return values[0], tuple(edits)
+
+
+def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
+    """Return the values of strict JSON.
+
+    Raises Refusal, at the mark, for anything else.
+    """
+    values = read_if_strict(text, max_depth)
+    if values is None:
+        message = "the body is no strict JSON, and repair is off"
+        raise Refusal("decode.json", message, mark.start)
+    return values
+
+
+def _word(tag: str) -> str:
+    """Return the word of a tag, in lower case.
+
+    >>> _word("</ Function>")
+    'function'
+    """
+    return tag.strip("</>\\ \t").lower()
+
+
+@lru_cache(maxsize=256)
+def _stray_closer(form: Form, *, function: bool) -> re.Pattern[str]:
+    """Return a pattern for white space and a closer of any spelling.
+
+    function: of a function, else of a parameter.
+    """
+    return re.compile(rf"\s*(?P<tag>{form.closers_like(function=function)})", re.ASCII)
+
+
+@lru_cache(maxsize=256)
+def _wrong_closer(form: Form) -> re.Pattern[str]:
+    """Return a pattern for another word's closer at the end of a value that lacks its own."""
+    return re.compile(rf"(?P<tag>{form.closers_like(function=False)})\s*\Z", re.ASCII)

@@ -1,0 +1,254 @@
+"""Blocks of parameter tags exactly as their format writes them: found by one compiled pattern, read
+by another.
+
+Most blocks are of this kind. Any other answers None, and is left to the scanner and the reader that
+know every damage. If both answer, they answer the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeAlias
+
+from ...core.types import Span
+from ...core.values import Value, escape_token
+from ..base import Decoded
+from .shape import (
+    Form,
+    decoded_text,
+    inner_places,
+    plain_offsets,
+    section_in,
+    typed_value,
+    value_offsets,
+)
+
+_Parameters: TypeAlias = Callable[[], Iterable[re.Match[str]]]
+
+_SPACE = r"[ \t\r\n]*+"
+_MAX_DEPTH = 200  # of a value in JSON
+# A backslash is part of a line break that is written as two characters, which the scanner knows.
+_NAME = r"[^\s<>\"'=\\,;:|)}\]][^\s<>\"'\\]{0,200}+"
+# Brackets behind a function's name begin its arguments.
+_FUNCTION = r"[^\s<>\"'=\\,;:|(){}\[\]][^\s<>\"'\\(){}]{0,200}+"
+
+
+class StrictForm(NamedTuple):
+    """The patterns of one format, for text in its own spelling.
+
+    block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
+    its name, its value behind the line break that it loses. plain: a block of one function, of
+    whose values no one can doubt where they end: its name, its parameters, and the block's closer.
+    plain_parameter: a parameter of such a block: its name, its value without the line breaks that
+    it loses.
+    """
+
+    block: re.Pattern[str]
+    function: re.Pattern[str]
+    parameter: re.Pattern[str]
+    plain: re.Pattern[str]
+    plain_parameter: re.Pattern[str]
+
+
+@lru_cache(maxsize=256)
+def strict_form(form: Form) -> StrictForm:
+    """Return the patterns of one format.
+
+    form: the constants of the format, which may have no block around its functions.
+    """
+    tags = form.strict_tags()
+    own = ""
+    for tag in (form.opener, form.closer):
+        if tag:
+            own += "|" + re.escape(tag.removeprefix("<"))
+
+    # No tag of the format stands in such a value, in whatever spelling: so its closer is what it
+    # seems to be.
+    value = rf"[^<]*+(?:<(?!{tags.signs}{own})[^<]*+)*+"
+    function, function_end = tags.function
+    parameter, parameter_end = tags.parameter
+    value_end = re.escape(form.parameter_closer)
+    any_end = re.sub(r"\?P<\w+>", "?:", parameter_end)  # a flag's group counts in one pattern only
+
+    # Possessive throughout: where such a pattern fails it fails at once, and the text goes to the
+    # scanner without a second try at it.
+    parameters = rf"(?:{_SPACE}{parameter}{_NAME}{any_end}{value}{value_end})*+"
+    function_closer = rf"{_SPACE}{re.escape(form.function_closer)}"
+    closer = re.escape(form.closer) or "(?!)"
+
+    # Without brackets in a value nothing in it looks like a damaged tag; references need decoding.
+    unsure = r"<>\]&" if form.entities else r"<>\]"
+    sure_value = rf"[^{unsure}]*+"
+    sure_parameters = rf"(?:{_SPACE}{parameter}{_NAME}{any_end}{sure_value}{value_end})*+"
+    sure_text = f"({sure_value})"
+    if form.trim:
+        last_break = rf"\r?\n{value_end}"
+        sure_text = rf"((?:[^{unsure}\r\n]++|(?!{last_break})[\r\n])*+)(?:\r?\n)?+"
+
+    # A function's pattern has matched already, so that a value's first closer is its own.
+    inner = rf"[^<]*+(?:<(?!{value_end[1:]})[^<]*+)*+"
+    line = r"(?:\r?+\n)?+" if form.trim else ""
+    return StrictForm(
+        re.compile(
+            rf"(?:{_SPACE}{function}{_FUNCTION}{function_end}{parameters}{function_closer})++"
+            rf"{_SPACE}({closer})",
+            re.ASCII,
+        ),
+        re.compile(
+            rf"{_SPACE}{function}({_FUNCTION}){function_end}({parameters}){function_closer}",
+            re.ASCII,
+        ),
+        re.compile(
+            rf"{parameter}({_NAME}){parameter_end}{line}(?P<value>{inner}){value_end}",
+            re.ASCII,
+        ),
+        re.compile(
+            rf"{_SPACE}{function}({_FUNCTION}){function_end}({sure_parameters}){function_closer}"
+            rf"{_SPACE}({closer})",
+            re.ASCII,
+        ),
+        re.compile(rf"{parameter}({_NAME}){parameter_end}{line}{sure_text}{value_end}", re.ASCII),
+    )
+
+
+_END = re.compile(_SPACE + r"\Z")
+
+
+def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
+    """Return the calls of a body of functions.
+
+    None if anything but the format's own spelling stands in it.
+    """
+    # It may be an element around a value; from the end the search is several times as fast.
+    if body.rfind("<value>") >= 0:
+        return None
+
+    # Each match is one function; nothing but white space may be left over between and behind them.
+    patterns = strict_form(form)
+    functions: list[re.Match[str]] = []
+    pos = 0
+    while (match := patterns.function.match(body, pos)) is not None:
+        functions.append(match)
+        pos = match.end()
+    if not functions or not _END.match(body, pos):
+        return None
+
+    # From the last to the first, since a function's place ends where the next one begins.
+    calls: list[Decoded] = []
+    end = len(body)
+    for function in reversed(functions):
+        parameters = partial(patterns.parameter.finditer, body, *function.span(2))
+        if form.flags:
+            values = _flagged(form, body, parameters)
+        else:
+            values = _values(form, patterns.parameter.findall(body, *function.span(2)))
+        if values is None:
+            return None
+
+        name_start, name_end = function.span(1)
+        start = body.rfind("<", 0, name_start)
+        call = Decoded(
+            function[1],
+            values,
+            name_span=Span(name_start, name_end),
+            untyped=not form.flags or (form.flags_may_miss and _all_texts(values)),
+            unescape=value_offsets if form.entities else plain_offsets,
+            places=partial(_places, form, body, (start, end), parameters, values),
+        )
+        calls.append(call)
+        end = start
+
+    calls.reverse()
+    return tuple(calls)
+
+
+def _all_texts(values: dict[str, Value]) -> bool:
+    """Return True if no tag gave a value another type than text."""
+    return all(isinstance(value, str) for value in values.values())
+
+
+def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None:
+    """Return name -> text, or None if a name stands twice. pairs: as the pattern matches them."""
+    values: dict[str, Value] = {}
+    trim = form.trim
+    for name, text in pairs:
+        if trim and text[-1:] == "\n":
+            text = text[: -2 if text[-2:-1] == "\r" else -1]
+        values[name] = decoded_text(form, text) if "&" in text or text[:2] == "<!" else text
+    return values if len(values) == len(pairs) else None
+
+
+def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value] | None:
+    """Return name -> value as the tags type it, or None if a name stands twice.
+
+    parameters: makes a match of each parameter, by the pattern of `strict_form`.
+    """
+    values: dict[str, Value] = {}
+    matches = list(parameters())
+    for match in matches:
+        text = decoded_text(form, body[slice(*_span(form, body, match))])
+        values[match[1]] = typed_value(text, match["flag"] or "", _MAX_DEPTH)
+    return values if len(values) == len(matches) else None
+
+
+def _span(form: Form, body: str, parameter: re.Match[str]) -> tuple[int, int]:
+    """Return the place of a parameter's value, without the line break at its end."""
+    start, end = parameter.span("value")
+    if form.trim and start < end and body[end - 1] == "\n":
+        end -= 2 if body.endswith("\r\n", start, end) else 1
+    return start, end
+
+
+def _places(
+    form: Form,
+    body: str,
+    whole: tuple[int, int],
+    parameters: _Parameters,
+    values: dict[str, Value],
+) -> dict[str, tuple[int, int]]:
+    """Return JSON Pointer -> place in the body, for a function and its values.
+
+    whole: the place of the function. parameters: as for `_flagged`. values: name -> value, as
+    they were read.
+    """
+    if not form.flags and "<!" not in body:  # nearly every body: a value is all between its tags
+        spans = {"/" + escape_token(match[1]): _span(form, body, match) for match in parameters()}
+        return {"": whole, **spans}
+
+    places = {"": whole}
+    for match in parameters():
+        place = _span(form, body, match)
+        section = False
+        if form.sections and body.startswith("<!", place[0]):
+            start, end = section_in(body[slice(*place)])
+            section = start > 0
+            place = place[0] + start, place[0] + end
+        path = "/" + escape_token(match[1])
+        places[path] = place
+        if form.flags:
+            entities = form.entities and not section
+            raw, value = body[slice(*place)], values[match[1]]
+            for inner, at in inner_places(raw, place[0], value, entities=entities).items():
+                places[path + inner] = at
+
+    return places
+
+
+def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return [start, end) without one line break at each end.
+
+    >>> trimmed("\\r\\nx\\n", 0, 4)
+    (2, 3)
+    """
+    # A look at one character first, since most values are asked for their places.
+    if start < end and text[start] in "\r\n":
+        if text[start] == "\n":
+            start += 1
+        elif text.startswith("\r\n", start, end):
+            start += 2
+
+    if start < end and text[end - 1] == "\n":
+        end -= 2 if text.endswith("\r\n", start, end) else 1
+    return start, end

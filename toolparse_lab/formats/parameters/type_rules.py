@@ -1,0 +1,17 @@
+"""The type rules of prompts for formats whose values stand between parameter tags."""
+
+from __future__ import annotations
+
+from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from ..xml.type_rules import BARE_SCALARS
+from .shape import Form
+
+
+def tag_type_rules(form: Form) -> TypeRules:
+    """Return the rules in the words of one format: scalars are bare text, all else is JSON.
+
+    form: the constants of the format, by which the example of a parameter is written.
+    """
+    structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
+    pair = f"{form.parameter_tag('{name}')}{{value}}{form.parameter_closer}"
+    return TypeRules((*BARE_SCALARS, *structures), pair)

@@ -1,0 +1,311 @@
+"""Plausible arguments for a tool, made from its schema and from the names of its parameters.
+
+Everything is deterministic: a tool and the number of a variant always give the same arguments.
+"""
+
+# How it works. The schema is walked once. What it says outright (examples, choices, a format, a
+# pattern) goes before what a parameter's name suggests, and that before plain words. `variant`
+# turns every list of values, and the parameters of one object start at different places, so that
+# two arguments of one call rarely have the same value.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.toolspec import ToolSpec
+from .shape import (
+    alternatives_of,
+    choices_of,
+    items_of,
+    kind_of,
+    positions_of,
+    properties_of,
+    resolve,
+)
+
+VARIANTS = 4
+"""Values in each list, so the number of variants that differ."""
+_MAX_DEPTH = 6
+
+# Words of a parameter's name and the values they suggest; the first row that has one is used.
+_BY_NAME = (
+    (("email", "recipient"),
+     ("kim@example.org", "lee@example.org", "noor@example.org", "ana@example.org")),
+    (("url", "link"),
+     ("https://example.org/a", "https://example.org/b", "https://example.org/c",
+      "https://example.org/d")),
+    (("street", "address"), ("Elm Row 4", "Quay 18", "Mill Path 2", "Hill Lane 9")),
+    (("postcode", "zip"), ("7010", "4417", "8330", "0031")),
+    (("room",), ("attic", "cellar", "porch", "studio")),
+    (("city", "location", "place", "town"), ("Lisbon", "Nairobi", "Quito", "Hobart")),
+    (("origin", "destination", "from"), ("Oslo", "Perth", "Lagos", "Cusco")),
+    (("country",), ("Portugal", "Kenya", "Ecuador", "Norway")),
+    (("lang", "language"), ("Finnish", "Swahili", "Welsh", "Maori")),
+    (("currency",), ("NOK", "KES", "CLP", "SEK")),
+    (("date", "day"), ("2031-03-14", "2032-07-02", "2033-11-23", "2034-01-09")),
+    (("time",), ("06:40", "17:25", "21:05", "11:55")),
+    (("timezone", "zone"), ("Africa/Nairobi", "America/Lima", "Asia/Tashkent", "Pacific/Fiji")),
+    (("path", "file", "filename"), ("menu.pdf", "draft.txt", "plan.csv", "sketch.png")),
+    (("phone",), ("555-0117", "555-0142", "555-0163", "555-0188")),
+    (("name", "person", "contact"), ("Ingrid", "Kofi", "Amaru", "Leilani")),
+    (("title", "song", "book"), ("Blue Heron", "Late Train", "Salt Road", "Tin Roof")),
+    (("message", "text", "body", "content", "note"),
+     ("See you soon", "All is well", "Back later", "Bring the keys")),
+    (("query", "question", "topic", "keyword", "search"),
+     ("tidal pools", "cork trees", "old maps", "wool dyes")),
+    (("expression", "formula"), ("31 + 58", "640 / 16", "19 * 23", "777 - 88")),
+    (("code", "sku", "id"), ("K-731", "T-284", "R-906", "W-553")),
+)  # fmt: skip
+# A schema's `format` -> values.
+_BY_FORMAT = {
+    "date": ("2031-03-14", "2032-07-02", "2033-11-23", "2034-01-09"),
+    "time": ("06:40:00Z", "17:25:00Z", "21:05:00Z", "11:55:00Z"),
+    "date-time": (
+        "2031-03-14T06:40:00Z",
+        "2032-07-02T17:25:00Z",
+        "2033-11-23T21:05:00Z",
+        "2034-01-09T11:55:00Z",
+    ),
+    "email": _BY_NAME[0][1],
+    "uri": _BY_NAME[1][1],
+    "uuid": tuple(f"{n}d3c9a52-71b4-4e0f-9a86-5c2f7be1408{n}" for n in (1, 2, 3, 4)),
+}
+# Tried on a pattern that no value for the parameter's name fits.
+_CODES = (
+    "fi",
+    "sw",
+    "FI",
+    "FIN",
+    "fi-FI",
+    "31",
+    "4417",
+    "0031",
+    "A1",
+    "#3a7f2c",
+    "1.4.2",
+    "+4915550117",
+)
+_WORDS = ("cedar", "lantern", "harbour", "pepper")
+_INTEGERS = (7, 26, 58, 113)
+_NUMBERS = (2.75, 18.5, 63.25, 141.5)
+
+
+class _NoValue(Exception):
+    """No value at hand matches a pattern of the schema."""
+
+
+def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None:
+    """Return plausible arguments by the tool's schema.
+
+    These are all required ones, or the first where none is required. `variant` chooses among the
+    values at hand, and any integer will do. None if a pattern admits none of them.
+
+    >>> schema = '{"properties":{"city":{"type":"string"}},"required":["city"]}'
+    >>> example_arguments(ToolSpec("t", "", schema))
+    {'city': 'Lisbon'}
+    """
+    root = tool.schema
+    node = resolve(root, root)
+    try:
+        arguments = _object(node, root, variant, _MAX_DEPTH)
+        if not arguments:
+            for name, schema, _ in properties_of(node)[:1]:
+                arguments[name] = _value(name, resolve(schema, root), root, variant, _MAX_DEPTH)
+    except _NoValue:
+        return None
+    return arguments
+
+
+def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> Any:
+    """Return an example of one value.
+
+    name: of the parameter that holds it, for whose words values are known. node: its resolved
+    schema. depth: the levels below it that may still be followed. Raises _NoValue.
+    """
+    # `examples` is JSON Schema's keyword, `example` that of OpenAPI.
+    examples = node.get("examples")
+    if not examples and "example" in node:
+        examples = [node["example"]]
+    if isinstance(examples, list) and examples:
+        return examples[variant % len(examples)]
+
+    match kind_of(node):
+        case "choice":
+            options = choices_of(node)
+            return options[variant % len(options)] if options else None
+        case "union":
+            return _value(name, _first_member(node, root), root, variant, depth)
+        case "array":
+            return _array(name, node, root, variant, depth) if depth > 0 else []
+        case "object":
+            return _object(node, root, variant, depth) if depth > 0 else {}
+        case kind:
+            return _scalar(name, node, kind, variant)
+
+
+def _scalar(name: str, node: Mapping[str, Any], kind: str, variant: int) -> Any:
+    """Return an example of a value that holds no others.
+
+    A text where any value will do.
+
+    Raises _NoValue for a text whose pattern fits none at hand.
+    """
+    if kind == "integer":
+        return _integer(node, variant)
+    if kind == "number":
+        return _bounded(node, _NUMBERS[variant % VARIANTS], variant)
+    if kind == "boolean":
+        return variant % 2 == 0
+    if kind == "null":
+        return None
+    return _text(name, node, variant)
+
+
+def _first_member(node: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
+    """Return the first member of a union that is more than null.
+
+    An optional value is often a union with null, which would be a poor example. A union of nothing
+    else takes any value.
+    """
+    for member in alternatives_of(node, root):
+        if kind_of(member) != "null":
+            return member
+    return {}
+
+
+def _object(node: Mapping[str, Any], root: Any, variant: int, depth: int) -> dict[str, Any]:
+    """Return the required properties of an object, each with a variant of its own.
+
+    node: its resolved schema. depth: the levels below it that may still be followed.
+    """
+    properties: dict[str, Any] = {}
+    for i, (name, schema, required) in enumerate(properties_of(node)):
+        if required:
+            properties[name] = _value(name, resolve(schema, root), root, variant + i, depth - 1)
+    return properties
+
+
+def _array(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> list[Any]:
+    """Return one item for each position of a tuple, else as few items as the schema admits.
+
+    name: of the parameter that holds the array, which its items share. A list has one item at the
+    least, and never more than there are variants.
+    """
+    positions = positions_of(node)
+    if positions:
+        nodes = [resolve(position, root) for position in positions]
+        return [_value(name, member, root, variant, depth - 1) for member in nodes]
+
+    member = resolve(items_of(node), root)
+    count = max(1, min(int(node.get("minItems", 1)), VARIANTS))
+    return [_value(name, member, root, variant + i, depth - 1) for i in range(count)]
+
+
+def _integer(node: Mapping[str, Any], variant: int) -> int:
+    """Return an integer within the schema's bounds.
+
+    One with a step is moved to a multiple of it.
+
+    >>> _integer({"minimum": 10}, 0), _integer({"multipleOf": 5}, 1)
+    (11, 25)
+    """
+    value = int(_bounded(node, _INTEGERS[variant % VARIANTS], variant))
+    step = node.get("multipleOf")
+    if isinstance(step, int) and step > 1:
+        # Zero is a multiple too, but a dull example.
+        return value // step * step or step
+    return value
+
+
+def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
+    """Return the value, moved inside the schema's bounds.
+
+    A bound itself is avoided where there is room, since it may be exclusive. `variant` is added to
+    the distance, so that variants differ.
+
+    >>> _bounded({"minimum": 10}, 7, 0), _bounded({"maximum": 5}, 7, 1), _bounded({}, 7, 0)
+    (11, 3, 7)
+    """
+    low: float | None = node.get("minimum", node.get("exclusiveMinimum"))
+    high: float | None = node.get("maximum", node.get("exclusiveMaximum"))
+    if low is not None and value <= low:
+        value = low + variant + 1
+    if high is None or value < high:
+        return value
+
+    below = high - variant - 1
+    if low is not None and below < low:
+        return low
+    return below
+
+
+def _text(name: str, node: Mapping[str, Any], variant: int) -> str:
+    """Return a text that fits the schema's format, pattern and lengths.
+
+    name: of the parameter that holds it. Too short a text is repeated, too long a one cut. Raises
+    _NoValue if no text at hand fits the pattern.
+    """
+    pool = _pool(name, node)
+    pattern = node.get("pattern")
+    if isinstance(pattern, str):
+        return _matching(pattern, pool, variant)
+
+    value = pool[variant % len(pool)]
+    low, high = node.get("minLength"), node.get("maxLength")
+    if isinstance(low, int) and len(value) < low:
+        value = (f"{value} " * low)[: low - 1] + "."
+    if isinstance(high, int):
+        value = value[:high]
+    return value
+
+
+def _pool(name: str, node: Mapping[str, Any]) -> Sequence[str]:
+    """Return the values for a schema's format, else for a word of the parameter's name.
+
+    >>> _pool("departureTime", {})[0], _pool("x", {"format": "date"})[0], _pool("x", {})[0]
+    ('06:40', '2031-03-14', 'cedar')
+    """
+    by_format = _BY_FORMAT.get(str(node.get("format")))
+    if by_format is not None:
+        return by_format
+
+    spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)  # camelCase is several words
+    words = set(re.split(r"[^a-z]+", spaced.lower()))
+    for keys, values in _BY_NAME:
+        if words.intersection(keys):
+            return values
+    return _WORDS
+
+
+def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
+    """Return a value that a pattern admits.
+
+    pool: the values for the parameter's name, which are tried first. Then all others are. Raises
+    _NoValue if the pattern admits none.
+
+    >>> _matching("^[a-z]{2}$", ("cedar",), 0), _matching("^c", ("lantern", "cedar"), 0)
+    ('fi', 'cedar')
+    """
+    for i in range(len(pool)):
+        value = pool[(variant + i) % len(pool)]
+        if _fits(pattern, value):
+            return value
+
+    anything = [value for _, values in _BY_NAME for value in values]
+    fitting = [value for value in (*anything, *_CODES) if _fits(pattern, value)]
+    if not fitting:
+        raise _NoValue(pattern)
+    return fitting[variant % len(fitting)]
+
+
+def _fits(pattern: str, value: str) -> bool:
+    """Return True if a pattern admits the value.
+
+    As in JSON Schema, it may match anywhere in the value unless it is anchored.
+    """
+    try:
+        return re.search(pattern, value) is not None
+    except re.error:
+        return False  # a pattern in a dialect that Python does not read

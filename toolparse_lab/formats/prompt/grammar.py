@@ -1,0 +1,327 @@
+"""Grammars in GBNF, as llama.cpp reads it, under which a model can only write one well-formed call.
+
+This module holds the parts that every format needs: JSON values and the rules they share. The
+grammar of a format is written beside its codec and derives from `GrammarWriter`.
+"""
+
+# How it works. A schema is walked once, from the tool's arguments down. Every method returns the
+# GBNF expression of one value. Long expressions become rules, and equal ones share a rule, so a
+# grammar stays linear in its schema.
+#
+# Every language is finite: strings, lists and nesting are bounded, so that generation ends by
+# itself. A text of the language satisfies the schema as far as a grammar can express it: types,
+# choices, required and optional properties, lengths, small integer ranges, dates, e-mail
+# addresses. `pattern`, wide ranges and conditions between properties are left to validation.
+#
+# Invariant: the expression of a value that cannot be completed within the depth bound is None. It
+# travels up until an optional property, or another member of a union, absorbs it; at the root it
+# becomes BadToolSpec.
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.errors import BadToolSpec
+from ...core.toolspec import ToolSpec
+from ...core.values import write_canonical
+from .gbnf import FORMATS, PLAIN, Alphabet, is_rule_name, literal, one_of, shared_rules
+from .shape import (
+    alternatives_of,
+    choices_of,
+    items_of,
+    kind_of,
+    positions_of,
+    properties_of,
+    resolve,
+)
+
+MAX_TEXT = 80
+"""Characters of a string whose schema sets no smaller limit."""
+MAX_ITEMS = 5
+"""Items of a list."""
+MAX_DEPTH = 6
+"""Levels of a schema that are followed; optional properties that lead deeper are left out."""
+# Rules for the keys of an object whose schema names none; each may be used once.
+_FREE_KEYS = ("key1", "key2", "key3", "key4")
+# GBNF has no ranges over numbers: up to this many integers, each one is an alternative.
+_MAX_RANGE = 200
+
+
+def object_schema(tool: ToolSpec) -> Any:
+    """Return the schema of a tool's arguments, which are always an object.
+
+    A schema that names another type keeps it. One that is not a mapping at all admits any object.
+    """
+    schema = tool.schema
+    if not isinstance(schema, Mapping):
+        return {"type": "object"}
+    return {"type": "object", **schema}
+
+
+def bounds(node: Mapping[str, Any], low_key: str, high_key: str, limit: int) -> tuple[int, int]:
+    """Return the least and the greatest size that a schema asks for.
+
+    node: a resolved schema. low_key, high_key: its keywords for the two sizes. The greatest is at
+    most `limit`, unless the least is above it. Values that make no sense, such as a negative size,
+    are ignored.
+
+    >>> bounds({"minItems": 2}, "minItems", "maxItems", 5)
+    (2, 5)
+    >>> bounds({"minItems": 9, "maxItems": -1}, "minItems", "maxItems", 5)
+    (9, 9)
+    """
+    low = node.get(low_key, 0)
+    if not isinstance(low, int) or low <= 0:
+        low = 0
+
+    high = node.get(high_key, limit)
+    if not isinstance(high, int) or not 0 <= high <= limit:
+        high = max(limit, low)
+    return low, max(low, high)
+
+
+def integer_bounds(node: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the least and the greatest integer that a schema admits, as it declares them.
+
+    An exclusive bound goes before an inclusive one. None stands for a missing bound. Bounds that
+    are not integers come back as they are.
+
+    >>> integer_bounds({"exclusiveMinimum": 0, "maximum": 9})
+    (1, 9)
+    """
+    low, high = node.get("minimum"), node.get("maximum")
+
+    if isinstance(node.get("exclusiveMinimum"), int):
+        low = node["exclusiveMinimum"] + 1
+    if isinstance(node.get("exclusiveMaximum"), int):
+        high = node["exclusiveMaximum"] - 1
+    return low, high
+
+
+class GrammarWriter(ABC):
+    """Collects the rules of one grammar for calls of `tools`.
+
+    A format derives from it and defines `call`. Raises BadToolSpec for a schema that nothing within
+    the depth bound satisfies.
+
+    rules: body -> name of the rules so far, so that equal bodies share one. root_schema: the schema
+    of the tool that is being written, which `#` means in its references. calls: the expression of
+    one call of each tool.
+    """
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        """Write the call of every tool. Raises BadToolSpec if one of them has none."""
+        self.rules: dict[str, str] = {}
+        self.root_schema: Any = None
+        self.calls = [self._call_of(tool) for tool in tools]
+
+    def grammar(self, root: str) -> str:
+        """Return the whole GBNF. `root` is the expression around the rule `call`."""
+        lines = [f"root ::= {root}", f"call ::= {' | '.join(self.calls)}"]
+        lines += [f"{name} ::= {body}" for body, name in self.rules.items()]
+        text = "\n".join(lines)
+
+        return "\n".join([text, *shared_rules(text)])
+
+    def _call_of(self, tool: ToolSpec) -> str:
+        """Return the rule of one tool's call. Raises BadToolSpec if no call is possible."""
+        self.root_schema = tool.schema
+        call = self.call(tool)
+        if call is None:
+            raise BadToolSpec(
+                f"nothing within {MAX_DEPTH} levels satisfies the schema of tool {tool.name!r}",
+                got=tool.schema_json,
+                hint="make the properties that lead deeper optional",
+            )
+        return call
+
+    @abstractmethod
+    def call(self, tool: ToolSpec) -> str | None:
+        """Return the rule of one tool's call, None if no value within the depth bound fits."""
+
+    def rule(self, body: str) -> str:
+        """Return the name of the rule with that body, made where it does not exist yet.
+
+        body: an expression. The name of a rule stands for itself.
+        """
+        if is_rule_name(body):
+            return body
+        return self.rules.setdefault(body, f"v{len(self.rules) + 1}")
+
+    # JSON values. Every format needs them: XML carries free objects and lists of lists as JSON.
+
+    def json_value(self, schema: Any, depth: int, chars: Alphabet = PLAIN) -> str | None:
+        """Return the expression of a JSON value that fits a schema.
+
+        depth: the levels below this one that may still be followed. chars: the alphabet of the
+        place where the value is written. None if nothing fits.
+        """
+        if depth < 0 or schema is False:
+            return None
+
+        node = resolve(schema, self.root_schema)
+        match kind_of(node):
+            case "choice":
+                return self._json_choice(node, chars)
+            case "union":
+                return self._json_union(node, depth, chars)
+            case "array":
+                return self._json_array(node, depth, chars)
+            case "object":
+                return self._json_object(node, depth, chars)
+            case "any":
+                text = self._json_string({}, chars)
+                return one_of([text, "number", '"true"', '"false"', '"null"'])
+            case "string":
+                return self._json_string(node, chars)
+            case kind:
+                return self.bare(node, kind)
+
+    def json_text(self, value: Any, chars: Alphabet) -> str:
+        """Return a value as JSON text, written with the characters of one place."""
+        return chars.escape(write_canonical(value))
+
+    def bare(self, node: Mapping[str, Any], kind: str) -> str:
+        """Return the expression of a boolean, null, integer or number.
+
+        node: its resolved schema. kind: one of these four words. They are written alike in JSON, as
+        text of an element and in YAML.
+        """
+        if kind == "boolean":
+            return '("true" | "false")'
+        if kind == "null":
+            return '"null"'
+        if kind == "integer":
+            return self._integer(node)
+
+        # A number has too many values to count: only its sign can be enforced.
+        low = node.get("exclusiveMinimum", node.get("minimum"))
+        if isinstance(low, (int, float)) and low >= 0:
+            return "positive"
+        return "number"
+
+    def _integer(self, node: Mapping[str, Any]) -> str:
+        """Return the expression of an integer: all of a small range, else a rule for many."""
+        low, high = integer_bounds(node)
+        if not isinstance(low, int):
+            return "integer"
+        # A range that is empty by mistake is not enforced: no call would be possible.
+        if isinstance(high, int) and 0 <= high - low <= _MAX_RANGE:
+            return self.rule(one_of([f'"{n}"' for n in range(low, high + 1)]))
+        return "natural" if low >= 0 else "integer"
+
+    def _json_choice(self, node: Mapping[str, Any], chars: Alphabet) -> str | None:
+        """Return the expression of any listed value, None for an empty list."""
+        texts = [literal(self.json_text(value, chars)) for value in choices_of(node)]
+        if not texts:
+            return None
+        return one_of(texts)
+
+    def _json_union(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
+        """Return the expression of any member that is possible within the depth bound."""
+        members = alternatives_of(node, self.root_schema)
+        values = [self.json_value(member, depth, chars) for member in members]
+        possible = [value for value in values if value is not None]
+        if not possible:
+            return None
+        return one_of(possible)
+
+    def _json_string(self, node: Mapping[str, Any], chars: Alphabet) -> str:
+        """Return the expression of a quoted string of a bounded length, or of a known format.
+
+        If the schema limits the length, each character counts, else a blank counts with the
+        character behind it.
+        """
+        text = FORMATS.get(str(node.get("format")))
+        if text:
+            return self.rule(f'"\\"" {text} "\\""')
+
+        low, high = bounds(node, "minLength", "maxLength", MAX_TEXT)
+        unit = chars.counted if "maxLength" in node else chars.visible
+        return self.rule(f'"\\"" {unit}{{{low},{high}}} "\\""')
+
+    def _json_array(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
+        """Return the expression of a list of at most `MAX_ITEMS` items, or of a tuple.
+
+        If no item is possible within the depth bound, this is the empty list, or None for a schema
+        that does not admit it.
+        """
+        positions = positions_of(node)
+        if positions:
+            return self._json_tuple(positions, depth, chars)
+
+        member = self.json_value(items_of(node), depth - 1, chars)
+        low, high = bounds(node, "minItems", "maxItems", MAX_ITEMS)
+        if member is None or high == 0:
+            return None if low else '"[]"'
+
+        # The first item has no comma before it, so that it is not among those that repeat.
+        item = self.rule(member)
+        several = f'{item} (", " {item}){{{max(low - 1, 0)},{high - 1}}}'
+        if low:
+            return self.rule(f'"[" {several} "]"')
+        return self.rule(f'"[" ({several})? "]"')
+
+    def _json_tuple(self, positions: Sequence[Any], depth: int, chars: Alphabet) -> str | None:
+        """Return the expression of a list with one schema for each position.
+
+        Every position is filled. None if one of them is not possible.
+        """
+        values = [self.json_value(position, depth - 1, chars) for position in positions]
+        possible = [value for value in values if value is not None]
+        if len(possible) < len(values):
+            return None
+        return "(" + ' "[" ' + ' ", " '.join(possible) + ' "]" )'
+
+    def _json_object(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
+        """Return the expression of an object with the properties of its schema, in their order.
+
+        Optional properties that are not possible drop out. None if a required one is not.
+        """
+        required: list[str] = []
+        optional: list[str] = []
+        for name, schema, needed in properties_of(node):
+            value = self.json_value(schema, depth - 1, chars)
+            if value is None:
+                if needed:
+                    return None
+                continue
+
+            pair = f"{literal(self.json_text(name, chars) + ': ')} {value}"
+            pairs = required if needed else optional
+            pairs.append(pair)
+
+        # Behind a required property every optional one has its comma before it.
+        if required:
+            tail = "".join(f' (", " {pair})?' for pair in optional)
+            return self.rule('"{" (' + ' ", " '.join(required) + f'){tail} "}}"')
+
+        if optional:
+            return self._any_of(optional)
+        return self._json_map(node, depth, chars)
+
+    def _any_of(self, pairs: Sequence[str]) -> str:
+        """Return the expression of an object of any of these pairs, in their order."""
+        # Whichever pair comes first has no comma before it: one alternative for each first pair.
+        starts = []
+        for i, pair in enumerate(pairs):
+            rest = "".join(f' (", " {later})?' for later in pairs[i + 1 :])
+            starts.append(pair + rest)
+        return self.rule('"{" (' + " | ".join(starts) + ')? "}"')
+
+    def _json_map(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str:
+        """Return the expression of an object whose keys the schema does not name.
+
+        Without a schema for its values this is the empty object: free values would only be noise.
+        """
+        extra = node.get("additionalProperties")
+        if not isinstance(extra, Mapping):
+            return '"{}"'
+
+        value = self.json_value(extra, depth - 1, chars)
+        if value is None:
+            return '"{}"'
+        pairs = [self.rule(f'"\\"" {key} "\\": " {value}') for key in _FREE_KEYS]
+        return self._any_of(pairs)

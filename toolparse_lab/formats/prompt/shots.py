@@ -1,0 +1,203 @@
+"""Few-shot examples made from the tools at hand, without giving away the case they go with.
+
+Everything is deterministic: the same tools and the same input give the same examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...core.toolspec import ToolSpec
+from ...core.values import leaves, read_plain, write_canonical
+from .example_values import VARIANTS, example_arguments
+from .shape import choices_of, kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A request in words and the call that answers it.
+
+    arguments_json: canonical JSON text. own: whether the tool is one of the case's own.
+    """
+
+    request: str
+    name: str
+    arguments_json: str
+    own: bool = True
+
+
+# Used where an example made from the case's own tools would show what the case asks for.
+FIXED_SHOTS = (
+    Shot("Wake me at 06:40.", "set_alarm", '{"time":"06:40"}', own=False),
+    Shot(
+        "How far is it from Bergen to Lima?",
+        "measure_distance",
+        '{"start":"Bergen","end":"Lima"}',
+        own=False,
+    ),
+    Shot(
+        "Lend the book Dune to member 512.", "lend_book", '{"title":"Dune","member":512}', own=False
+    ),
+    Shot(
+        "Dim the lamp in the attic to 15 percent.",
+        "dim_lamp",
+        '{"room":"attic","percent":15}',
+        own=False,
+    ),
+    Shot(
+        "Water the fern with 0.3 litres.", "water_plant", '{"plant":"fern","litres":0.3}', own=False
+    ),
+    Shot("Print 4 copies of menu.pdf.", "print_file", '{"path":"menu.pdf","copies":4}', own=False),
+)
+
+
+def make_shots(
+    tools: Sequence[ToolSpec],
+    count: int,
+    *,
+    text: str = "",
+    target: Iterable[Mapping[str, Any]] | None = None,
+) -> tuple[Shot, ...]:
+    """Return `count` examples, one tool after the other, that give away neither text nor target.
+
+    `text` is everything the case says to the model, `target` its calls ({"name", "arguments"})
+    where known. A call gives the case away when a value that is not on the schema's own list stands
+    in the text or in the target, or when all its values are on such lists, so that it may be the
+    answer itself. Then other values are tried and, where none will do, an example with a tool that
+    the case does not have is used.
+    """
+    if not tools:
+        return ()
+
+    answers = {write_canonical(value) for _, value in leaves(list(target or ()))}
+    folded = text.casefold()
+
+    shots: list[Shot] = []
+    for i in range(count):
+        tool = tools[i % len(tools)]
+        shot = _new_shot(tool, i, shots, folded, answers)
+        if shot is None:
+            shot = _fixed_shot(tools, shots, folded)
+        shots.append(shot)
+    return tuple(shots)
+
+
+def _new_shot(
+    tool: ToolSpec, variant: int, shots: Sequence[Shot], folded: str, answers: set[str]
+) -> Shot | None:
+    """Return an example with one tool that is not among `shots` and gives nothing away.
+
+    folded: the text of the case, case-folded. answers: the values of its target, as canonical JSON.
+    None if every variant is used, or shows too much.
+    """
+    for candidate in range(variant, variant + VARIANTS):
+        shot = _own_shot(tool, candidate)
+        if shot is None or shot in shots:
+            continue
+        if not _gives_away(shot, tool, folded, answers):
+            return shot
+    return None
+
+
+@lru_cache(maxsize=4096)  # the cases of a dataset share their tools
+def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
+    """Return an example with one tool, None if no arguments for it are at hand."""
+    arguments = example_arguments(tool, variant)
+    if arguments is None:
+        return None
+
+    # The request is the first sentence about the tool, with the values behind it.
+    description = " ".join(tool.description.split())
+    sentence = re.split(r"(?<=[.!?])\s", description, maxsplit=1)[0].rstrip(".")
+    request = sentence or tool.name.replace("_", " ")
+    if arguments:
+        pairs = [f"{name} {_words_of(value)}" for name, value in arguments.items()]
+        request = f"{request}: {', '.join(pairs)}"
+    return Shot(request, tool.name, write_canonical(arguments))
+
+
+def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -> Shot:
+    """Return a fixed example, preferably with a tool and values that are new to the case.
+
+    There are only a few, so that the last resort is one shown before.
+    """
+    names = {tool.name for tool in tools} | {shot.name for shot in shots}
+    usable = [shot for shot in FIXED_SHOTS if shot.name not in names]
+    for shot in usable:
+        if not any(_stands_in(value, folded) for value in _leaf_values(shot)):
+            return shot
+
+    if not usable:
+        return FIXED_SHOTS[0]
+    return usable[0]
+
+
+def _gives_away(shot: Shot, tool: ToolSpec, folded: str, answers: Collection[str]) -> bool:
+    """Return True if an example shows the call that the case asks for.
+
+    folded, answers: as for `_new_shot`. An example without any value of its own choosing, because
+    the schema lists them all, counts as one that does.
+    """
+    listed_values = _listed_values(tool)
+    free = []
+    for value in _leaf_values(shot):
+        # A boolean, or an empty list, is too common to say anything about the case.
+        common = isinstance(value, (bool, dict, list))
+        if not common and write_canonical(value) not in listed_values:
+            free.append(value)
+
+    if not free:
+        return True
+    return any(write_canonical(value) in answers or _stands_in(value, folded) for value in free)
+
+
+def _leaf_values(shot: Shot) -> Iterator[Any]:
+    """Return the values in an example's arguments that hold no others, in their order."""
+    return (value for _, value in leaves(read_plain(shot.arguments_json)))
+
+
+@lru_cache(maxsize=4096)
+def _listed_values(tool: ToolSpec) -> frozenset[str]:
+    """Return the values that a tool's schema lists itself, at any depth, as canonical JSON.
+
+    The model sees these anyway, so that an example that shows one gives nothing away.
+    """
+    values: set[str] = set()
+    stack = [tool.schema]
+    while stack:
+        # Every keyword is followed, since a list of values may be in a definition or a union.
+        node = stack.pop()
+        if isinstance(node, Mapping):
+            if kind_of(node) == "choice":
+                values.update(write_canonical(value) for value in choices_of(node))
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    return frozenset(values)
+
+
+def _stands_in(value: Any, folded: str) -> bool:
+    """Return True if a leaf occurs in the case-folded text, as a whole word or number.
+
+    >>> _stands_in("Oslo", "from oslo to lima"), _stands_in(7, "at 17:00")
+    (True, False)
+    """
+    word = _words_of(value)
+    if not word:
+        return False
+    return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", folded) is not None
+
+
+def _words_of(value: Any) -> str:
+    """Return a value as a request names it: a text without quotes, all else as JSON.
+
+    >>> _words_of("Oslo"), _words_of([1, True])
+    ('Oslo', '[1,true]')
+    """
+    if isinstance(value, str):
+        return value
+    return write_canonical(value)

@@ -1,0 +1,191 @@
+"""Body family: calls written as Python, `f(a=1, b="x")`, alone, in a list, or one a line.
+
+They are read, never evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...arguments.rjson.damage import Refusal
+from ...core.errors import UnwritableCall
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Span, Step
+from ...core.values import Value, read_strict
+from ..base import Codec, Decoded, Message, Reading
+from ..json.call import JsonCall
+from .reader import NAME, PythonReader
+
+# Bounded, as what may become one has to be.
+RULE = "pythonic.quoted-call"
+HEAD = re.compile(r"\[\s{0,40}(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}\s{0,40}\(")
+_CALL = re.compile(r"\s{0,64}(?:\[\s{0,64})?[^\W\d][\w.]{0,200}\(")
+_JSON = re.compile(r"\s*+(?:\[\s*+)?\{")
+_FENCE = re.compile(
+    r"\s*+```[a-z_]{0,16}[ \t]*+\r?\n(?P<inside>.*?)(?:\r?\n)?[ \t]*+```\s*+\Z", re.DOTALL
+)
+
+
+def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[Decoded, ...]:
+    """Return every call of a body: lists of calls, or calls one behind the other.
+
+    json_words: see `PythonReader`. Raises Refusal.
+    """
+    fence = _FENCE.match(body)
+    reader = PythonReader(body[: fence.end("inside")] if fence else body, reading, json_words)
+    reader.pos = fence.start("inside") if fence else 0
+    calls: list[Decoded] = []
+    # Models leave the list out, above all around one call.
+    while char := reader.skip():
+        if char == "[":
+            reader.pos += 1
+            calls += reader.statements("]")
+            reader.pos += 1
+        else:
+            calls.append(reader.statement())
+        if reader.skip() in (",", ";"):
+            reader.pos += 1
+            # Behind a list it is a part of a sentence, unless another one follows.
+            if char == "[" and not reader.skip():
+                raise reader.fail("a separator, and nothing behind it")
+    return tuple(calls)
+
+
+def read_instead(body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of another format's body that a model wrote as Python, () for none of that.
+
+    All have to be of tools on offer: nothing else tells such a body from damage.
+    """
+    is_whole = reading.repair and reading.closed and not reading.opening.name
+    if not is_whole or not _CALL.match(body):
+        return ()
+    try:
+        calls = read_calls(body, reading)
+    except Refusal:
+        return ()
+    if not all(call.readable and call.name in reading.tools for call in calls):
+        return ()
+    steps = [Step("read", "read.python-body", "", None, None, call.arguments) for call in calls]
+    return tuple(
+        replace(call, steps=(step, *call.steps)) for call, step in zip(calls, steps, strict=True)
+    )
+
+
+def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of a body that is one string. Raises Refusal.
+
+    The quotes are dropped. Where the string has escapes, it stands for the text that it means.
+    """
+    quote, inner = body[:1], body[1:-1]
+    if len(body) < 2 or quote not in ("'", '"') or body[-1] != quote or not reading.repair:
+        raise Refusal("decode.pythonic", "no string", 0)
+    edits = [Edit(Span(at, at + 1), "", RULE) for at in (0, len(body) - 1)]
+    shift = 1
+    if "\\" in inner:
+        whole = PythonReader(body, reading)
+        inner = whole.string("")
+        if whole.skip():
+            raise Refusal("decode.pythonic", "something stands behind the string", whole.pos)
+        edits, shift = [Edit(Span(0, len(body)), inner, RULE)], -1
+    calls = read_calls(inner, replace(reading, repair=False))
+    if not calls:
+        raise Refusal("decode.pythonic", "no call in the string", 0)
+    moved = [_moved(call, shift, len(body)) for call in calls]
+    return (replace(moved[0], edits=tuple(edits)), *moved[1:])
+
+
+def _moved(call: Decoded, shift: int, size: int) -> Decoded:
+    """Return a call of a string with its places in the body. shift: -1 where they are unknown."""
+    # With escapes the string as a whole is the place of each value.
+    places = dict.fromkeys(call.places(), (0, size))
+    if shift >= 0:
+        places = {path: (a + shift, b + shift) for path, (a, b) in call.places().items()}
+    span = call.name_span.shift(shift) if shift >= 0 and call.name_span else None
+    return replace(call, name_span=span, places=lambda: places)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCalls(Codec):
+    """Codec: `[f(a=1), g(b="x")]` between `opener` and `closer`.
+
+    Both are empty for the format without delimiters. in_list: calls are written as a list, else one
+    a line. `between` stands between two of them then. json_words: JSON's words for true, false and
+    null are those of the format.
+    """
+
+    opener: str = ""
+    closer: str = ""
+    in_list: bool = True
+    between: str = "\n"
+    json_words: bool = False
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body, which may be JSON where delimiters are around it.
+
+        Raises Refusal.
+        """
+        if self.opener and _JSON.match(body):
+            return JsonCall(self.opener, self.closer).read(body, reading)
+        # An empty list between delimiters says that there is nothing to call.
+        return read_calls(body, reading, self.json_words) or Message((), ())
+
+    @property
+    def _edges(self) -> tuple[str, str]:
+        """(text before the first call of an answer, text behind the last)."""
+        start, end = ("[", "]") if self.in_list else ("", "")
+        return self.opener + start, end + self.closer
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return one call, in a list where the format has one.
+
+        Raises UnwritableCall for names that are none in Python, and for values too deep.
+        """
+        arguments = read_strict(arguments_json)
+        sound = NAME.fullmatch(name) and all(_KEY.fullmatch(key) for key in arguments)
+        if not sound:
+            raise UnwritableCall("a name that Python cannot write", got=name)
+
+        words = _JSON_WORDS if self.json_words else _PYTHON_WORDS
+        pairs = [f"{key}={_literal(value, words)}" for key, value in arguments.items()]
+        start, end = self._edges
+        return f"{start}{name}({', '.join(pairs)}){end}"
+
+    def join(self, calls: Sequence[str]) -> str:
+        """Return calls of one answer between the same delimiters: a second list would be text."""
+        start, end = self._edges
+        inner = [call[len(start) : len(call) - len(end)] for call in calls]
+        return f"{start}{(', ' if self.in_list else self.between).join(inner)}{end}"
+
+
+_KEY = re.compile(r"[^\W\d]\w*")
+
+
+# By repr, as two of them are equal to numbers.
+_PYTHON_WORDS = {"True": "True", "False": "False", "None": "None"}
+_JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
+def _literal(value: Value, words: Mapping[str, str], depth: int = 0) -> str:
+    """Return a value as Python writes it.
+
+    Raises UnwritableCall for one that nests too deep.
+
+    words: of the format for True, False and None.
+    """
+    if depth > 150:
+        raise UnwritableCall("nested too deep for a Python literal")
+    if isinstance(value, str):
+        return repr(value)
+    if isinstance(value, dict):
+        members = [
+            f"{key!r}: {_literal(member, words, depth + 1)}" for key, member in value.items()
+        ]
+        return "{" + ", ".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(item, words, depth + 1) for item in value) + "]"
+    if value is None or isinstance(value, bool):
+        return words[repr(value)]
+    # Numbers that are more than a float keep the text that they were read from.
+    return getattr(value, "text", None) or repr(value)

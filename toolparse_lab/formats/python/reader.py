@@ -1,0 +1,571 @@
+"""Reads calls written as Python, `f(a=1, b="x")`, with their values.
+
+Nothing is evaluated.
+"""
+
+# How it works
+#
+# A reader by recursive descent over literals: `_pos` only moves forward, `places` and `edits` fill
+# on the way, and the first thing that is not understood raises a `Refusal` with its place. Python's
+# own parser is not used: it refuses NUL and lone surrogates, knows no offsets of characters, and
+# takes expressions that are none of a call's business.
+#
+# What is repaired is only what cannot be meant as anything else: JSON's words for true, false and
+# null, raw line breaks in strings, escapes of Markdown in names, a call in quotes, a bare word
+# where the schema has a text.
+#
+# Cost: linear, no backtracking (the patterns are possessive where they repeat); depth is bounded,
+# so that recursion stays inside the interpreter's limit.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isinf
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.schema.view import View, view_of
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Span, Step
+from ...core.values import Value, escape_token, number
+from ..base import Decoded, Reading
+from .siblings import NoLiteral, left_out
+from .strings import late_end, unescape_python
+
+_SPACE = re.compile(r"(?:\s|#[^\n]*)*")
+NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+# Markdown escapes an underscore; nothing else in a name has a backslash.
+_ESCAPED_NAME = re.compile(r"(?:[^\W\d]|\\_)(?:\w|\\_|\.(?=[^\W\d]))*")
+_ASSIGNMENT = re.compile(r"[^\W\d]\w{0,64}[ \t]{0,8}=[ \t]{0,8}(?=[^\W\d][\w.]{0,200}\()")
+_PRINT = re.compile(r"print[ \t]{0,8}\(\s{0,8}(?=[^\W\d][\w.]{0,200}\()")
+_BARE_WORD = re.compile(r"[^\W\d][\w-]{0,64}(?:[ ][\w-]{1,64}){0,4}(?=\s{0,8}[,)\]}])")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
+_RAW_BREAK = re.compile(r"\\(?:\r\n|.)|(?P<raw>[\r\n])", re.DOTALL)
+_LINE_END = re.compile(r"\r\n?")
+_TRIPLE = re.compile(r"'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"", re.DOTALL)
+_KEYWORD = re.compile(r"(?:[^\W\d]|\\_)(?:\w|\\_)*(?=\s*=)")
+_QUOTED_NAME = re.compile(r"([\"'])(?P<name>[^\W\d][\w.]{0,200})\1(?=[ \t]{0,8}\()")
+# What goes on behind a value where that is a part of an expression.
+_OPERATORS = "+-*/%@&|^<>.=!"
+_NUMBER = re.compile(
+    r"-?(?:0|[1-9][0-9]*+(?:_[0-9]++)*+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])"
+)
+# As long as a number of 256 bits is, in each base.
+_BASED = re.compile(
+    r"[+-]?0(?:[xX](?:_?[0-9a-fA-F]){1,64}+|[oO](?:_?[0-7]){1,86}+|[bB](?:_?[01]){1,256}+)(?![\w.])"
+)
+_RAW_STRING = re.compile(r"[rR](?=['\"])")
+_PADDED = re.compile(r"(?P<sign>-?)(?P<zeros>0+)(?P<digits>[0-9]+)(?=\s*[,)\]}])")
+_WORDS = {"True": True, "False": False, "None": None}
+_JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None", None)}
+# What stands before a name where a model calls through the module of its tools.
+MODULES = ("default_api.", "functions.", "tools.", "api.")
+_METHOD = ".call"
+
+
+class PythonReader:
+    """Reads forward through one text.
+
+    `places` and `edits` fill on the way.
+
+    Paths are JSON Pointers into the arguments of the call that is being read. Every method raises
+    Refusal if the text is something else than it reads.
+    """
+
+    def __init__(self, text: str, reading: Reading, json_words: bool = False) -> None:
+        """Make a reader for one body.
+
+        json_words: true, false and null are words of the format, and no repair.
+        """
+        self.text = text
+        self.pos = 0
+        self.reading = reading
+        self.repair = reading.repair
+        self.json_words = json_words
+        max_depth = reading.max_depth
+        # Read by recursion, well inside the interpreter's limit.
+        self.max_depth = min(max_depth, 200)
+        self.edits: list[Edit] = []
+        self.places: dict[str, tuple[int, int]] = {}
+        self.view: View | None = None  # of the tool whose call is being read
+
+    def skip(self) -> str:
+        """Move behind white space and comments. Return the next character, "" at the end."""
+        match = _SPACE.match(self.text, self.pos)
+        self.pos = match.end() if match else self.pos
+        return self.text[self.pos : self.pos + 1]
+
+    def fail(self, message: str) -> Refusal:
+        """Return a refusal at this place. At the end of the text it is a truncation."""
+        code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.pythonic"
+        return Refusal(code, message, self.pos)
+
+    def expect(self, char: str) -> None:
+        """Move behind this character."""
+        got = self.skip()
+        if got != char:
+            instead = f", got {got!r}" if got else ", but the text ends"
+            raise self.fail(f"expected {char!r}{instead}")
+        self.pos += 1
+
+    def comma(self, closer: str) -> None:
+        """Move behind a comma, if there is one, else the closer has to follow."""
+        char = self.skip()
+        if char == ",":
+            self.pos += 1
+        elif not char:
+            raise self.fail("the text ends inside a call")
+        elif char != closer:
+            refusal = self.fail(f"expected a comma or {closer!r}, got {char!r}")
+            if char in _OPERATORS:
+                raise NoLiteral(refusal.code, refusal.message, refusal.position)
+            raise refusal
+
+    # Values
+
+    def value(self, path: str, depth: int) -> Value:
+        """Return the literal at this place. Its own place goes under `path`."""
+        if depth > self.max_depth:
+            raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
+
+        char = self.skip()
+        raw = _RAW_STRING.match(self.text, self.pos)
+        if raw or char in ("'", '"'):
+            self.pos += bool(raw)
+            return self.string(path, raw=bool(raw))
+
+        start = self.pos
+        value: Value
+        if char == "[":
+            value = self.items("]", path, depth)
+        elif char == "(":
+            value = self.items(")", path, depth)
+        elif char == "{":
+            value = self.members(path, depth)
+        else:
+            value = self.word(path, char)
+
+        self.places[path] = (start, self.pos)
+        return value
+
+    def word(self, path: str, char: str) -> Value:
+        """Return a number, or True, False or None.
+
+        JSON's words for them are repaired.
+
+        char: the first of it, "" at the end of the text.
+        """
+        start = self.pos
+        # Where the schema has a text, these would lose their spelling.
+        if char in ("+", "-", "0") and not self.takes_text(path):
+            based = _BASED.match(self.text, start)
+            if based:
+                self.pos = based.end()
+                return int(based[0].replace("_", ""), 0)
+            start += char == "+"
+        digits = _NUMBER.match(self.text, start)
+        if digits:
+            return self.digits(digits)
+
+        match = NAME.match(self.text, start)
+        word = match[0] if match else ""
+        if word in _WORDS:
+            self.pos = start + len(word)
+            return _WORDS[word]
+        if word in _JSON_WORDS and (self.repair or self.json_words):
+            python, value = _JSON_WORDS[word]
+            self.pos = start + len(word)
+            if not self.json_words:
+                self.edits.append(Edit(Span(start, self.pos), python, "pythonic.json-literal"))
+            return value
+
+        if not char:
+            raise self.fail("the text ends where a value should be")
+        if self.repair and (padded := _PADDED.match(self.text, start)) is not None:
+            return self.padded(path, padded)
+        return self.bare_word(path, char)
+
+    def digits(self, match: re.Match[str]) -> Value:
+        """Return the number of a match of `_NUMBER`, which has to be a number for Python too."""
+        self.pos = match.end()
+        lexeme = match[0].replace("_", "")
+        if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
+            raise NoLiteral("decode.pythonic", f"{lexeme} is infinite in Python", match.start())
+        try:
+            return number(lexeme)
+        except ValueError as error:
+            raise Refusal("decode.json", str(error), match.start()) from None
+
+    def padded(self, path: str, match: re.Match[str]) -> Value:
+        """Return an integer with zeros before it; where the schema has a text, that text.
+
+        match: of `_PADDED`. Python refuses both.
+        """
+        self.pos = match.end()
+        if self.takes_text(path):
+            self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
+            return match[0]
+        self.edits.append(Edit(Span(*match.span("zeros")), "", "pythonic.leading-zeros"))
+        try:
+            return number(match["sign"] + match["digits"])
+        except ValueError as error:
+            raise Refusal("decode.json", str(error), match.start()) from None
+
+    def bare_word(self, path: str, char: str) -> str:
+        """Return words without quotes, where the schema has a place for a text and nothing else.
+
+        path: of the value. One inside another value has no place that is looked up.
+        """
+        match = _BARE_WORD.match(self.text, self.pos)
+        if match is None or not self.repair or not self.takes_text(path):
+            message = f"expected a value, got {char!r}"
+            raise NoLiteral("decode.pythonic", message, self.pos)
+        self.pos = match.end()
+        self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
+        return match[0]
+
+    def takes_text(self, path: str) -> bool:
+        """Return True if the schema of the call's tool has a text at a path, and knows it."""
+        name = path.removeprefix("/").replace("~1", "/").replace("~0", "~")
+        member = self.view.child(name) if self.view is not None else None
+        return member is not None and "string" in (member.types or ())
+
+    def string(self, path: str, *, raw: bool = False) -> str:
+        """Return a string of any quotes. Its place is the gap between them.
+
+        raw: an `r` stood before it, so that a backslash is nothing but itself.
+        """
+        # Three quotes begin a string of several lines, which one quote twice would not.
+        triple = self.text.startswith(("'''", '"""'), self.pos)
+        match = (_TRIPLE if triple else _STRING).match(self.text, self.pos)
+        if not match:
+            raise Refusal("decode.truncated-value", "a string is not closed", self.pos)
+
+        quotes = 3 if triple else 1
+        start, end = match.start() + quotes, match.end() - quotes
+        late = None
+        if self.repair and not triple and not raw:
+            late = late_end(self.text, match.end(), inside=path.count("/") != 1)
+        if late is not None:
+            # Quotes of the same kind stand inside, without a backslash.
+            inner = [end, *late[:-1]]
+            self.edits += [Edit(Span(at, at), "\\", "pythonic.inner-quote") for at in inner]
+            end = late[-1]
+        self.places[path] = (start, end)
+        self.pos = end + quotes
+
+        text = self.text[start:end]
+        if triple:
+            text = _LINE_END.sub("\n", text)  # as Python reads its source
+        elif "\n" in text or "\r" in text:
+            if raw:
+                raise Refusal("decode.pythonic", "a line break in a raw string", match.start())
+            self.escape_breaks(start, end)
+        if raw:
+            return text
+
+        try:
+            return unescape_python(text)
+        except ValueError as error:
+            message = f"a string Python cannot read: {error}"
+            raise Refusal("decode.pythonic", message, match.start()) from None
+
+    def escape_breaks(self, start: int, end: int) -> None:
+        """Repair raw line breaks in a string between single quotes, or double ones.
+
+        They are no Python. But nothing else can be meant by them.
+        """
+        for match in _RAW_BREAK.finditer(self.text, start, end):
+            if not match["raw"]:
+                continue
+            if not self.repair:
+                raise Refusal("decode.pythonic", "a raw line break in a string", match.start())
+            escape = "\\n" if match["raw"] == "\n" else "\\r"
+            self.edits.append(Edit(Span(*match.span()), escape, "pythonic.raw-break"))
+
+    def items(self, closer: str, path: str, depth: int) -> list[Value]:
+        """Return the items of a list or tuple, up to its closer."""
+        self.pos += 1
+        values: list[Value] = []
+        while self.skip() != closer:
+            values.append(self.value(f"{path}/{len(values)}", depth + 1))
+            self.comma(closer)
+        self.pos += 1
+        return values
+
+    def members(self, path: str, depth: int) -> dict[str, Value] | list[Value]:
+        """Return the members of a dict, or of a set as a list.
+
+        The keys of a dict are strings, each there once.
+        """
+        start, first_edit = self.pos, len(self.edits)
+        self.pos += 1
+        values: dict[str, Value] = {}
+        while self.skip() != "}":
+            if self.text[self.pos : self.pos + 1] not in ("'", '"'):
+                if values or not self.repair:
+                    raise self.fail("expected a key in quotes")
+                item = self.value(f"{path}/0", depth + 1)
+                return self.set_items(item, path, depth, start, first_edit)
+            key = self.string("")
+            if self.repair and not values and self.skip() in (",", "}"):
+                self.places[f"{path}/0"] = self.places[""]
+                return self.set_items(key, path, depth, start, first_edit)
+            # Python takes the last of two; a model that writes two means neither for sure.
+            if key in values:
+                raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice", self.pos)
+            self.expect(":")
+            values[key] = self.value(f"{path}/{escape_token(key)}", depth + 1)
+            self.comma("}")
+
+        self.pos += 1
+        return values
+
+    def set_items(
+        self, first: Value, path: str, depth: int, start: int, first_edit: int
+    ) -> list[Value]:
+        """Return the items of a set, which a schema has as a list.
+
+        first: the item that was read. start: of the brace. first_edit: where its edit belongs.
+        """
+        if self.skip() == ":":
+            raise self.fail("expected a key in quotes")
+        self.edits.insert(first_edit, Edit(Span(start, start + 1), "[", "pythonic.set"))
+        values = [first]
+        self.comma("}")
+        while self.skip() != "}":
+            values.append(self.value(f"{path}/{len(values)}", depth + 1))
+            self.comma("}")
+        self.edits.append(Edit(Span(self.pos, self.pos + 1), "]", "pythonic.set"))
+        self.pos += 1
+        return values
+
+    # Calls
+
+    def name(self) -> tuple[str, Span]:
+        """Return a name, dots included, and where it stands.
+
+        Escapes of Markdown are removed.
+        """
+        self.skip()
+        quoted = _QUOTED_NAME.match(self.text, self.pos) if self.repair else None
+        if quoted is not None:
+            start, end = quoted.span()
+            self.edits.append(Edit(Span(start, start + 1), "", "pythonic.quoted-name"))
+            self.edits.append(Edit(Span(end - 1, end), "", "pythonic.quoted-name"))
+            self.pos = end
+            return quoted["name"], Span(*quoted.span("name"))
+        match = _ESCAPED_NAME.match(self.text, self.pos)
+        if match is None:
+            raise self.fail("expected a name")
+        start, end = match.span()
+        if "\\" in match[0] and not self.repair:
+            raise self.fail("a backslash in a name")
+
+        self.pos = end
+        name = self.unescaped(match)
+        tools = self.reading.tools
+        for module in MODULES:
+            if name.startswith(module) and name not in tools and name[len(module) :] in tools:
+                return name[len(module) :], Span(start + len(module), end)
+        # The built-in tools of Llama are objects with a method.
+        if name.endswith(_METHOD) and name not in tools and name[: -len(_METHOD)] in tools:
+            return name[: -len(_METHOD)], Span(start, end - len(_METHOD))
+        return name, Span(start, end)
+
+    def unescaped(self, match: re.Match[str]) -> str:
+        """Return a name without the escapes of Markdown in it."""
+        if "\\" not in match[0]:
+            return match[0]
+        for escape in re.finditer(r"\\", match[0]):
+            at = match.start() + escape.start()
+            self.edits.append(Edit(Span(at, at + 1), "", "pythonic.escaped-name"))
+        return match[0].replace("\\", "")
+
+    def statement(self) -> Decoded:
+        """Return the call at this place, out of `print(…)`, `x = …` or quotes."""
+        char = self.skip()
+        if char in ("'", '"') and not _QUOTED_NAME.match(self.text, self.pos):
+            return self.quoted()
+
+        first = len(self.edits)
+        assignment = _ASSIGNMENT.match(self.text, self.pos)
+        if assignment is not None and self.repair:
+            self.edits.append(Edit(Span(*assignment.span()), "", "pythonic.assignment"))
+            self.pos = assignment.end()
+        printer = _PRINT.match(self.text, self.pos)
+        if printer is None or "print" in self.reading.tools or not self.repair:
+            return replace(self.call(), edits=_in_order(self.edits[first:]))
+
+        self.edits.append(Edit(Span(*printer.span()), "", "pythonic.print"))
+        self.pos = printer.end()
+        call = self.call()
+        self.expect(")")
+        self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
+        return replace(call, edits=_in_order(self.edits[first:]))
+
+    def statements(self, closer: str) -> list[Decoded]:
+        """Return the calls of a list, up to its closer.
+
+        One with a value that is no literal is refused alone, if another one can be read.
+        """
+        calls: list[Decoded] = []
+        first: Refusal | None = None
+        while self.skip() != closer:
+            start, first_edit = self.pos, len(self.edits)
+            try:
+                calls.append(self.statement())
+            except NoLiteral as refusal:
+                call, self.pos = left_out(self.text, start, refusal)
+                calls.append(call)
+                del self.edits[first_edit:]
+                first = first or refusal
+            self.comma(closer)
+        if first is not None and not any(call.readable for call in calls):
+            raise first
+        return calls
+
+    def quoted(self) -> Decoded:
+        """Return the call that a string holds, which a model put into quotes as a whole."""
+        start = self.pos
+        text = self.string("")
+        if not self.repair:
+            raise Refusal("decode.pythonic", "a call in quotes", start)
+
+        inner = PythonReader(text, replace(self.reading, repair=False), self.json_words)
+        call = inner.call()
+        if inner.skip():
+            raise Refusal("decode.pythonic", "something stands behind a call in quotes", start)
+        edit = Edit(Span(start, self.pos), text, "pythonic.quoted-call")
+        self.edits.append(edit)
+        # Escapes in the string move what stands behind them, so only a plain one has places.
+        shift = start + 1
+        plain = self.text[shift : shift + len(text)] == text
+        span = call.name_span.shift(shift) if plain and call.name_span else None
+        places: Mapping[str, tuple[int, int]] = {"": (start, self.pos)}
+        if plain:
+            places = {path: (a + shift, b + shift) for path, (a, b) in call.places().items()}
+        return replace(call, name_span=span, edits=(edit,), places=lambda: places)
+
+    def call(self) -> Decoded:
+        """Return the call at this place, with its own edits and places."""
+        first_edit = len(self.edits)
+        self.places = {}
+        name, span = self.name()
+        tool = self.reading.tools.get(name)
+        self.view = view_of(tool.schema_json) if tool is not None else None
+        self.expect("(")
+        start = self.pos
+        arguments, steps = self.arguments(_parameters(tool))
+        placed = [step for step in steps if step.rule == "read.positional"]
+        if placed and not _is_signature(tool, len(placed)):
+            message = "the order of the schema's parameters does not say which one this is"
+            raise NoLiteral("decode.pythonic", message, start)
+        self.places[""] = (start, self.pos)
+        self.pos += 1
+
+        places = self.places  # the next call has others
+        return Decoded(
+            name,
+            arguments,
+            name_span=span,
+            steps=tuple(steps),
+            edits=_in_order(self.edits[first_edit:]),
+            places=lambda: places,
+        )
+
+    def arguments(self, parameters: list[str]) -> tuple[dict[str, Value], list[Step]]:
+        """Return the arguments up to the bracket, and the steps that named them.
+
+        parameters: positional arguments are named by the schema, in its own order.
+        """
+        arguments: dict[str, Value] = {}
+        steps: list[Step] = []
+        while self.skip() != ")":
+            key = self.keyword()
+            named = key is not None
+            if key is None:
+                key = self.positional(len(arguments), parameters)
+                steps.append(Step("read", "read.positional", "", None, len(arguments), key))
+            if key in arguments:
+                message = f"the argument {key!r} stands twice"
+                raise Refusal("decode.duplicate-key", message, self.pos)
+
+            edits = len(self.edits)
+            arguments[key] = self.value("/" + escape_token(key), 1)
+            if not named and any(e.rule == "pythonic.bare-word" for e in self.edits[edits:]):
+                raise self.fail("words without quotes, and no parameter that they are said to be")
+            self.comma(")")
+
+        if len(steps) == len(arguments) == 1:
+            return self.unfolded(arguments, steps, parameters)
+        return arguments, steps
+
+    def unfolded(
+        self, arguments: dict[str, Value], steps: list[Step], parameters: list[str]
+    ) -> tuple[dict[str, Value], list[Step]]:
+        """Return the members of a dict that is the only argument, where they are the arguments.
+
+        arguments, steps: one positional argument under the name of the first parameter. If that
+        parameter takes an object, the dict may be meant as its value; if it takes none, the dict
+        is no value of it, whatever its keys are.
+        """
+        ((name, value),) = arguments.items()
+        member = self.view.child(name) if self.view is not None else None
+        if not isinstance(value, dict) or not value:
+            return arguments, steps
+        takes_object = member is None or member.allows("object") or bool(member.any_of)
+        known = value.keys() <= set(parameters)
+        if takes_object and (not known or (member is not None and name not in value)):
+            return arguments, steps
+
+        prefix = "/" + escape_token(name)
+        self.places = {
+            path.removeprefix(prefix): place
+            for path, place in self.places.items()
+            if path.startswith(prefix + "/")
+        }
+        return value, [Step("read", "read.dict-argument", "", None, name, value)]
+
+    def keyword(self) -> str | None:
+        """Move behind `key=` and return the key. Return None if no keyword stands."""
+        match = _KEYWORD.match(self.text, self.pos)
+        if not match:
+            return None
+        if "\\" in match[0] and not self.repair:
+            raise self.fail("a backslash in a name")
+        self.pos = match.end()
+        self.expect("=")
+        return self.unescaped(match)
+
+    def positional(self, index: int, parameters: list[str]) -> str:
+        """Return the name of a positional argument: the schema's parameter of this number."""
+        if index >= len(parameters):
+            raise self.fail("a positional argument, and no schema that says which it is")
+        return parameters[index]
+
+
+def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:
+    """Return edits by their place."""
+    return tuple(sorted(edits, key=lambda edit: edit.span.start))
+
+
+def _is_signature(tool: ToolSpec | None, count: int) -> bool:
+    """Return True if the first `count` parameters of a tool are surely those of its signature.
+
+    There no parameter that is required stands behind one that is not.
+    """
+    schema = tool.schema if tool else None
+    required = schema.get("required") if isinstance(schema, dict) else None
+    if not isinstance(required, list):
+        return True
+    kinds = [name in required for name in _parameters(tool)]
+    return not any(not kind and any(kinds[i:]) for i, kind in enumerate(kinds[:count]))
+
+
+def _parameters(tool: ToolSpec | None) -> list[str]:
+    """Return the names of a tool's parameters in the order of its schema."""
+    schema = tool.schema if tool else None
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return list(properties) if isinstance(properties, dict) else []

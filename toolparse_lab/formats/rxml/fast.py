@@ -1,0 +1,308 @@
+"""The C-backed reader, for text that is well-formed XML.
+
+It gives the result of the tolerant reader, or None.
+
+None means: not well-formed, or something in it that the two might see differently (CDATA, comments,
+declarations, attributes, markup inside a string of the schema). Entities of a document type, files
+and the network are off.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from ...arguments.schema.scalars import SPACE
+from ...arguments.schema.view import View
+from ...core.values import Value
+from .element import Manner
+from .shape import holds_items, is_text, item_view, kind_of, member_view, wants_one
+
+# How it works. lxml builds its tree in C, and the converter goes down it once, with the schema at
+# hand, by the same rules as the tolerant reader. lxml has no offsets and normalises some things
+# silently, so whatever might come out differently makes the converter give up (`_Unsure`), and the
+# tolerant reader decides. A property test holds the two to one answer.
+
+# Sections; what lxml normalises; namespaces; references, which may be white space that is not to be
+# trimmed.
+_UNSURE = ("<!", "<?", "\r", "xmlns", "&#")
+_DECLARATION = re.compile(r"<\?xml version=\"1\.[01]\"(?: encoding=\"[A-Za-z0-9._-]{1,40}\")? ?\?>")
+_CODE = frozenset(("script", "style"))
+
+
+class _Unsure(Exception):
+    """The tolerant reader must decide."""
+
+
+@cache
+def _etree() -> tuple[Any, Any]:
+    """lxml's module and our parser, made when the first text needs them.
+
+    The parser follows no entity, loads no DTD, and opens no connection.
+    """
+    # Late: loading lxml takes longer than reading most bodies without it.
+    from lxml import etree
+
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
+    return etree, parser
+
+
+def read_well_formed(
+    text: str, view: View, text_key: str, manner: Manner
+) -> dict[str, Value] | None:
+    """Return the members of the text under `view`, before coercion.
+
+    None if the tolerant reader must read it.
+
+    text_key: the key of text beside elements.
+
+    text: the inside of a call's element.
+    manner: gives the elements that have no inside.
+    """
+    declaration = _DECLARATION.match(text)
+    if declaration:
+        text = text[declaration.end() :]
+    if any(mark in text for mark in _UNSURE):
+        return None
+
+    etree, parser = _etree()
+    converter = _Converter(text_key, manner)
+    try:
+        root = etree.fromstring(f"<r>{text}</r>", parser)
+        top = converter.without_wrapper(root, view)
+        lists = holds_items(view, 0, top[0].tag if len(top) else "")
+        return converter.members(top, view, 0, lists)
+    except (etree.LxmlError, _Unsure, ValueError, RecursionError):
+        return None
+
+
+class _Converter:
+    """The way from lxml's elements to values. Every method raises _Unsure."""
+
+    def __init__(self, text_key: str, manner: Manner) -> None:
+        """Make a converter for one text.
+
+        text_key: the key of text beside elements.
+        manner: gives the elements that have no inside.
+        """
+        self._text_key = text_key
+        self._odd = manner.void | _CODE  # elements that the tolerant reader reads by other rules
+        self._kinds: dict[int, str] = {}  # by a view's identity
+
+    def without_wrapper(self, root: Any, view: View) -> Any:
+        """Return the element that holds the parameters: the root, or the one element in it that is
+        not a parameter itself.
+
+        The tolerant reader takes such a wrapper off too, if it is sure of it. If it might not be,
+        this one gives up.
+
+        root: lxml's element around the whole text.
+        view: the schema of the parameters. Raises _Unsure.
+        """
+        if len(root) != 1 or not view.properties:
+            return root
+        first = root[0]
+        if view.child(first.tag) is not None:
+            return root
+
+        if not self._is_sure_wrapper(root, first):
+            raise _Unsure
+        return first
+
+    def _is_sure_wrapper(self, root: Any, first: Any) -> bool:
+        """Tell if the root's only element has elements inside, and no text beside it.
+
+        first: the only child of the root.
+        """
+        # Text beside it makes it a member like any other.
+        beside = (root.text or "") + (first.tail or "")
+        if beside.strip(SPACE) or first.tag in self._odd:
+            return False
+
+        return len(first) > 0
+
+    def members(self, element: Any, view: View | None, index: int, lists: bool) -> dict[str, Value]:
+        """Return the children of one element.
+
+        Recursion ends at the 256 levels that the parser allows.
+
+        index: how many elements of its name came before it. lists: it holds the items of a list.
+
+        element: lxml's. view: its schema, None if nothing is known of it. Raises _Unsure for
+        everything that the tolerant reader might read differently.
+        """
+        out: dict[str, Value] = {}
+        counts: dict[str, int] = {}
+        words = [element.text]
+        arrays: dict[str, Any] = {}  # name -> the first of the elements that make a list
+
+        for position, child in enumerate(element):
+            name = _name_of(child)
+            words.append(child.tail)
+            member = member_view(view, index, lists, name, position)
+            # A script or a void element has rules of its own in the tolerant reader.
+            if member is None and name in self._odd:
+                raise _Unsure
+
+            count = counts.get(name, 0)
+            counts[name] = count + 1
+            value = self._value(child, member, 0 if lists else count, lists)
+            if count:
+                if not lists:
+                    _check_may_repeat(member)
+                _append(out, name, value, count)
+                continue
+
+            out[name] = value
+            if not lists and self._kind(member) == "array":
+                arrays[name] = child
+
+        if lists:
+            _keep_empty_items(out, counts)
+        else:
+            _empty_blank_arrays(out, counts, arrays)
+        # The text beside elements comes first among the members, as the tolerant reader has it.
+        text = _joined(words)
+        return {self._text_key: text, **out} if text else out
+
+    def _value(self, element: Any, view: View | None, index: int, in_list: bool) -> Value:
+        """Return the value of one element. in_list: it is an item of a list that its parent holds.
+
+        element: lxml's. view: its schema, None if nothing is known of it.
+        index: how many elements of its name came before it, which is its place in a list of them.
+
+        Raises _Unsure if it is open if markup inside is content.
+        """
+        kind = self._kind(view)
+        has_children = len(element) > 0
+        if kind == "array" and self._kind(item_view(view, index)) == "text":
+            # Text of one item, which is raw, or elements that are an item each.
+            if has_children:
+                _check_is_list(element)
+            else:
+                kind = "text"
+
+        if kind == "text":
+            if has_children:
+                raise _Unsure  # markup that is content, or is not
+            return element.text or ""
+        if has_children:
+            lists = holds_items(view, index, element[0].tag)
+            return self.members(element, view, index, lists)
+        # An element without children is one item of the list that its like make.
+        level = item_view(view, index) if kind == "array" and not in_list else view
+        return (element.text or "").strip(SPACE) or self._empty_value(level)
+
+    def _empty_value(self, view: View | None) -> Value:
+        """Return the value of an element without an inside.
+
+        An empty text is not a value of an object or a list. Of everything else it is.
+
+        view: of the element, or of one item where its like make a list.
+        """
+        kind = self._kind(view)
+        if kind == "object":
+            return {}
+
+        return [] if kind == "array" else ""
+
+    def _kind(self, view: View | None) -> str:
+        """Return the kind of a view, asked for once.
+
+        `kind_of` has a cache of its own, but a look into a dict by identity costs half as much.
+        """
+        kind = self._kinds.get(id(view))
+        if kind is None:
+            kind = self._kinds[id(view)] = kind_of(view)
+
+        return kind
+
+
+def _name_of(element: Any) -> str:
+    """Return the name of an element.
+
+    One with attributes or a namespace is left to the other reader.
+
+    lxml gives comments and instructions a function for a name. They never come here, but cost
+    nothing to be safe from.
+
+    element: lxml's. Raises _Unsure.
+    """
+    name = element.tag
+    if not isinstance(name, str) or name[0] == "{" or element.attrib:
+        raise _Unsure
+
+    return name
+
+
+def _append(out: dict[str, Value], name: str, value: Value, count: int) -> None:
+    """Add the value of another element of a name. count: those before it.
+
+    >>> out = {"a": "1"}
+    >>> _append(out, "a", "2", 1)
+    >>> out
+    {'a': ['1', '2']}
+    """
+    if count == 1:
+        out[name] = [out[name], value]
+    else:
+        out[name].append(value)
+
+
+def _joined(words: list[str | None]) -> str:
+    """Return the texts between the children of an element, trimmed, with a space between them.
+
+    words: None if lxml has no text at a place.
+
+    >>> _joined([" a ", None, "b"])
+    'a b'
+    """
+    trimmed = [word.strip(SPACE) for word in words if word]
+    return " ".join(filter(None, trimmed))
+
+
+def _check_may_repeat(member: View | None) -> None:
+    """Leave the second of several texts, or of a value that cannot be a list, to the other reader.
+
+    It refuses some of them and reports others, which needs their places.
+    """
+    if member is not None and (is_text(member) or wants_one(member)):
+        raise _Unsure
+
+
+def _check_is_list(element: Any) -> None:
+    """Leave elements inside a text that may be content to the other reader.
+
+    Only <item> elements with no text before them are the items of a list for sure.
+
+    element: lxml's, with at least one child.
+    """
+    if element[0].tag != "item" or (element.text and element.text.strip()):
+        raise _Unsure
+
+
+def _empty_blank_arrays(
+    out: dict[str, Value], counts: dict[str, int], arrays: dict[str, Any]
+) -> None:
+    """Make a list that is one element without an inside an empty one.
+
+    arrays: the first element of each name that makes a list. Two blank elements are two items.
+    """
+    for name, child in arrays.items():
+        if counts[name] == 1 and not len(child) and not (child.text or "").strip():
+            out[name] = []
+
+
+def _keep_empty_items(out: dict[str, Value], counts: dict[str, int]) -> None:
+    """Make the only item of a list, where it is an empty list, a list of it.
+
+    Without this, a list that holds one empty list would read as the empty list itself.
+
+    counts: name -> elements of that name.
+    """
+    for name, count in counts.items():
+        if count == 1 and out[name] == []:
+            out[name] = [[]]

@@ -1,0 +1,426 @@
+"""`parse` and `read`: the inside of an element as an object, brought to a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...arguments.rjson.positions import EditMap, apply_edits
+from ...arguments.rjson.refusal import Refusal
+from ...arguments.schema.coerce import Coerced, coerce
+from ...arguments.schema.view import View, view_of
+from ...arguments.schema.walk import Walk
+from ...core.errors import (
+    BadOptions,
+    BadToolSpec,
+    RXMLCoercionError,
+    RXMLDuplicateStringTagError,
+    RXMLParseError,
+)
+from ...core.types import Edit, Span, Step
+from ...core.values import Num, Value, plain_number, pointer_get
+from .element import Manner
+from .fast import read_well_formed
+from .reader import TEXT_KEY, ElementReader, wrapper_name
+
+# How it works. There are two readers with one answer. Well-formed text without anything odd goes
+# through lxml (`fast`), which is quicker but knows no offsets; all other text, and every text of
+# which places are asked for, goes through the tolerant reader. A body may come in one element more
+# than the schema knows (`<tool><a>…</a></tool>`): that wrapper is taken off, before coercion.
+
+VOID = frozenset(
+    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+     "track", "wbr")
+)  # fmt: skip
+"""The elements that HTML never closes: without an inside, unless the schema names them."""
+
+MAX_DEPTH = 1000
+
+OnError = Callable[[str, Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The outcome of `read`.
+
+    Attributes:
+        value: as `parse` gives it.
+        source: the same before coercion.
+        steps: the changes of coercion.
+        edits: repairs, in raw coordinates.
+        places: JSON Pointer into `source` -> the span of raw it stands at.
+
+    >>> from toolparse_lab import rxml
+    >>> reading = rxml.read('<a><n>1</n></a>')
+    >>> reading.value
+    {'a': {'n': '1'}}
+    """
+
+    value: Any
+    source: Value
+    steps: tuple[Step, ...]
+    edits: tuple[Edit, ...]
+    places: Mapping[str, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    text_node_name: str
+    throw_on_duplicate_string_tags: bool
+    keep_comments: bool
+    keep_whitespace: bool
+    on_error: OnError | None
+    manner: Manner
+
+
+def parse(
+    xml_inner: str,
+    schema: Any = None,
+    *,
+    text_node_name: str = TEXT_KEY,
+    throw_on_duplicate_string_tags: bool = True,
+    no_child_nodes: Collection[str] | None = None,
+    keep_comments: bool = False,
+    keep_whitespace: bool = False,
+    on_error: OnError | None = None,
+    repair: bool = False,
+) -> Any:
+    """Return the elements of `xml_inner` as an object.
+
+    The policy ``middleware`` brings it to `schema`.
+
+    Args:
+        schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays text.
+        text_node_name: the key of text beside elements or attributes.
+            throw_on_duplicate_string_tags=False: the first of several wins, and `on_error(message,
+            {"tag", "occurrences"})` hears of it.
+        no_child_nodes: the elements that have no inside. HTML's void elements unless given. Those
+            the schema names always have one.
+        keep_comments, keep_whitespace: leave them in text that is not a string of the schema (there
+            they always stay).
+        repair: close the open parts instead of refusing it.
+
+    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError.
+    BadOptions for arguments of a wrong type.
+
+    >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
+    {'n': ['1', '2'], 's': ' <b>x</b> '}
+    """
+    options = _options(
+        xml_inner,
+        text_node_name,
+        throw_on_duplicate_string_tags,
+        no_child_nodes,
+        keep_comments,
+        keep_whitespace,
+        on_error,
+        repair,
+    )
+    view = _view(schema)
+    if not keep_comments and not keep_whitespace:
+        # None is the common answer to anything odd; the tolerant reader then starts anew.
+        members = read_well_formed(xml_inner, view, text_node_name, options.manner)
+        if members is not None:
+            _refuse_bare_text(members, view, text_node_name, xml_inner)
+            return _plain(_coerced(members, schema, view).value)
+
+    return _plain(_read(xml_inner, schema, view, options).value)
+
+
+def read(
+    xml_inner: str,
+    schema: Any = None,
+    *,
+    text_node_name: str = TEXT_KEY,
+    throw_on_duplicate_string_tags: bool = True,
+    no_child_nodes: Collection[str] | None = None,
+    keep_comments: bool = False,
+    keep_whitespace: bool = False,
+    on_error: OnError | None = None,
+    repair: bool = False,
+) -> Reading:
+    """Read as `parse` does, and tell the changes and where everything stands.
+
+    >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
+    >>> r = read("<n>1<s>x</s>", schema, repair=True)
+    >>> r.value, r.edits[0].rule, r.places["/s"]
+    ({'n': 1, 's': 'x'}, 'rxml.unclosed-tag', Span(start=7, end=8))
+    """
+    options = _options(
+        xml_inner,
+        text_node_name,
+        throw_on_duplicate_string_tags,
+        no_child_nodes,
+        keep_comments,
+        keep_whitespace,
+        on_error,
+        repair,
+    )
+    reading = _read(xml_inner, schema, _view(schema), options)
+    return replace(reading, value=_plain(reading.value))
+
+
+def _options(
+    text: Any,
+    text_node_name: str,
+    throw: bool,
+    no_child_nodes: Collection[str] | None,
+    comments: bool,
+    whitespace: bool,
+    on_error: OnError | None,
+    repair: bool,
+) -> _Options:
+    """Return the arguments of `parse` and `read` as one value.
+
+    Raises BadOptions for wrong types.
+
+    text: is only looked at for its type. The others are named after the arguments of `parse`.
+    """
+    if not isinstance(text, str):
+        raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
+    if not isinstance(text_node_name, str) or not text_node_name:
+        raise BadOptions(
+            "text_node_name is a key", got=text_node_name, expected="text that is not empty"
+        )
+    if isinstance(no_child_nodes, str):
+        raise BadOptions(
+            "no_child_nodes is a list of names", got=no_child_nodes, expected="names of elements"
+        )
+
+    void = VOID if no_child_nodes is None else frozenset(no_child_nodes)
+    manner = Manner(repair=repair, void=void, code=True, loose=True, max_depth=MAX_DEPTH)
+    return _Options(text_node_name, throw, comments, whitespace, on_error, manner)
+
+
+def _view(schema: Any) -> View:
+    """Return the view of a schema. Raises RXMLCoercionError if it cannot be read."""
+    try:
+        return view_of(schema)
+    except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
+        raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
+
+
+def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
+    """Return the tolerant reading of a text, without its wrapper where it has one.
+
+    schema: as the caller gave it. view: the same, compiled. Raises the errors of `read`.
+    """
+    wrapper = wrapper_name(text, view, options.manner.void)
+    if wrapper is None:
+        return _read_as_it_is(text, schema, view, options)
+
+    reading = _unwrapped(text, schema, view, options, wrapper)
+    if reading is not None:
+        return reading
+    reading = _read_as_it_is(text, schema, view, options)
+    if not reading.edits:
+        return reading
+    # The wrapper may only be whole once the text is repaired.
+    unwrapped = _unwrapped_after_repair(text, schema, view, options, wrapper, reading)
+    return unwrapped or reading
+
+
+def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Reading:
+    """Return the tolerant reading of a text, every element of which is a member.
+
+    Raises RXMLParseError and RXMLDuplicateStringTagError.
+    """
+    reader = _reader(text, view, options, None)
+    try:
+        value = reader.read()
+    except Refusal as refusal:
+        raise error_of(refusal, text) from refusal
+
+    return _reading(value, reader, schema, view)
+
+
+def _unwrapped_after_repair(
+    text: str, schema: Any, view: View, options: _Options, wrapper: str, reading: Reading
+) -> Reading | None:
+    """Return the reading of a text whose wrapper only the repair closed.
+
+    None if it is none.
+
+    Repaired text is read as it would be if it had been written so.
+
+    wrapper: the name of the element around everything.
+    reading: of the text as it came, whose edits repair it.
+    """
+    repaired = _unwrapped(apply_edits(text, reading.edits), schema, view, options, wrapper)
+    if repaired is None or repaired.edits:
+        return None
+
+    edit_map = EditMap(reading.edits)
+    places: dict[str, Span] = {}
+    for path, span in repaired.places.items():
+        places[path] = Span(*edit_map.raw_span(span.start, span.end))
+
+    return replace(repaired, edits=reading.edits, places=places)
+
+
+def _unwrapped(
+    text: str, schema: Any, view: View, options: _Options, wrapper: str
+) -> Reading | None:
+    """Return the reading inside the one element that holds everything, and is no member of the
+    schema.
+
+    wrapper: the name of the text's first element. Returns None if that element does not hold
+    everything.
+    """
+    # The first try must not report: what it finds may not be what counts.
+    quiet = replace(options, on_error=None)
+    reader = _reader(text, view, quiet, wrapper)
+    try:
+        value = reader.read_wrapped()
+    except Refusal as refusal:
+        raise error_of(refusal, text) from refusal
+
+    if value is None:
+        return None
+    if not options.throw_on_duplicate_string_tags and options.on_error is not None:
+        _reader(text, view, options, wrapper).read()
+
+    return _reading(value, reader, schema, view)
+
+
+def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:
+    """Return the tolerant reader of a text, as the options have it. wrapper: see `read_tree`."""
+
+    def first_wins(name: str, count: int) -> None:
+        if options.on_error is not None:
+            options.on_error(
+                f"RXML: Duplicate string tags for <{name}> detected; using first occurrence.",
+                {"tag": name, "occurrences": count},
+            )
+
+    return ElementReader(
+        text,
+        view,
+        manner=options.manner,
+        text_key=options.text_node_name,
+        attributes=True,
+        comments=options.keep_comments,
+        trim=not options.keep_whitespace,
+        first_wins=None if options.throw_on_duplicate_string_tags else first_wins,
+        wrapper=wrapper,
+    )
+
+
+def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
+    """Return the outcome of a reader, brought to the schema. value: the members it gave.
+
+    reader: one that has read its text. view: the schema, compiled. Raises RXMLParseError for text
+    without any element, where the schema wants elements.
+    """
+    _refuse_bare_text(value, view, reader.text_key, reader.text)
+    steps: list[Step] = []
+    coerced_items = value
+    if reader.repeated:
+        # There is no typed answer where one value is wanted and several stand; each is at least
+        # brought to its type.
+        # A copy: the value itself is the reading's source.
+        coerced_items = _plain(value)
+        for path, member in reader.repeated:
+            steps.extend(_coerce_each(coerced_items, path, member))
+
+    coerced = _coerced(coerced_items, schema, view)
+    places = {path: Span(start, end) for path, (start, end) in reader.places.items()}
+    return Reading(coerced.value, value, (*steps, *coerced.steps), tuple(reader.edits), places)
+
+
+def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> None:
+    """Raise RXMLParseError if the members are nothing but text, and the schema admits no text.
+
+    value: the members, with the text under `text_key`. text: the XML they were read from.
+    """
+    if not isinstance(value, dict) or list(value) != [text_key] or text_key in view.properties:
+        return
+    by_members = view.types is None and view.enum is None and not view.any_of
+    if by_members or (view.types is not None and set(view.types) <= {"object", "array"}):
+        message = "there is text, but no element"
+        raise error_of(Refusal("decode.xml", message, len(text) - len(text.lstrip())), text)
+
+
+def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
+    """Bring each item of the list at a path to a view, in place.
+
+    Returns the steps.
+
+    path: the JSON Pointer of the list in `value`. member: the schema of each item.
+    """
+    steps: list[Step] = []
+    items = pointer_get(value, path)
+    for i, item in enumerate(items):
+        walk = Walk("middleware")
+        items[i] = walk.value(item, member, f"{path}/{i}", 0)
+        steps.extend(walk.steps)
+
+    return steps
+
+
+def _coerced(value: Value, schema: Any, view: View) -> Coerced:
+    """Return a value brought to the schema.
+
+    Without one, everything stays text.
+
+    view: the compiled schema, which tells if it says anything. Raises RXMLCoercionError.
+    """
+    # No schema, or an empty one: coercion would still read text as numbers.
+    if view.open and not view.fixed and not view.any_of and view.enum is None:
+        return Coerced(value, ())
+    try:
+        return coerce(value, schema, "middleware")
+    except Exception as error:
+        # Whatever a schema does to coercion is the schema's fault, and has one name.
+        message = f"Failed to coerce by schema: {type(error).__name__}: {error}"
+        raise RXMLCoercionError(message, cause=error) from error
+
+
+def _plain(value: Value) -> Any:
+    """Ordinary Python values: numbers lose the lexeme they carry.
+
+    A copy, without recursion.
+
+    Objects and lists are copied level by level, from the outermost to the innermost.
+
+    >>> _plain({"a": ["1"]})
+    {'a': ['1']}
+    """
+    root = [value]
+    stack: list[Any] = [root]
+    while stack:
+        box = stack.pop()
+        for key, node in list(box.items() if isinstance(box, dict) else enumerate(box)):
+            if isinstance(node, Num):
+                box[key] = plain_number(node)
+            elif isinstance(node, (dict, list)):
+                box[key] = copy = node.copy()
+                stack.append(copy)
+
+    return root[0]
+
+
+def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
+    """Return a refusal as the error it is, with line and column.
+
+    >>> error = error_of(Refusal("decode.xml", "no end", 3), "a\\nbc")
+    >>> error.line, error.column
+    (2, 2)
+    """
+    if refusal.code == "decode.duplicate-string-tag":
+        name = refusal.message.split("'")[1]
+        message = f"Duplicate string tags for <{name}> detected"
+        return RXMLDuplicateStringTagError(message, cause=refusal)
+
+    # A refusal at the end of the text stands behind its last character.
+    position = min(refusal.position, len(text))
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return RXMLParseError(
+        f"Failed to parse XML: {refusal.message} (line {line}, column {column})",
+        cause=refusal,
+        position=position,
+        line=line,
+        column=column,
+    )

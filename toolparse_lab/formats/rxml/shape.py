@@ -1,0 +1,231 @@
+"""The shape that a schema gives to elements: raw text, lists of items, children's values.
+
+Asked for every element of every body, so the answers are kept by view. Views live as long as the
+cache of `view_of`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...arguments.schema.view import View
+
+# How it works. A schema speaks of values, XML of elements, and the two differ where lists are. A
+# list of three tags may be `<tag>` three times, or one `<tags>` with three elements inside,
+# whatever these are called. Which of the two an element is follows from its first child: a name
+# that an item has as a member makes the element an item, any other name makes it the list. `index`
+# in this module is how many elements of the same name came before, since a tuple has a view for
+# each.
+
+_TEXT = frozenset(("string", "null"))
+_LONGEST_INDEX = 7  # digits of an element's name that is the index of an item
+
+
+@lru_cache(maxsize=4096)
+def narrow(view: View | None) -> View | None:
+    """Return the only branch of a union besides null.
+
+    Other views as they are.
+
+    "A string or null" is how schemas say that a member may be absent. For reading an element it
+    is a string.
+
+    view: None if nothing is known, and so is the answer.
+    """
+    if view is None or view.types is not None:
+        return view
+
+    branches = [branch for branch in view.any_of if branch.types != ("null",)]
+    return narrow(branches[0]) if len(branches) == 1 else view
+
+
+@lru_cache(maxsize=4096)
+def kind_of(view: View | None) -> str:
+    """Return the kind of a value: text, array, object or other (scalars, unions). 'open' where the
+    schema says nothing.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> kind_of(view_of({"type": ["string", "null"]})), kind_of(view_of({"type": "integer"}))
+    ('text', 'other')
+    """
+    view = narrow(view)
+    if view is None:
+        return "open"
+    if view.types is None:
+        return _kind_without_types(view)
+
+    types = [name for name in view.types if name != "null"]
+    if types == ["string"]:
+        return "text"
+    if types == ["array"] or types == ["object"]:
+        return types[0]
+
+    return "other"
+
+
+def _kind_without_types(view: View) -> str:
+    """Return the kind of a union, an enum, or a node that says nothing.
+
+    A union of texts is text. Of any other union nothing can be said before the value is there.
+
+    view: narrowed already, and without types of its own.
+    """
+    if view.any_of:
+        return "text" if is_text(view) else "other"
+    return "open" if view.enum is None else "other"
+
+
+@lru_cache(maxsize=4096)
+def is_text(view: View) -> bool:
+    """Tell if the schema calls a value a string, or a string or null: then its text is raw.
+
+    A number that is also allowed makes it doubtful, and text is trimmed as any other.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> is_text(view_of({"type": ["string", "null"]})), is_text(view_of({"type": "integer"}))
+    (True, False)
+    """
+    # Of a union all branches have to agree, and one of them has to be more than null.
+    if not view.any_of:
+        return _only_text_types(view) and "string" in (view.types or ())
+
+    if not all(map(_only_text_types, view.any_of)):
+        return False
+    return any(map(is_text, view.any_of))
+
+
+def _only_text_types(view: View) -> bool:
+    """Tell if a node names types, and none but string and null.
+
+    An enum of texts is none the less a string, and its white space stays until it is coerced.
+    """
+    return view.types is not None and _TEXT.issuperset(view.types)
+
+
+@lru_cache(maxsize=4096)
+def may_be_object(view: View | None) -> bool:
+    """Tell if an object is a legal value, so that attributes have a place to be.
+
+    A schema that says nothing admits one.
+    """
+    view = narrow(view)
+    if view is None:
+        return True
+    if view.any_of:
+        return any(may_be_object(branch) for branch in view.any_of)
+
+    return view.enum is None and view.allows("object")
+
+
+def wants_one(view: View) -> bool:
+    """Tell if no list is a legal value.
+
+    Only where the schema is sure: a union may have a branch that is a list.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> wants_one(view_of({"type": "string"})), wants_one(view_of({"type": ["string", "array"]}))
+    (True, False)
+    """
+    if view.any_of:
+        return False
+    if view.enum is not None:
+        return True
+
+    return view.types is not None and "array" not in view.types
+
+
+def item_view(view: View | None, index: int) -> View | None:
+    """Return the view of the item at `index` of an array.
+
+    A list or null is a list here, as everywhere in this module.
+    """
+    view = narrow(view)
+    return None if view is None else view.item(index)
+
+
+def is_index(name: str) -> bool:
+    """Tell if an element is named after the index of an item.
+
+    >>> is_index("12"), is_index("n1")
+    (True, False)
+    """
+    return name.isascii() and name.isdigit()
+
+
+def holds_items(view: View | None, index: int, name: str) -> bool:
+    """Tell if an element holds the items of a list, rather than being one of them.
+
+    view: the list's. index: how many elements of its name came before it. name: its first child's.
+
+    >>> from toolparse_lab.arguments.schema.view import view_of
+    >>> tags = view_of({"type": "array", "items": {"type": "string"}})
+    >>> holds_items(tags, 0, "item"), holds_items(view_of({"type": "string"}), 0, "item")
+    (True, False)
+    """
+    view = narrow(view)
+    if view is None or kind_of(view) != "array":
+        return False
+
+    item = narrow(item_view(view, index))
+    if not _knows_member(item, name):
+        return True  # the child is no member of an item: then it is an item itself
+    # `item` and numbers are what lists are written with, unless an item has a member of that name.
+    written_as_list = name == "item" or is_index(name)
+    return written_as_list and item is not None and name not in item.properties
+
+
+def _knows_member(item: View | None, name: str) -> bool:
+    """Tell if an item is an object, and a member of it may have this name.
+
+    item: the view of a list's item, narrowed, or None if nothing is known of it.
+    """
+    if item is None or kind_of(item) not in ("object", "open"):
+        return False
+
+    return item.child(name) is not None
+
+
+def member_view(view: View | None, index: int, lists: bool, name: str, count: int) -> View | None:
+    """Return the view of a child called `name`, `count` children behind the first, of an element
+    with `view`.
+
+    index: how many elements of the element's name came before it. lists: it holds items of a list.
+
+    Returns None if the schema says nothing of such a child.
+    """
+    view = narrow(view)
+    if view is None:
+        return None
+    if kind_of(view) != "array":
+        return _member(view, name)
+
+    if lists:
+        return item_view(view, _item_index(name, count))
+    item = narrow(item_view(view, index))
+    return None if item is None else item.child(name)
+
+
+def _item_index(name: str, count: int) -> int:
+    """Return the index of an item: its name, where that is a number of a likely size, else its
+    place.
+
+    count: the place of the element among its siblings.
+
+    >>> _item_index("2", 0), _item_index("item", 1)
+    (2, 1)
+    """
+    if is_index(name) and len(name) <= _LONGEST_INDEX:
+        return int(name)
+
+    return count
+
+
+@lru_cache(maxsize=8192)
+def _member(view: View, name: str) -> View | None:
+    """Return the view of a member.
+
+    Of an item, where the schema's own word for a list is meant.
+    """
+    if name == "item" and not view.allows("object"):
+        return view.items
+    return view.child(name)

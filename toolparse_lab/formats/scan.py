@@ -1,0 +1,356 @@
+"""Resumable scanners: where a body ends, found in text that arrives in pieces.
+
+A scanner is fed the unsettled tail of a body. It answers with a `Close`, or with the number of
+characters that are final: they are part of the body whatever comes next, and it will not be shown
+them again. A scanner keeps its own small state and never the text.
+
+Offsets in a `Close` count from the beginning of the body.
+"""
+
+# How a scanner works
+#
+# State: `_at`, the number of characters settled so far, which is the offset of `tail[0]` in the
+# body, and a few facts about the settled text (inside a string, the element that is open, …).
+#
+# Invariant: the answer never depends on the chunking. Where the end of the tail could still change
+# what stands there (half a closer, half a tag, white space before an opener that may follow), the
+# scanner settles only what lies before it and looks again when there is more. With `final` nothing
+# can change any more, so nothing is held back.
+#
+# Cost: a character is looked at once when it is settled, and what is held back is bounded (by the
+# longest delimiter, by limits inside the patterns) or remembered as looked at. So the work is
+# linear in the text for any chunking, one character at a time included.
+#
+# The scanners of the families are in `json/scan.py`, `xml/scan.py`, `parameters/scan.py`,
+# `yaml/scan.py` and `python/pythonic.py`; here is what they share, and those that serve several.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Protocol, TypeAlias
+
+from ..core.values import Value
+
+CloseKind = Literal["closer", "implicit", "rescued", "end"]
+
+SPACE = re.compile(r"\s*")
+
+
+@dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
+class Close:
+    """The body is [0, start), its closer [start, end).
+
+    kind: 'closer' = the closer itself. 'implicit' = the next opener stands where the closer should.
+    'rescued' = a closer inside an unterminated string. 'end' = the body closed itself. `hidden` is
+    a closer seen inside a string before: the place to close instead, if the body to `start` cannot
+    be read strictly. `value` holds the body's content, where finding its end took reading it as
+    strict JSON.
+    """
+
+    start: int
+    end: int
+    kind: CloseKind
+    hidden: tuple[int, int] | None = None
+    reached: int = 0  # how far the scanner had looked when it went back to a rescued closer
+    value: tuple[Value] | None = None
+    name: tuple[str, int] | None = None  # of the tool and its offset, where only the closer has it
+
+
+class Scanner(Protocol):
+    """Finds the end of one body. See the head of this module."""
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Look at the unsettled tail.
+
+        `final` means that no more text will come.
+
+        Returns the close, or how many characters of the tail are final.
+        """
+        ...
+
+    def finish(self) -> Close | None:
+        """Return the best close after all, or None.
+
+        Called when the text is over and `scan` found no close.
+        """
+        ...
+
+
+def any_of(literals: tuple[str, ...]) -> str:
+    """Return the source of a pattern that matches one of the literals.
+
+    It fails if there is none.
+
+    >>> any_of(("a.", "b")), any_of(())
+    ('a\\\\.|b', '(?!)')
+    """
+    return "|".join(re.escape(literal) for literal in literals) or "(?!)"
+
+
+def begun(literal: str) -> str:
+    """Return the source of a pattern for every beginning of a literal, the empty one included.
+
+    >>> re.fullmatch(begun("<|a|>"), "<|a") is not None
+    True
+    """
+    source = ""
+    for char in reversed(literal):
+        source = f"(?:{re.escape(char)}{source})?"
+    return source
+
+
+_Tree: TypeAlias = "dict[str, _Tree]"
+"""Character -> what may follow it; the key "" where a literal ends."""
+
+
+def _tree_of(literals: Iterable[str]) -> _Tree:
+    """Return the literals as a tree, so that their common beginnings are looked at once."""
+    root: _Tree = {}
+    for literal in literals:
+        node = root
+        for char in literal:
+            node = node.setdefault(char, {})
+        node[""] = {}
+    return root
+
+
+def longest_of(literals: Iterable[str]) -> str:
+    """Return the source of a pattern that matches the longest of the literals at a place.
+
+    It costs as much as one literal, however many there are. An alternation tries one after the
+    other.
+
+    >>> re.match(longest_of(["<a", "<a>", "b"]), "<a>")[0], longest_of(())
+    ('<a>', '(?!)')
+    """
+    return _longest(_tree_of(literals)) or "(?!)"
+
+
+def _longest(node: _Tree) -> str:
+    """Return the source of the text that may follow a node, "" if nothing may."""
+    ways = [re.escape(char) + _longest(below) for char, below in node.items() if char]
+    if not ways:
+        return ""
+    if len(ways) == 1 and "" not in node:
+        return ways[0]
+    return f"(?:{'|'.join(ways)}){'?' if '' in node else ''}"
+
+
+def _beginnings(node: _Tree) -> str:
+    """Return the source of every beginning of the text that may follow a node, the whole
+    left out.
+    """
+    # Behind the last character of a literal nothing but its end follows: there it is whole.
+    ways = [
+        re.escape(char) + _beginnings(below)
+        for char, below in node.items()
+        if char and below.keys() != {""}
+    ]
+    return f"(?:{'|'.join(ways)})?" if ways else ""
+
+
+@lru_cache(maxsize=512)
+def partial_pattern(literals: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for the longest end of a text that may be the beginning of a literal.
+
+    >>> partial_pattern(("<tool_call>",)).search("ab<to").start()
+    2
+    """
+    tree = _tree_of(literals)
+    ways = [
+        re.escape(char) + _beginnings(below)
+        for char, below in tree.items()
+        if char and below.keys() != {""}
+    ]
+    # A search finds the leftmost match, which is the longest end.
+    return re.compile(f"(?:{'|'.join(ways) or '(?!)'})\\Z")
+
+
+def partial_start(text: str, literals: tuple[str, ...]) -> int:
+    """Return the offset of the longest end of `text` that may begin one of the literals.
+
+    It is len(text) when there is none. The text before it can be final: no literal that begins
+    there is still to come.
+    """
+    return partial_finder(literals)(text)
+
+
+@lru_cache(maxsize=512)
+def partial_finder(literals: tuple[str, ...]) -> Callable[[str], int]:
+    """Return `partial_start` for some literals, of which there may be many."""
+    search = partial_pattern(literals).search
+    longest = max(map(len, literals), default=1) - 1
+
+    def find(text: str) -> int:
+        match = search(text, max(0, len(text) - longest))
+        return match.start() if match else len(text)
+
+    return find
+
+
+@lru_cache(maxsize=512)
+def _opener_or_other(openers: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for the text behind white space: an opener, or anything else."""
+    return re.compile(rf"\s*(?:(?P<open>{any_of(openers)})|(?P<other>\S))")
+
+
+class FollowCheck:
+    """Tells for a place in a body if only white space and an opener, or the end, follow it.
+
+    That is the evidence on which a doubtful closer counts: a model that closed a call goes on with
+    the next one, or stops.
+    """
+
+    __slots__ = ("_looked", "_openers", "_pattern")
+
+    def __init__(self, openers: tuple[str, ...]) -> None:
+        """Make a check for one body. openers: the literals that begin the next call."""
+        self._openers = openers
+        self._pattern = _opener_or_other(openers)
+        # White space up to this offset of the body was looked at already, so that a long run of it
+        # that arrives in small chunks stays linear.
+        self._looked = 0
+
+    def check(self, tail: str, pos: int, at: int, final: bool) -> bool | None:
+        """Return True or False, or None if only more text can tell.
+
+        pos: the place, in the tail. at: the offset of `tail[0]` in the body. At the very end the
+        answer is True. Half an opener is no answer yet.
+        """
+        match = self._pattern.match(tail, max(pos, self._looked - at))
+        if match is None:
+            if final:
+                return True
+            self._looked = at + len(tail)
+            return None
+
+        self._looked = 0
+        if match["open"] is not None:
+            return True
+
+        rest = tail[match.start("other") :]
+        if not final and any(opener.startswith(rest) for opener in self._openers):
+            return None
+        return False
+
+
+@lru_cache(maxsize=512)
+def _closer_or_stop(closers: tuple[str, ...], stops: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern for the first literal. Its group tells which kind it is."""
+    return re.compile(f"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})")
+
+
+class LiteralBody:
+    """Ends at the first of some literal closers, or just before one of some stop literals."""
+
+    __slots__ = ("_at", "_literals", "_pattern")
+
+    def __init__(self, closers: tuple[str, ...], stops: tuple[str, ...] = ()) -> None:
+        """Make a scanner for one body.
+
+        closers: the literals that end it and belong to it. stops: those that end it and do not.
+        """
+        closers = tuple(sorted(closers, key=len, reverse=True))
+        self._pattern = _closer_or_stop(closers, stops)
+        self._literals = closers + stops
+        self._at = 0
+
+    def finish(self) -> Close | None:
+        """Return None: without a closer there is no second-best place."""
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Search for a literal.
+
+        Hold back text that may be the beginning of one.
+
+        Returns the close, or how many characters of the tail are final.
+        """
+        match = self._pattern.search(tail)
+        if match is None:
+            settled = len(tail) if final else partial_start(tail, self._literals)
+            self._at += settled
+            return settled
+
+        # One literal may begin with another, and the rest of the longer one may be yet to come.
+        rest = tail[match.start() :]
+        if not final and any(
+            len(lit) > len(rest) and lit.startswith(rest) for lit in self._literals
+        ):
+            self._at += match.start()
+            return match.start()
+        start = self._at + match.start()
+        if match["close"] is not None:
+            return Close(start, self._at + match.end(), "closer")
+        return Close(start, start, "implicit")
+
+
+@lru_cache(maxsize=16)
+def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+    """Return the characters that count outside strings, and what counts inside a string of each
+    quote.
+    """
+    outside = re.compile(rf"[{re.escape(quotes)}{{}}\[\]()]")
+    inside = {quote: re.compile(rf"[{re.escape(quote)}\\]") for quote in quotes}
+    return outside, inside
+
+
+class Balanced:
+    """Ends behind the bracket that closes the first one.
+
+    Strings in `quotes` are skipped.
+
+    For bodies with no closer. Kinds of brackets are not told apart: a model that closes `[` with
+    `}` meant to close it, and the codec says so with more context.
+    """
+
+    __slots__ = ("_at", "_inside", "_level", "_outside", "_quote")
+
+    def __init__(self, quotes: str = '"') -> None:
+        """Make a scanner for one body. quotes: the characters that begin and end strings."""
+        self._outside, self._inside = _balance_patterns(quotes)
+        self._quote = ""  # the quote of the string that is open, or nothing
+        self._level = 0
+        self._at = 0
+
+    def finish(self) -> Close | None:
+        """Return None: a body that did not close itself is truncated."""
+        return None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Count brackets outside strings.
+
+        Returns the close, or how many characters are final: all of them but for a backslash at the
+        very end, of which the next character decides the escaped text.
+        """
+        pos = 0
+        while True:
+            pattern = self._inside[self._quote] if self._quote else self._outside
+            match = pattern.search(tail, pos)
+            if match is None:
+                return self._settle(len(tail))
+
+            pos = match.end()
+            char = match[0]
+            if char == "\\":
+                if pos >= len(tail):
+                    return self._settle(len(tail) if final else match.start())
+                pos += 1
+            elif self._quote:
+                self._quote = ""
+            elif char in "{[(":
+                self._level += 1
+            elif char in "}])":
+                self._level -= 1
+                if self._level <= 0:
+                    return Close(self._at + pos, self._at + pos, "end")
+            else:
+                self._quote = char
+
+    def _settle(self, settled: int) -> int:
+        """Move on behind the final part. Return it."""
+        self._at += settled
+        return settled

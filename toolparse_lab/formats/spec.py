@@ -1,0 +1,208 @@
+"""A protocol from data: `Protocol.from_spec`, and a recorded one made again.
+
+Each family of formats has its own fields, and an error names the field that is wrong. The data
+stays in `Protocol.spec`, so that a run can record it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..core.errors import BadSpec, near
+from .base import Protocol
+from .derived import derived_protocol
+from .json.call import JsonCall
+from .json.grammar import JsonGrammar
+from .json.mix import FAILURE, json_mix_protocol
+from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm
+from .parameters.tags import tag_protocol
+from .results import JsonResult
+from .spec_fields import SpecFields
+from .tags import JsonTags
+from .xml.morph_xml import MORPH_XML
+from .yaml.yaml_xml import YAML_XML
+
+_COMMON: Mapping[str, Any] = {
+    "id": None, "body": "json", "title": "", "aliases": (), "wordings": {},
+}  # fmt: skip
+_RESPONSE: Mapping[str, Any] = {
+    "response_opener": "<tool_response>",
+    "response_closer": "</tool_response>",
+}
+# Body -> its fields with their defaults; None where there is no default.
+_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "json": {
+        "opener": None, "closer": None, "name_key": "name", "arguments_key": "arguments",
+        "own_line": False, "response_name_key": "name", "response_content_key": "content",
+        **_RESPONSE,
+    },
+    "tags": {
+        "opener": "", "closer": "", "function": "function", "parameter": "parameter",
+        "attribute": False, "trim": True, "lines": True, **_RESPONSE,
+    },
+    "xml": {},
+    "yaml": {},
+}  # fmt: skip
+
+
+def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Protocol:
+    """Return the protocol that `spec` and `fields` describe. See `Protocol.from_spec`."""
+    values = _all_fields(spec, fields)
+    body = values.get("body", "json")
+    if not isinstance(body, str) or body not in _FIELDS:
+        raise BadSpec("body", "no family of this name", got=body, expected=", ".join(_FIELDS))
+
+    defaults = {**_COMMON, **_FIELDS[body]}
+    _check_names(values, body, defaults)
+    checked = SpecFields({**defaults, **values})
+    # Names first: of two wrong fields, the id is reported, as that is what one writes first.
+    protocol_id, title, aliases = checked.id(), checked.text("title", empty=True), checked.aliases()
+    return replace(
+        _MAKE[body](checked),
+        id=protocol_id,
+        title=title,
+        aliases=aliases,
+        wordings=checked.wordings(),
+        spec=json.dumps(values, ensure_ascii=False, default=list),
+    )
+
+
+def _all_fields(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a mapping and those by name, which win. Raises BadSpec."""
+    if spec is not None and not isinstance(spec, Mapping):
+        raise BadSpec(
+            "spec",
+            "a spec is a mapping of fields",
+            got=type(spec).__name__,
+            expected=", ".join(_COMMON),
+        )
+    return {**(spec or {}), **fields}
+
+
+def _check_names(names: Iterable[Any], body: str, valid: Mapping[str, Any]) -> None:
+    """Raise BadSpec for the name of a field that the family does not have."""
+    for name in names:
+        if name not in valid:
+            raise BadSpec(
+                str(name),
+                f"a spec with body {body!r} has no such field",
+                got=name,
+                expected=", ".join(valid),
+                hint=near(name, valid, 1),
+            )
+
+
+def from_record(spec_json: str) -> Protocol:
+    """Return a protocol made again from its `spec`.
+
+    Raises BadSpec if this version cannot.
+    """
+    values = json.loads(spec_json)
+    # A family that only `json_mix_protocol` makes: `from_spec` has no body of this name.
+    if values.get("body") == "json_mix":
+        del values["body"]
+        return json_mix_protocol(**values)
+    if values.get("body") == "derived":
+        return derived_protocol(values)
+    return from_spec(values, {})
+
+
+def _json(fields: SpecFields) -> Protocol:
+    """Return a protocol with JSON between delimiters, still without names."""
+    opener = fields.delimiter("opener", beside_json=True)
+    closer = fields.delimiter("closer", beside_json=True)
+    if opener.strip() == closer.strip():
+        raise _same_delimiters(fields)
+    name, arguments = _two_keys(fields, "name_key", "arguments_key")
+    response_keys = _two_keys(fields, "response_name_key", "response_content_key")
+
+    line = fields.switch("own_line")
+    if line:
+        opener = opener.strip()
+    # The text before the object: an opener on a line of its own ends with a line break.
+    prefix = f"{opener}\n" if line else opener
+    # Models drop the white space of a closer, so that both forms close.
+    closers = tuple(dict.fromkeys((closer, closer.strip())))
+    return Protocol(
+        id="",
+        envelope=JsonTags((opener,), closers, line=line),
+        codec=JsonCall(prefix, closer, name, arguments),
+        tags=frozenset(("delimited",)),
+        results=JsonResult(*fields.response(), *response_keys),
+        grammar=JsonGrammar(prefix, closer, name, arguments),
+        failure=FAILURE,
+    )
+
+
+def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:
+    """Return the values of two fields that are keys of one object.
+
+    Raises BadSpec if equal.
+    """
+    keys = fields.text(first), fields.text(second)
+    if keys[0] == keys[1]:
+        raise fields.wrong(second, f"{first} and {second} are the same key", "two keys")
+    return keys
+
+
+def _same_delimiters(fields: SpecFields) -> BadSpec:
+    """Return the error about a closer that cannot be told from its opener."""
+    return fields.wrong(
+        "closer", "opener and closer are the same", "a closer that differs from the opener"
+    )
+
+
+def _tags(fields: SpecFields) -> Protocol:
+    """Return a protocol with tags for function and parameters, still without names."""
+    opener, closer = _block(fields)
+    function = fields.word("function", PARAMETER_WORDS)
+    parameter = fields.word("parameter", FUNCTION_WORDS)
+    if function.lower() == parameter.lower():
+        raise fields.wrong("parameter", "function and parameter are the same word", "two words")
+    form = TagForm(
+        opener,
+        closer,
+        function,
+        parameter,
+        attribute=fields.switch("attribute"),
+        trim=fields.switch("trim"),
+        lines=fields.switch("lines"),
+    )
+    return tag_protocol(form, "", fields.response())
+
+
+def _block(fields: SpecFields) -> tuple[str, str]:
+    """Return opener and closer of a block of functions.
+
+    Two empty texts if there is none.
+
+    Raises BadSpec if there is only one of them, and where they are the same.
+    """
+    opener = fields.text("opener", empty=True).strip()
+    closer = fields.text("closer", empty=True).strip()
+    if not opener and not closer:
+        return "", ""
+    if not opener or not closer:
+        raise fields.wrong(
+            "closer" if opener else "opener",
+            "a block of functions has both opener and closer, or neither",
+            "a text, or two empty ones",
+        )
+
+    opener = fields.delimiter("opener", beside_json=False)
+    closer = fields.delimiter("closer", beside_json=False)
+    if opener == closer:
+        raise _same_delimiters(fields)
+    return opener, closer
+
+
+# The two families of elements have no fields: only the names of the protocol differ.
+_MAKE: Mapping[str, Callable[[SpecFields], Protocol]] = {
+    "json": _json,
+    "tags": _tags,
+    "xml": lambda _: MORPH_XML,
+    "yaml": lambda _: YAML_XML,
+}

@@ -1,0 +1,232 @@
+"""The grammar of calls that are elements with parameters as child elements.
+
+The parameter tags and the YAML format write their calls in elements too and derive from
+`ElementGrammar`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...core.errors import UnwritableCall
+from ...core.toolspec import ToolSpec
+from ...core.values import write_canonical
+from ..prompt.gbnf import FORMATS, IN_XML, literal, one_of
+from ..prompt.grammar import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, GrammarWriter, bounds, object_schema
+from ..prompt.shape import (
+    alternatives_of,
+    choices_of,
+    items_of,
+    kind_of,
+    positions_of,
+    properties_of,
+    resolve,
+)
+
+XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+_BARE_KINDS = ("null", "integer", "number", "boolean")
+
+
+def element_grammar(tools: Sequence[ToolSpec]) -> str:
+    """Return the grammar of one call as an element.
+
+    Raises UnwritableCall for other names.
+
+    tools: those that may be called, of which each call names one.
+    """
+    return ElementGrammar(tools).grammar("call")
+
+
+class ElementGrammar(GrammarWriter):
+    """Writes parameters as elements, and objects as elements inside elements.
+
+    As in `GrammarWriter`, None stands for anything that is not possible within `depth` more levels.
+    """
+
+    # Whether an object is written as elements; else it is JSON, as free objects always are.
+    nested = True
+
+    def call(self, tool: ToolSpec) -> str | None:
+        """Return the rule of one tool's call: its element around those of the parameters.
+
+        None if its schema admits no arguments within the depth bound.
+
+        tool: whose schema the parameters follow.
+        """
+        children = self.children(object_schema(tool), MAX_DEPTH)
+        if children is None:
+            return None
+        # Without parameters nothing but the line break is left.
+        return self.element(tool.name, f'"\\n" {children}'.rstrip())
+
+    def element(self, name: str, content: str) -> str:
+        """Return the expression of an element with that content.
+
+        Raises UnwritableCall for a name that no element can have.
+
+        content: an expression of the grammar, not text.
+        """
+        if not XML_NAME.fullmatch(name):
+            raise UnwritableCall(
+                "this name cannot be the name of an element", got=name, expected="an XML name"
+            )
+        return f"{literal(f'<{name}>')} {content} {literal(f'</{name}>')}"
+
+    def children(self, schema: Any, depth: int) -> str | None:
+        """Return the fields of an object, one behind the other.
+
+        Optional ones may be absent.
+
+        schema: that of the object. depth: the levels below it that may still be followed. None if a
+        required field is not possible, or "" for an object without fields.
+        """
+        parts: list[str] = []
+        for name, child, needed in properties_of(resolve(schema, self.root_schema)):
+            field = self.field(name, child, depth - 1)
+            if field is not None:
+                parts.append(self.rule(field) if needed else f"{self.rule(field)}?")
+            elif needed:
+                return None
+        return " ".join(parts)
+
+    def field(self, name: str, schema: Any, depth: int) -> str | None:
+        """Return one parameter with the line break behind it.
+
+        For a list, its element repeated.
+
+        name: of the element. None for a schema that admits nothing, or only values that are too
+        deep.
+
+        schema: of the parameter. depth: the levels that it may still nest.
+        """
+        if depth < 0 or schema is False:
+            return None
+        node = resolve(schema, self.root_schema)
+        item = self._repeated_item(node)
+        if item is None:
+            content = self.content(node, depth)
+            return None if content is None else self._line(name, content)
+
+        content = self.content(item, depth - 1)
+        if content is None:
+            return None
+        # No element at all would be a missing parameter, not an empty list.
+        low, high = bounds(node, "minItems", "maxItems", MAX_ITEMS)
+        return f"({self._line(name, content)}){{{max(low, 1)},{max(high, 1)}}}"
+
+    def _line(self, name: str, content: str) -> str:
+        """Return the expression of an element and the line break behind it.
+
+        content: an expression of the grammar, not text.
+        """
+        return f"{self.element(name, content)} {literal(chr(10))}"
+
+    def _repeated_item(self, node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the schema of the items of a list written as repeated elements.
+
+        None for all other values, and for lists that have to be JSON: tuples and lists of lists.
+
+        node: the resolved schema of the parameter.
+        """
+        if kind_of(node) != "array" or positions_of(node):
+            return None
+        item = resolve(items_of(node), self.root_schema)
+        # Repeated elements cannot say where one inner list ends and the next begins.
+        return None if kind_of(item) == "array" else item
+
+    def content(self, node: Mapping[str, Any], depth: int) -> str | None:
+        """Return the expression of the text between the tags of an element.
+
+        node: the resolved schema of its value. None if nothing fits, or only values that are too
+        deep.
+        """
+        if depth < 0:
+            return None
+        match kind_of(node):
+            case "choice":
+                return self._choice(node)
+            case "union":
+                return self._union(node, depth)
+            case "object":
+                return self._object(node, depth)
+            case "array":
+                return self.json_value(node, depth, IN_XML)
+            case "string" | "any":
+                return self._text(node)
+            case kind:
+                return self.bare(node, kind)
+
+    def _choice(self, node: Mapping[str, Any]) -> str | None:
+        """Return the expression of any listed value, texts without quotes.
+
+        None for no values.
+
+        node: a resolved schema with an enum or a constant.
+        """
+        texts = []
+        for value in choices_of(node):
+            text = value if isinstance(value, str) else write_canonical(value)
+            texts.append(literal(_escape(text)))
+        return one_of(texts) if texts else None
+
+    def _object(self, node: Mapping[str, Any], depth: int) -> str | None:
+        """Return an object as elements.
+
+        As JSON where the format or the schema has no fields.
+
+        node: its resolved schema. depth: the levels below it that may still be followed. None if a
+        required field is not possible.
+        """
+        if not self.nested or not properties_of(node):
+            return self.json_value(node, depth, IN_XML)
+        children = self.children(node, depth)
+        return None if children is None else f'"\\n" {children}'
+
+    def _union(self, node: Mapping[str, Any], depth: int) -> str | None:
+        """Return the expression of any member that is possible and is read back as that member."""
+        members = _readable(alternatives_of(node, self.root_schema))
+        contents = [self.content(member, depth) for member in members]
+        possible = [content for content in contents if content is not None]
+        return one_of(possible) if possible else None
+
+    def _text(self, node: Mapping[str, Any]) -> str:
+        """Return the expression of text of a bounded length, or of a known format.
+
+        Text of no length is an element without content.
+
+        node: a resolved schema that admits text.
+        """
+        if text := FORMATS.get(str(node.get("format"))):
+            return self.rule(text)
+        low, high = bounds(node, "minLength", "maxLength", MAX_TEXT)
+        if high == 0:
+            return '""'
+
+        # The first character is visible: readers trim the text of an element.
+        unit = "xany" if "maxLength" in node else "xchar"
+        return self.rule(f"xfirst {unit}{{{max(low - 1, 0)},{high - 1}}}")
+
+
+def _readable(members: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the members of a union that are read back as what they are.
+
+    >>> _readable([{"type": "string"}, {"type": "null"}])
+    [{'type': 'string'}]
+    """
+    kinds = [kind_of(member) for member in members]
+    if "string" not in kinds:
+        return members
+    # The word null, or digits, would be read as text where text is allowed.
+    pairs = zip(members, kinds, strict=True)
+    return [member for member, kind in pairs if kind not in _BARE_KINDS]
+
+
+def _escape(text: str) -> str:
+    """Return a text as it is written between tags.
+
+    >>> _escape("a < b & c")
+    'a &lt; b &amp; c'
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;")

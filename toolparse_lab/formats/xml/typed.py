@@ -1,0 +1,697 @@
+"""Family: XML whose parameters say their types, as the prompts of leaderboards ask for it.
+
+`<functions><function name="f"><param name="a" type="integer">1</param></function></functions>`, the
+same with the value as an attribute, and `<function_call>` with elements for name and arguments.
+"""
+
+# How it works
+#
+# One envelope and one reader know all the forms, and a row says which of them is written. A body is
+# cut at the family's own tags; each function is read by itself, so that one that cannot be read
+# leaves the others alone. No value holds such a tag: where one is there, another tag was damaged.
+#
+# A type says how the text is to be read: `integer` makes a number of it. Text that is none of its
+# type stays text, and the tool's schema has the last word on all values.
+#
+# Cost: one search for tags, and a look at each value.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.positions import apply_edits
+from ...arguments.rjson.strict import read_if_strict
+from ...arguments.schema.view import View, view_of
+from ...core.errors import UnwritableCall
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Problem, Span
+from ...core.values import Value, escape_token, read_strict, write_canonical
+from ..base import (
+    NEED_MORE,
+    Codec,
+    Decoded,
+    Envelope,
+    Message,
+    NeedMore,
+    Opening,
+    Protocol,
+    Reading,
+    Signs,
+    Tools,
+)
+from ..parameters.judge import in_raw
+from ..parameters.shape import kind_of_value
+from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from ..prompt.wording import Wordings
+from ..python.reader import PythonReader
+from ..rxml.nearest import nearest_reading
+from ..rxml.text import unescape, unescape_offsets
+from ..scan import Close, LiteralBody, Scanner
+from .judge import fits_schema
+from .type_rules import BARE_SCALARS
+
+_BLOCKS = {"<functions>": "</functions>", "<function_calls>": "</function_calls>"}
+_AROUND = {"<TOOLCALL>": "</TOOLCALL>", "<tool_call>": "</tool_call>"}
+# Opener -> what follows it, after white space.
+_FOLLOWS: dict[str, tuple[str, ...]] = {
+    "<functions>": ("<function ", "<function_call", "</functions>"),
+    "<function_calls>": ("<function_call>", "<function_call "),
+    "<function_call>": ("<name>",),
+    **dict.fromkeys(_AROUND, (*_BLOCKS, "<function_call>", "<function ")),
+}
+_MOST_SPACE = 64
+_LONE_CALL = "<function_call>"
+_FENCE = re.compile(r"\s{0,64}```(?:xml)?[ \t]{0,8}\r?\n")
+_FENCE_SO_FAR = re.compile(r"\s{0,64}`{1,3}(?:x?|xml?[ \t]{0,8}\r?)\Z")
+
+_GROUPS = ("params", "parameters", "arguments", "args")
+_PARAMETERS = ("param", "parameter", "argument", "arg")
+_CALLS = ("function", "function_call")
+_TAG = re.compile(
+    r"<(?:(?P<cdata>!\[CDATA\[)|(?P<close>/?)\s{0,8}"
+    r"(?P<word>functions|function_calls|function_call|function|name"
+    rf"|{'|'.join(_GROUPS)}|{'|'.join(_PARAMETERS)})(?![\w:.-])"
+    r"(?P<attributes>(?:\s{1,40}[\w:.-]{1,64}+\s{0,8}=\s{0,8}"
+    r"(?:\"[^\"]*+\"|'[^']*+'|[\w.-]{1,64}+(?=[\s/>])))*+)\s{0,40}(?P<empty>/?)>)"
+)
+_ATTRIBUTE = re.compile(
+    r"(?P<name>[\w:.-]+)\s*=\s*(?:\"(?P<q>[^\"]*)\"|'(?P<a>[^']*)'|(?P<bare>[\w.-]+))"
+)
+# A function without a block around it is another format's, unless its parameters say more.
+_LONE = re.compile(
+    r"<function\s{1,8}name\s{0,4}=\s{0,4}(?:\"[^\"<>]{1,128}+\"|'[^'<>]{1,128}+')\s{0,8}>\s{0,64}"
+    rf"<(?:(?:{'|'.join(_GROUPS)})>"
+    rf"|(?:{'|'.join(_PARAMETERS)})\s{{1,8}}[^<>]{{0,200}}?\b(?:type|value)\s{{0,4}}=)"
+)
+_LONE_SO_FAR = re.compile(
+    r"<function\s{1,8}[^<>]{0,160}+(?:>\s{0,64}+(?:<(?:[a-z]{0,12}(?:\s[^<>]{0,200}+)?)?)?)?\Z"
+)
+_LONE_HEAD = "<function "
+_LIST_TYPES = ("array", "list", "tuple", "object", "dict")
+_NUMBER_TYPES = ("integer", "int", "number", "float", "double")
+# The words of the prompts for the types of JSON.
+_WORDS = {"number": "float", "object": "dict"}
+_EDGES = re.compile(r"\A\s+|\s+\Z")
+_ESCAPES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"))
+_ATTRIBUTES = ("name", "value", "type")
+_KINDS = ("string", "integer", "float", "boolean", "array", "dict", "tuple")
+_BLOCK_WORDS = ("functions", "function_calls")
+_SECTION = re.compile(r"<!\[CDATA\[(.*)\]\]>", re.DOTALL)
+_HALF_TAG = re.compile(
+    r"\A\s{0,64}(?:>|/>)|<(?:/\s{0,8})?[a-z]{0,12}\s{0,8}\Z"
+    r"|</?\s{0,8}(?:functions?|params?|parameters?|arguments?|args?)(?![\w:.-])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedXml(Envelope):
+    """Envelope of all forms of the family: a block, one in a tag, or one call alone."""
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        """The closers of blocks."""
+        return tuple(_BLOCKS.values())
+
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        """Return the closers of blocks, and of the tags around them."""
+        return (*self.closers, *_AROUND.values())
+
+    @property
+    def restarts(self) -> tuple[str, ...] | None:
+        """Empty: the reader finds by itself where a function begins."""
+        return ()
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        """True: no opener depends on the tools."""
+        return True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        """Return the openers, which are words of other formats too."""
+        return (*_FOLLOWS, _LONE_HEAD)
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        """Return the opening at `text[pos]`. It counts in front of the family's tags only."""
+        if text.startswith(_LONE_HEAD, pos):
+            if _LONE.match(text, pos):
+                return Opening(0)
+            return NEED_MORE if not final and _LONE_SO_FAR.match(text, pos) else None
+        opener = next((o for o in _FOLLOWS if text.startswith(o, pos)), None)
+        if opener is None:
+            return None
+        end = pos + len(opener)
+        follows = _follows(opener, text, end)
+        if follows:
+            return Opening(0) if opener == _LONE_CALL else Opening(end - pos, attributes=opener)
+        return NEED_MORE if follows is None and not final else None
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        """Return True: `open` looked at the body."""
+        return True
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        """Return the scanner to the closer of a block, of a tag around one, or of a call."""
+        if not opening.end:
+            return _WholeCall(tuple(f"</{word}>" for word in _CALLS))
+        pairs = _AROUND if opening.attributes in _AROUND else _BLOCKS
+        return LiteralBody(tuple(pairs.values()))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        """Return True if a body that was given up after `text` ends inside a value."""
+        tags = list(_TAG.finditer(text))
+        if not tags:
+            return bool(text.strip())
+        last = tags[-1]
+        is_open = last["word"] in _PARAMETERS and not last["close"] and not last["empty"]
+        return is_open or bool(text[last.end() :].strip())
+
+
+def _follows(opener: str, text: str, at: int) -> bool | None:
+    """Return True if the text behind an opener is one of the family's, None if more text decides.
+
+    A code fence may stand behind a tag around a block.
+    """
+    end = at
+    if opener in _AROUND:
+        fence = _FENCE.match(text, at)
+        at = fence.end() if fence else at
+    stop = min(len(text), at + _MOST_SPACE)
+    while at < stop and text[at].isspace():
+        at += 1
+    if text.startswith(_FOLLOWS[opener], at):
+        return True
+    rest = text[at : at + _MOST_SPACE]
+    if any(literal.startswith(rest) for literal in _FOLLOWS[opener]):
+        return None
+    return None if opener in _AROUND and _FENCE_SO_FAR.match(text, end) else False
+
+
+class _WholeCall(LiteralBody):
+    """Ends after the closer of a call, which is a part of the body."""
+
+    __slots__ = ()
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        """Search for the closer. See `LiteralBody`."""
+        answer = LiteralBody.scan(self, tail, final)
+        return Close(answer.end, answer.end, "end") if isinstance(answer, Close) else answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Tag:
+    """A tag of the family in a body. attributes: name -> (raw text, its offset)."""
+
+    word: str
+    start: int
+    end: int
+    closes: bool
+    empty: bool
+    attributes: dict[str, tuple[str, int]]
+
+
+def _tags(body: str) -> list[_Tag]:
+    """Return the tags of a body, those in sections left out. Raises Refusal for an odd one."""
+    tags: list[_Tag] = []
+    pos = 0
+    while (match := _TAG.search(body, pos)) is not None:
+        pos = match.end()
+        if match["cdata"]:
+            end = body.find("]]>", pos)
+            if end < 0:
+                raise Refusal("decode.tags", "a section without its end", match.start())
+            pos = end
+            continue
+        attributes: dict[str, tuple[str, int]] = {}
+        for attribute in _ATTRIBUTE.finditer(body, *match.span("attributes")):
+            group = next(g for g in ("q", "a", "bare") if attribute[g] is not None)
+            name = attribute["name"].lower()
+            if name in attributes or name not in _ATTRIBUTES:
+                message = f"the attribute {name!r} stands twice, or is none of the format"
+                raise Refusal("decode.attribute", message, attribute.start())
+            attributes[name] = attribute[group], attribute.start(group)
+        word, closes, empty = match["word"].lower(), bool(match["close"]), bool(match["empty"])
+        if closes and (attributes or empty):
+            raise Refusal("decode.tags", "a closing tag with attributes", match.start())
+        tags.append(_Tag(word, match.start(), match.end(), closes, empty, attributes))
+    return tags
+
+
+class _Function:
+    """Reads one function of a body.
+
+    tags: its own, without the first. end: where the text behind its last tag ends.
+    """
+
+    def __init__(self, body: str, reading: Reading, head: _Tag, tags: list[_Tag], end: int) -> None:
+        """Make a reader. head: the function's tag."""
+        self._body = body
+        self._reading = reading
+        self._head = head
+        self._tags = tags
+        self._end = end
+        self._pos = head.end
+        self._i = 0
+        self._edits: list[Edit] = []
+        self._places: dict[str, tuple[int, int]] = {}
+        self._arguments: dict[str, Value] = {}
+        self._typed = False
+        self.name = ""
+        self.name_span: Span | None = None
+        self._view: View | None = None
+
+    def read(self) -> Decoded:
+        """Return the call. Raises Refusal."""
+        self._read_name()
+        tool = self._reading.tools.get(self.name)
+        self._view = view_of(tool.schema_json) if tool is not None else None
+        closed = self._head.empty
+        while (tag := self._next()) is not None:
+            if closed or tag.word == "name":
+                raise Refusal("decode.tags", f"<{tag.word}> cannot stand here", tag.start)
+            if tag.word in _CALLS:
+                closed = tag.closes
+            elif tag.word in _PARAMETERS:
+                self._parameter(tag)
+            # Tags around all parameters mean nothing.
+        self._blank(self._end)
+        if not closed:
+            self._close(self._pos, f"</{self._head.word}>", "tags.unclosed-function")
+        places = {"": (self._head.start, self._end), **self._places}
+        return Decoded(
+            self.name,
+            self._arguments,
+            name_span=self.name_span,
+            edits=tuple(sorted(self._edits, key=lambda edit: edit.span.start)),
+            untyped=bool(self._arguments) and not self._typed,
+            places=lambda: places,
+            unescape=unescape_offsets,
+        )
+
+    def unread(self, refusal: Refusal) -> Decoded:
+        """Return the function as one that cannot be read."""
+        place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
+        problem = Problem("decode", refusal.code, "error", refusal.message, "", place)
+        return Decoded(
+            self.name, None, name_span=self.name_span, problems=(problem,), readable=False
+        )
+
+    def _read_name(self) -> None:
+        """Read the name, which is an attribute or the first element."""
+        if "name" in self._head.attributes:
+            raw, start = self._head.attributes["name"]
+        elif len(self._tags) > 1 and self._tags[0].word == self._tags[1].word == "name":
+            opener, closer = self._tags[:2]
+            self._blank(opener.start)
+            if opener.closes or not closer.closes:
+                raise Refusal("decode.tags", "the name is not between its tags", opener.start)
+            raw, start = self._body[opener.end : closer.start], opener.end
+            self._pos, self._i = closer.end, 2
+        else:
+            raise Refusal("decode.tags", "a function without a name", self._head.start)
+        text = raw.strip()
+        start += len(raw) - len(raw.lstrip())
+        if not text or "<" in text:
+            raise Refusal("decode.tags", "a function without a name", self._head.start)
+        self.name, self.name_span = unescape(text), Span(start, start + len(text))
+
+    def _next(self) -> _Tag | None:
+        """Move behind the next tag. Only white space stands before it."""
+        if self._i >= len(self._tags):
+            return None
+        tag = self._tags[self._i]
+        self._blank(tag.start)
+        self._i += 1
+        self._pos = tag.end
+        return tag
+
+    def _blank(self, end: int) -> None:
+        """Raise Refusal for anything but white space up to an offset."""
+        text = self._body[self._pos : end]
+        if text.strip():
+            message = f"neither a tag nor white space: {text.strip()[:40]!r}"
+            raise Refusal("decode.tags", message, self._pos + len(text) - len(text.lstrip()))
+
+    def _fix(self, span: Span, text: str, rule: str) -> None:
+        """Make an edit. Raises Refusal where repair is off."""
+        if not self._reading.repair:
+            raise Refusal("decode.tags", "not as the format writes it", span.start)
+        self._edits.append(Edit(span, text, rule))
+
+    def _close(self, at: int, closer: str, rule: str) -> None:
+        """Add a closer that is missing. Raises Refusal where the text ends early."""
+        if not self._reading.closed and not self._body[at:].strip():
+            raise Refusal("decode.truncated-value", "the text ends inside this call", at)
+        self._fix(Span(at, at), closer, rule)
+
+    def _parameter(self, tag: _Tag) -> None:
+        """Read a parameter, from its tag to its closer."""
+        if tag.closes:
+            if not self._arguments:
+                raise Refusal("decode.tags", "a closer without its parameter", tag.start)
+            if any(edit.rule == "tags.unclosed-parameter" for edit in self._edits):
+                raise Refusal("decode.ambiguous", "a parameter inside a parameter", tag.start)
+            self._fix(Span(tag.start, tag.end), "", "tags.doubled-closer")
+            return
+        if not tag.attributes.get("name", ("",))[0].strip():
+            raise Refusal("decode.tags", "a parameter without a name", tag.start)
+        if "value" in tag.attributes:
+            raw, start = tag.attributes["value"]
+            if "<" in raw and _TAG.search(raw):
+                raise Refusal("decode.ambiguous", "a value holds tags of the format", start)
+            self._take(tag, raw, start, in_text=False)
+            self._end_attribute(tag)
+        elif tag.empty:
+            if tag.attributes.get("type", ("string", 0))[0] != "string":
+                raise Refusal("decode.tags", "a parameter without a value", tag.start)
+            self._take(tag, "", tag.end, in_text=False)
+        else:
+            self._element(tag)
+
+    def _end_attribute(self, tag: _Tag) -> None:
+        """Pass the closer of a parameter whose value is an attribute, and which may miss it."""
+        if tag.empty:
+            return
+        if self._i < len(self._tags) and self._tags[self._i].word in _PARAMETERS:
+            closer = self._tags[self._i]
+            if closer.closes:
+                self._blank(closer.start)
+                self._i += 1
+                self._pos = closer.end
+                return
+        self._fix(Span(tag.end - 1, tag.end - 1), "/", "tags.unclosed-parameter")
+
+    def _element(self, tag: _Tag) -> None:
+        """Read a value between tags."""
+        closer = self._tags[self._i] if self._i < len(self._tags) else None
+        end = closer.start if closer is not None else self._end
+        raw = self._body[tag.end : end]
+        if closer is not None and closer.closes and closer.word in _PARAMETERS:
+            if closer.word != tag.word:
+                own = f"</{tag.word}>"
+                self._fix(Span(closer.start, closer.end), own, "tags.mismatched-closer")
+            self._i += 1
+            self._pos = closer.end
+        else:
+            # What is left of a closer is no part of the value.
+            if closer is None or "<" in raw or ">" in raw or not raw.strip():
+                raise Refusal("decode.tags", "a parameter without its closer", tag.start)
+            raw = raw.rstrip()
+            self._pos = tag.end + len(raw)
+            self._close(self._pos, f"</{tag.word}>", "tags.unclosed-parameter")
+        self._take(tag, raw, tag.end, in_text=True)
+
+    def _take(self, tag: _Tag, raw: str, start: int, *, in_text: bool) -> None:
+        """Keep the value of a parameter."""
+        name = unescape(tag.attributes["name"][0])
+        if name in self._arguments:
+            raise Refusal("decode.duplicate-key", f"{name!r} stands twice", tag.start)
+        if in_text:
+            stripped = raw.strip()
+            # White space alone is a value.
+            if stripped:
+                start += len(raw) - len(raw.lstrip())
+                raw = stripped
+            section = _SECTION.fullmatch(raw)
+            if section is not None:
+                start, raw = start + section.start(1), section[1]
+                text = raw
+            elif _HALF_TAG.search(raw):
+                # No one writes such a sign there without a reference for it.
+                raise Refusal("decode.ambiguous", "a value holds a part of a tag", start)
+            else:
+                text = unescape(raw)
+        else:
+            text = unescape(raw)
+        path = "/" + escape_token(name)
+        kind = tag.attributes.get("type", ("", 0))[0].strip().lower()
+        self._typed = self._typed or bool(kind)
+        self._places[path] = (start, start + len(raw))
+        member = self._view.child(name) if self._view is not None else None
+        try:
+            self._arguments[name] = _typed(text, kind, self._reading)
+        except Refusal as refusal:
+            member = self._view.child(name) if self._view is not None else None
+            if member is None or not member.admits_string():
+                raise Refusal(refusal.code, refusal.message, start) from None
+            self._arguments[name] = text
+
+
+def _typed(text: str, kind: str, reading: Reading) -> Value:
+    """Return the value of a text whose tag says its type, the text where it is none of that."""
+    word = text.strip()
+    if kind in ("boolean", "bool"):
+        return {"true": True, "false": False}.get(word.lower(), text)
+    if kind in ("null", "none"):
+        return None if word.lower() in ("null", "none", "") else text
+    if kind in _NUMBER_TYPES or kind in _LIST_TYPES:
+        values = read_if_strict(word, reading.max_depth)
+        if values is not None and len(values) == 1 and _is_of(values[0], kind):
+            return values[0]
+        if kind in _LIST_TYPES:
+            return _python_value(word, reading)
+    return text
+
+
+def _is_of(value: Value, kind: str) -> bool:
+    if kind in _LIST_TYPES:
+        return isinstance(value, list | dict)
+    return not isinstance(value, str | bool | list | dict | None)
+
+
+def _python_value(word: str, reading: Reading) -> Value:
+    """Return the list or dict of a text as Python writes it. Raises Refusal for any other text."""
+    reader = PythonReader(word, replace(reading, repair=False), json_words=True)
+    try:
+        value = reader.value("", 0)
+        if not reader.skip() and isinstance(value, list | dict):
+            return value
+    except Refusal:
+        pass
+    raise Refusal("decode.tags", f"no list or object: {word[:40]!r}", 0)
+
+
+def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of a body, with those that cannot be read among them. Raises Refusal."""
+    tags = _tags(body)
+    begin, stop = _inside(body, [tag for tag in tags if tag.word in _BLOCK_WORDS])
+    groups: list[list[_Tag]] = []
+    for tag in tags:
+        if tag.word in _CALLS and not tag.closes:
+            groups.append([tag])
+        elif tag.word not in _BLOCK_WORDS:
+            if not groups or tag.end > stop:
+                raise Refusal("decode.tags", "a tag outside of the functions", tag.start)
+            groups[-1].append(tag)
+    starts = [head.start for head, *_ in groups]
+    _only_space(body, begin, starts[0] if starts else stop)
+
+    calls: list[Decoded] = []
+    for (head, *inner), end in zip(groups, [*starts[1:], stop], strict=False):
+        function = _Function(body, reading, head, inner, end)
+        try:
+            calls.append(function.read())
+        except Refusal as refusal:
+            if len(groups) == 1:
+                raise
+            calls.append(function.unread(refusal))
+    return tuple(calls)
+
+
+def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
+    """Return where the functions of a body stand: inside a fence and a block, if those are there.
+
+    blocks: the tags of blocks. Raises Refusal where they are no pair around all.
+    """
+    fence, end = _FENCE.match(body), body.rfind("```")
+    begin, stop = 0, len(body)
+    if fence is not None and end >= fence.end() and not body[end + 3 :].strip():
+        begin, stop = fence.end(), end
+    if not blocks:
+        return begin, stop
+    first, last = blocks[0], blocks[-1]
+    if [tag.closes for tag in blocks] not in ([False, True], [False], [True]):
+        raise Refusal("decode.tags", "a block inside a block", first.start)
+    if not first.closes:
+        _only_space(body, begin, first.start)
+        begin = first.end
+    if last.closes:
+        _only_space(body, last.end, stop)
+        stop = last.start
+    return begin, stop
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """Gives the calls of a text that reads without repair, if all fit their schemas."""
+
+    reading: Reading
+
+    def __call__(self, text: str) -> Value | None:
+        """Return [name, arguments] of each call, None where one does not fit."""
+        tools = self.reading.tools
+        try:
+            calls = _functions(text, replace(self.reading, repair=False))
+        except Refusal:
+            return None
+        for call in calls:
+            tool = tools.get(call.name)
+            if tool is None or not call.readable:
+                return None
+            if not fits_schema(call.arguments, tool.schema_json):
+                return None
+        return [[call.name, call.arguments] for call in calls] or None
+
+
+def _near_tags(body: str, tools: Tools) -> list[str]:
+    """Return the literals of which one may be damaged: tags, or parts of a tag around a value."""
+    words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in body]
+    literals = [f"</{word}>" for word in words]
+    literals += [f"<{word}>" for word in _GROUPS if word in words]
+    literals += [f'" type="{kind}"{end}' for kind in _KINDS for end in ("/>", " />", ">")]
+    for name, tool in tools.items():
+        if name not in body:
+            continue
+        literals.append(f'<function name="{name}">')
+        for key in view_of(tool.schema_json).properties:
+            for word in words:
+                if word in _PARAMETERS:
+                    literals += [f'<{word} name="{key}" {rest}="' for rest in ("value", "type")]
+    return list(dict.fromkeys(literals))
+
+
+Form: TypeAlias = Literal["attribute", "text", "elements"]
+
+
+@dataclass(frozen=True, slots=True)
+class TypedCall(Codec):
+    """Codec of the family. form: what is written. around: the tag around it, "" for none."""
+
+    form: Form
+    around: str = ""
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body. Raises Refusal.
+
+        An empty block says that there is nothing to call.
+        """
+        refusal: Refusal | None = None
+        calls: tuple[Decoded, ...] = ()
+        try:
+            calls = _functions(body, reading)
+        except Refusal as reason:
+            refusal = reason
+        if refusal is None and all(call.readable and not call.edits for call in calls):
+            return calls or Message((), ())
+        # One character of one tag goes before a repair, which changes the structure.
+        if reading.repair and reading.closed:
+            edit = nearest_reading(body, _near_tags(body, reading.tools), _Fitting(reading))
+            if edit is not None:
+                again = replace(reading, repair=False)
+                return in_raw(_functions(apply_edits(body, [edit]), again), [edit])
+        if refusal is not None:
+            raise refusal
+        return calls
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        """Return the call in its block. Raises UnwritableCall for arguments that are no object."""
+        arguments = read_strict(arguments_json)
+        if not isinstance(arguments, dict):
+            raise UnwritableCall("arguments have to be an object", got=arguments_json)
+        parameters = "".join(self._pair(key, value) for key, value in arguments.items())
+        start, end = self._edges
+        if self.form == "elements":
+            call = f"<name>{_escape(name)}</name><arguments>{parameters}</arguments>"
+            return f"{start}<function_call>{call}</function_call>{end}"
+        if self.form == "attribute":
+            parameters = f"<params>{parameters}</params>"
+        return f'{start}<function name="{_escape(name)}">{parameters}</function>{end}'
+
+    def join(self, calls: Sequence[str]) -> str:
+        """Return calls of one answer in one block."""
+        start, end = self._edges
+        inner = (call[len(start) : len(call) - len(end)] for call in calls)
+        return f"{start}{''.join(inner)}{end}"
+
+    @property
+    def _edges(self) -> tuple[str, str]:
+        block = "<function_calls>" if self.form == "elements" else "<functions>"
+        return self.around + block, _BLOCKS[block] + _AROUND.get(self.around, "")
+
+    def _pair(self, name: str, value: Value) -> str:
+        """Return a parameter as the form writes it."""
+        kind = kind_of_value(value)
+        kind = _WORDS.get(kind, kind)
+        text = _escape(value if isinstance(value, str) else write_canonical(value))
+        key = _escape(name)
+        if self.form == "attribute":
+            return f'<param name="{key}" value="{text}" type="{kind}"/>'
+        word = "arg" if self.form == "elements" else "param"
+        return f'<{word} name="{key}" type="{kind}">{text}</{word}>'
+
+
+def _only_space(body: str, start: int, end: int) -> None:
+    if body[start:end].strip():
+        raise Refusal("decode.tags", "text outside of the functions", start)
+
+
+def _escape(text: str) -> str:
+    """Return text as it is written in an element or an attribute.
+
+    White space at its edges would be taken off, so it is written by its number.
+    """
+    for character, reference in _ESCAPES:
+        text = text.replace(character, reference)
+    return _EDGES.sub(lambda m: "".join(f"&#{ord(c)};" for c in m[0]), text)
+
+
+def _type_rules(form: Form) -> TypeRules:
+    """Return the rules of a form: a scalar is bare text, all else JSON. Each says its type."""
+    structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
+    rules = []
+    for rule in (*BARE_SCALARS, *structures):
+        word = _WORDS.get(rule.json_type, rule.json_type)
+        example, wrong = rule.example, rule.anti_pattern
+        if form == "attribute":
+            example, wrong = (text.replace('"', "&quot;") for text in (example, wrong))
+        parameter = f'{rule.parameter}" type="{word}'
+        rules.append(replace(rule, parameter=parameter, example=example, anti_pattern=wrong))
+    pairs = {
+        "attribute": '<param name="{name}" value="{value}"/>',
+        "text": '<param name="{name}">{value}</param>',
+        "elements": '<arg name="{name}">{value}</arg>',
+    }
+    return TypeRules(tuple(rules), pairs[form])
+
+
+def _row(id: str, title: str, form: Form, around: str = "", *aliases: str) -> Protocol:
+    return Protocol(
+        id=id,
+        aliases=aliases,
+        title=title,
+        envelope=TypedXml(),
+        codec=TypedCall(form, around),
+        tags=frozenset(("delimited",)),
+        type_rules=_type_rules(form),
+        wordings=Wordings("typed_xml"),
+        signs=Signs(openers=(r"<functions?(?: name=[^<>\n]{1,200})?>", "<function_call>")),
+    )
+
+
+_TAG_WORD = "<TOOLCALL>"
+_VERBOSE = "<param name value type/> in <params> of a <function>"
+_CONCISE = "<param name type> with text, in a <function>"
+_ELEMENTS = "<function_call> with <name>, <arguments> and <arg>"
+PROTOCOLS: tuple[Protocol, ...] = (
+    _row("bfcl_verbose_xml", _VERBOSE, "attribute", "", "verbose_xml"),
+    _row("bfcl_verbose_xml_tag", f"{_VERBOSE}, in <TOOLCALL>", "attribute", _TAG_WORD),
+    _row("bfcl_concise_xml", _CONCISE, "text", "", "concise_xml"),
+    _row("bfcl_concise_xml_tag", f"{_CONCISE}, in <TOOLCALL>", "text", _TAG_WORD),
+    _row("function_call_xml", _ELEMENTS, "elements"),
+    _row("function_call_xml_tag", f"{_ELEMENTS}, in <TOOLCALL>", "elements", _TAG_WORD),
+)

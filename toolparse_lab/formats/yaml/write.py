@@ -1,0 +1,195 @@
+"""Writes arguments as YAML 1.2 that every reader takes for the same: in doubt a text is quoted."""
+
+from __future__ import annotations
+
+import re
+
+from ...core.errors import UnwritableCall
+from ...core.values import Value, write_canonical
+
+_MAX_DEPTH = 90
+_MAX_KEY = 1000  # YAML readers look no further for the colon
+_NAME = re.compile(r"[^\s<>/=\"'!?&]+")
+_PLAIN = re.compile(r"[^\W\d_](?:[\w ./()+-]*[\w.)])?")
+# Words that YAML 1.1, or a reader that follows it, takes for something else.
+_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+# What YAML calls printable, without the line breaks of YAML 1.1.
+_ODD = re.compile(
+    "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+
+
+def write_element(name: str, value: Value) -> str:
+    """Return `<name>`, the arguments one key a line, `</name>`.
+
+    Raises UnwritableCall for a name that is not an element's, and for anything that is not a
+    mapping or too deep.
+
+    >>> print(write_element("f", {"a": 1, "b": "two\\nlines\\n", "c": ["x"]}))
+    <f>
+    a: 1
+    b: |
+      two
+      lines
+    c:
+      - x
+    </f>
+    """
+    if not _NAME.fullmatch(name):
+        raise UnwritableCall("this name cannot be an element's", got=name)
+    if not isinstance(value, dict):
+        raise UnwritableCall("only an object is written as a mapping", got=write_canonical(value))
+
+    lines = _lines(value, 0) if value else ["{}"]
+    return "\n".join([f"<{name}>", *lines, f"</{name}>"])
+
+
+def _lines(value: Value, depth: int) -> list[str]:
+    """Return the lines of a mapping or sequence that is not empty.
+
+    They lack the indentation of the place they go to. Raises UnwritableCall for depth and for keys
+    that are too long.
+
+    depth: how many mappings and sequences are around it.
+    """
+    if depth > _MAX_DEPTH:
+        raise UnwritableCall(f"the arguments nest deeper than {_MAX_DEPTH}")
+    if isinstance(value, dict):
+        return _mapping_lines(value, depth)
+
+    lines: list[str] = []
+    for member in value:
+        # The first line stands beside the dash, the others below it.
+        first, *rest = _lines(member, depth + 1) if _is_nested(member) else _scalar(member)
+        lines.append("- " + first)
+        lines += _indented(rest)
+
+    return lines
+
+
+def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
+    """Return the lines of a mapping.
+
+    See `_lines`.
+
+    value: not empty. depth: how many mappings and sequences are around it.
+
+    >>> _mapping_lines({"a": [1, 2], "b": "x"}, 0)
+    ['a:', '  - 1', '  - 2', 'b: x']
+    """
+    lines: list[str] = []
+    for key, member in value.items():
+        if _is_nested(member):
+            lines.append(f"{_key(key)}:")
+            lines += _indented(_lines(member, depth + 1))
+        else:
+            # The lines of a block literal are indented already, from the key's own place.
+            first, *rest = _scalar(member)
+            lines.append(f"{_key(key)}: {first}")
+            lines += rest
+
+    return lines
+
+
+def _is_nested(value: Value) -> bool:
+    """Return True if a value has lines of its own: a mapping or sequence that is not empty.
+
+    >>> _is_nested([1]), _is_nested([]), _is_nested("text")
+    (True, False, False)
+    """
+    return isinstance(value, (dict, list)) and bool(value)
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Return the lines two further to the right, empty ones as they are.
+
+    >>> _indented(["a", "", "b"])
+    ['  a', '', '  b']
+    """
+    return ["  " + line if line else line for line in lines]
+
+
+def _key(key: str) -> str:
+    """Return a key, quoted in doubt.
+
+    Raises UnwritableCall for one that is too long.
+
+    >>> _key("city"), _key("12")
+    ('city', '"12"')
+    """
+    text = key if _is_plain(key) else write_quoted(key)
+    if len(text) > _MAX_KEY:
+        raise UnwritableCall("a key is too long for YAML", got=key)
+    return text
+
+
+def _scalar(value: Value) -> list[str]:
+    """Return the lines of a scalar, or of an empty container.
+
+    Further lines are indented by two more than its place.
+
+    >>> _scalar("two\\nlines"), _scalar("no"), _scalar(None)
+    (['|-', '  two', '  lines'], ['"no"'], ['null'])
+    """
+    if not isinstance(value, str):
+        return [write_canonical(value)]
+    if _is_plain(value):
+        return [value]
+    if not _is_block(value):
+        return [write_quoted(value)]
+
+    body = value.rstrip("\n")
+    breaks = len(value) - len(body)
+    # Line breaks at the end: none of them, the one that is usual, all of them.
+    header = ("|-", "|", "|+")[min(breaks, 2)]
+    return [header, *_indented(body.split("\n")), *[""] * (breaks - 1)]
+
+
+def _is_plain(text: str) -> bool:
+    """Return True if every reader takes the text for itself without quotes.
+
+    It begins with a letter, holds nothing that YAML could read, and is no word of its own.
+
+    >>> _is_plain("Berlin"), _is_plain("true"), _is_plain("a: b")
+    (True, False, False)
+    """
+    if _PLAIN.fullmatch(text) is None:
+        return False
+    return text.lower() not in _WORDS and not _ODD.search(text)
+
+
+def _is_block(text: str) -> bool:
+    """Return True if a text is one of several lines that a block literal can hold as it is.
+
+    Lines of nothing but blanks lose them there, and a closing tag would end the element.
+
+    >>> _is_block("a\\nb"), _is_block("one line"), _is_block(" a\\nb")
+    (True, False, False)
+    """
+    if "\n" not in text or "</" in text or _ODD.search(text):
+        return False
+    # The first line gives the indentation, so it can begin with no white space.
+    if text[0] in " \t\n":
+        return False
+    return not any(map(_is_blank, text.split("\n")))
+
+
+def _is_blank(line: str) -> bool:
+    """Return True if a line has blanks, and nothing else.
+
+    >>> _is_blank("  "), _is_blank("")
+    (True, False)
+    """
+    return line != "" and not line.strip(" \t")
+
+
+def write_quoted(text: str) -> str:
+    """Return the text as a JSON string, which is one of YAML.
+
+    A character that YAML does not print, and text like a closing tag, is escaped.
+
+    >>> write_quoted("a </b>")
+    '"a \\\\x3c/b>"'
+    """
+    escaped = _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", write_canonical(text))
+    return escaped.replace("</", "\\x3c/")

@@ -1,0 +1,225 @@
+"""Traffic through the gateway as a run in a lab's store: parsed, judged and debugged like any
+other.
+
+How it works: answers go out first and are written afterwards, by a thread of the recorder's own, so
+that a slow disk delays no one. All that waits is written together: the completions, the plan with
+their cases, and its items, in this order, so that an item has its case and its answer whenever the
+run is read. A run takes `_MOST` exchanges, because its plan is written again each time. Then
+another begins. Anything that cannot be written is told, and the gateway goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ... import __version__
+from ...core.errors import ToolparseError
+from ...core.toolspec import tool_specs
+from ...core.values import write_canonical
+from ...evals.cases.case import Case
+from ...evals.cases.collection import Cases, pack_cases, unpack_cases
+from ...experiments.arms import Arm, prompt_protocol
+from ...experiments.ingest.cells import tool_choice_of
+from ...experiments.plan import Plan
+from ...parser.any_protocol import AnyProtocol
+from ...runner.exchange.questions import Held
+from ...runner.exchange.redaction import redact_strings
+from ...runner.exchange.summary import Summary
+from ...runner.exchange.types import Completion, Model, PlanItem
+from ...runner.store.store import Store
+from .exchange import Exchange
+
+_MOST = 500  # exchanges of a run
+SOURCE = "gateway"
+
+
+class Recorder:
+    """Writes exchanges into a store until it is closed.
+
+    `tell` is called, with a sentence, where something cannot be written.
+    """
+
+    def __init__(self, store: Store, protocol: AnyProtocol, tell: Callable[[str], None]) -> None:
+        self.run_ids: list[str] = []
+        self._store = store
+        self._protocol = protocol
+        self._tell = tell
+        self._run = _RunSoFar(protocol)
+        self._waiting: queue.SimpleQueue[Exchange | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="toolparse-recorder", daemon=True)
+        self._thread.start()
+
+    def add(self, exchange: Exchange) -> None:
+        """Take an exchange that has ended. It is written soon."""
+        self._waiting.put(exchange)
+
+    def close(self) -> None:
+        """Write the waiting rows and end the run. A second call does nothing."""
+        if self._thread.is_alive():
+            self._waiting.put(None)
+            self._thread.join()
+
+    def _work(self) -> None:
+        """Write whatever waits, until `close`."""
+        going = True
+        while going:
+            batch = [self._waiting.get()]
+            while len(batch) < _MOST and not self._waiting.empty():
+                batch.append(self._waiting.get())
+            going = None not in batch
+            try:
+                self._write([exchange for exchange in batch if exchange is not None])
+            except (ToolparseError, OSError) as e:
+                self._tell(f"not recorded: {e}")
+        try:
+            self._finish()
+        except (ToolparseError, OSError) as e:
+            self._tell(f"not recorded: {e}")
+
+    def _write(self, exchanges: list[Exchange]) -> None:
+        """Write some exchanges, into as many runs as they need."""
+        while exchanges:
+            room = _MOST - len(self._run.items)
+            completions = [c for e in exchanges[:room] if (c := self._run.add(e)) is not None]
+            exchanges = exchanges[room:]
+            if completions:
+                self._write_run(completions)
+            if len(self._run.items) >= _MOST:
+                self._finish()
+
+    def _write_run(self, completions: list[Completion]) -> None:
+        """Write the newest completions of the run, with its plan as it is now."""
+        run = self._run
+        if not run.run_id:
+            run.run_id = self._store.begin_run(run.record(), run.items)
+            self.run_ids.append(run.run_id)
+            self._store.record_many(completions, run.run_id)
+            return
+        self._store.record_many(completions, run.run_id)
+        self._store.replace_plan(run.run_id, run.record())
+        self._store.extend_run(run.run_id, run.items[-len(completions) :])
+
+    def _finish(self) -> None:
+        """End the run and begin another. One without exchanges drops out."""
+        run, self._run = self._run, _RunSoFar(self._protocol)
+        if run.run_id:
+            run.summary.run_id = run.run_id
+            self._store.finish_run(run.run_id, "complete", run.summary.to_dict())
+
+
+class _RunSoFar:
+    """A run while its exchanges come in."""
+
+    def __init__(self, protocol: AnyProtocol) -> None:
+        self.run_id = ""
+        self.items: list[PlanItem] = []
+        self.summary = Summary()
+        self._protocol = protocol
+        self._cases: list[Case] = []
+        self._models: dict[str, Model] = {}
+        # A tool choice as JSON -> its arm.
+        self._arms: dict[str, Arm] = {}
+
+    def add(self, exchange: Exchange) -> Completion | None:
+        """Take an exchange in. Its completion comes back, None if nothing was sent."""
+        completion = exchange.completion()
+        if completion is None:
+            return None
+        number = len(self.items)
+        case = _case_of(f"{number + 1:04}", exchange)
+        arm = self._arm(tool_choice_of(exchange.question.body.get("tool_choice")))
+        completion = _clean(completion, exchange.question.secrets)
+        # Equal questions are different exchanges, of this run and of all others.
+        subject = [SOURCE, completion.created, number, completion.key]
+        key = hashlib.sha256(write_canonical(subject).encode()).hexdigest()
+        completion = replace(completion, key=key)
+
+        alias = _word(exchange.question.model, exchange.question.secrets)
+        request = completion.request.get("model") or {"name": alias}
+        self._models.setdefault(alias, Model.from_dict(request))
+        levels = {"arm": arm.name, "prompt_protocol": prompt_protocol(arm.protocol), **arm.levels}
+        self._cases.append(case)
+        self.items.append(PlanItem(case.id, alias, key, 0, levels))
+        self._count(completion)
+        return completion
+
+    def _arm(self, choice: Any) -> Arm:
+        """Return the arm of the exchanges with this tool choice."""
+        word = choice if isinstance(choice, str) else write_canonical(choice)
+        name = self._protocol.id if word == "auto" else f"{self._protocol.id} {word}"
+        levels = {"max_turns": 1, "tool_choice": choice}
+        return self._arms.setdefault(word, Arm(self._protocol, levels, name))
+
+    def _count(self, completion: Completion) -> None:
+        """Add a completion to the summary."""
+        self.summary.planned += 1
+        self.summary.calls += 1
+        if completion.ok:
+            self.summary.done += 1
+        else:
+            self.summary.failed += 1
+            self.summary.failures.update(Counter([str(completion.error_kind)]))
+
+    def record(self) -> Mapping[str, Any]:
+        """Return the plan as it is recorded: one of answers from elsewhere, which no one asks
+        again.
+        """
+        plan = Plan(
+            Cases(self._cases, SOURCE),
+            self._models,
+            tuple(self._arms.values()),
+            1,
+            tuple(self.items),
+            Held(()),
+        )
+        ingested = {"source": SOURCE, "skipped": []}
+        return {**plan.to_dict(), "version": __version__, "ingested": ingested}
+
+
+def _case_of(id: str, exchange: Exchange) -> Case:
+    """Return the case of an exchange: its messages and tools, without credentials."""
+    body, secrets = exchange.question.body, exchange.question.secrets
+    messages, tools = redact_strings([body["messages"], body.get("tools") or []], secrets)
+    try:
+        case = Case(id, messages, tool_specs(tools))
+        unpack_cases(pack_cases([case]))
+    except ToolparseError:
+        # What a lab's case cannot hold was asked all the same, and can be looked at as text.
+        return Case(id, write_canonical(messages))
+    return case
+
+
+def _word(text: str, secrets: tuple[str, ...]) -> str:
+    """Return a text without credentials."""
+    return str(redact_strings(text, secrets))
+
+
+def _clean(completion: Completion, secrets: tuple[str, ...]) -> Completion:
+    """Return a completion without these credentials, in the model's own text too."""
+    chunks = completion.chunks
+    for kind in ("content", "reasoning"):
+        of_kind = [chunk for chunk in chunks if chunk.kind == kind]
+        text = "".join(chunk.text for chunk in of_kind)
+        if (clean := _word(text, secrets)) != text:
+            # A credential may lie across chunks, which then become one.
+            others = [chunk for chunk in chunks if chunk.kind != kind]
+            chunks = (*others, replace(of_kind[0], text=clean))
+    members = redact_strings(
+        {
+            "raw": completion.raw,
+            "reasoning": completion.reasoning,
+            "request": dict(completion.request),
+            "response": None if completion.response is None else dict(completion.response),
+            "error_message": completion.error_message,
+            "finish_reason": completion.finish_reason,
+            "system_fingerprint": completion.system_fingerprint,
+        },
+        secrets,
+    )
+    return replace(completion, chunks=tuple(sorted(chunks, key=lambda c: c.at)), **members)

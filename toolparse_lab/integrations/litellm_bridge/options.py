@@ -1,0 +1,183 @@
+"""The options of a call: keywords of the request, and words in the model string.
+
+`toolparse/hermes;choice=prompt;unknown=call/openai/x` says the same as `tool_choice_by="prompt",
+unknown_tools="call"`. None of them reaches the provider.
+"""
+
+# How it works. A spec is the protocol's id with options behind it, as it stands in a model string
+# between two slashes. Its words and the keywords become the arguments of `create_tool_middleware`;
+# a keyword goes before a word of the spec, since it is said nearer to the call. What is made of
+# plain words is remembered: a program asks with the same few again and again.
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import fields
+from typing import Any
+
+from ...core.errors import BadOptions, near
+from ...core.types import ParseOptions
+from ...formats.base import Protocol
+from ...formats.prompt.messages import render_system
+from ...middleware import ToolCallMiddleware, create_tool_middleware
+from ...parser.any_protocol import any_protocol
+
+KEYWORDS = (
+    "tool_choice_by",
+    "unknown_tools",
+    "broken_calls",
+    "placement",
+    "wording",
+    "policy",
+    "options",
+    "neutral_text",
+    "result_format",
+    "on_error",
+    "tool_system_prompt_template",
+    "feedback",
+)
+"""what a request may say beside litellm's own arguments"""
+
+_SWITCHES: Mapping[str, bool] = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+# Words of a spec for what a short name is kinder for.
+_SHORT: Mapping[str, str] = {
+    "choice": "tool_choice_by",
+    "unknown": "unknown_tools",
+    "broken": "broken_calls",
+    "neutral": "neutral_text",
+    "coerce": "policy",
+}
+_WORDS = (
+    *("tool_choice_by", "unknown_tools", "broken_calls", "placement", "wording", "policy"),
+    "feedback",
+)
+_PARSING = tuple(f.name for f in fields(ParseOptions) if f.name not in ("coerce", "version"))
+_NAMES = (*_WORDS, "neutral_text", *_PARSING, *_SHORT)
+
+
+def take_options(arguments: MutableMapping[str, Any]) -> dict[str, Any]:
+    """Take the options out of the arguments of a call, and return those that say something."""
+    options = {name: arguments.pop(name) for name in KEYWORDS if name in arguments}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def middleware_for(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
+    """Return the middleware of a spec or a protocol object, with options by keyword.
+
+    Raises UnknownProtocol, and BadOptions for an option that no one knows or a value that it cannot
+    have.
+    """
+    if isinstance(spec, str) and all(isinstance(value, str) for value in keywords.values()):
+        return _remembered(spec, tuple(sorted(keywords.items())))
+    return _made(spec, keywords)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered(spec: str, keywords: tuple[tuple[str, str], ...]) -> ToolCallMiddleware:
+    """`_made` of nothing but words, once."""
+    return _made(spec, dict(keywords))
+
+
+def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
+    """Return a new middleware."""
+    protocol, words = _read_spec(spec) if isinstance(spec, str) else (spec, {})
+    values = {**words, **keywords}
+    chosen = any_protocol(protocol)
+
+    options = _parse_options(words, keywords)
+    wording = values.pop("wording", None)
+    if wording is not None:
+        if values.get("tool_system_prompt_template") is not None:
+            raise BadOptions(
+                "a template of your own has its own wording",
+                got=wording,
+                expected="wording or tool_system_prompt_template",
+            )
+        values["tool_system_prompt_template"] = _template_of(chosen, wording)
+    for name in ("policy", "options", *_PARSING):
+        values.pop(name, None)
+    return create_tool_middleware(chosen, **values, options=options or None)
+
+
+def _parse_options(words: Mapping[str, Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the parser, of both places.
+
+    Raises BadOptions for options that are none.
+    """
+    mapping: Any = keywords.get("options") or {}
+    if isinstance(mapping, ParseOptions):
+        mapping = mapping.to_dict()
+    if not isinstance(mapping, Mapping):
+        raise BadOptions(
+            "options are ParseOptions or a mapping",
+            got=type(mapping).__name__,
+            expected='such as {"coerce": "safe"}',
+        )
+    options = {name: words[name] for name in _PARSING if name in words}
+    policy = keywords.get("policy", mapping.get("coerce", words.get("policy")))
+    return {**options, **mapping, **({} if policy is None else {"coerce": policy})}
+
+
+def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
+    """Return the protocol of a spec, and its options by their long names.
+
+    Raises BadOptions.
+
+    >>> _read_spec("hermes;choice=prompt;repair=off")
+    ('hermes', {'tool_choice_by': 'prompt', 'repair': False})
+    """
+    protocol, *parts = spec.split(";")
+    words: dict[str, Any] = {}
+    for part in parts:
+        name, equals, value = (text.strip() for text in part.partition("="))
+        if not equals or name not in _NAMES:
+            raise BadOptions(
+                "unknown option in a model string",
+                got=part,
+                expected=f"name=value, with one of the names {', '.join(sorted(_NAMES))}",
+                hint=near(name, _NAMES),
+            )
+        long = _SHORT.get(name, name)
+        if long in words:
+            raise BadOptions("an option is said twice in a model string", got=spec)
+        words[long] = _value_of(long, value)
+    return protocol, words
+
+
+def _value_of(name: str, text: str) -> Any:
+    """Return the value of an option from its text.
+
+    Raises BadOptions for no switch or no number.
+    """
+    if name in ("neutral_text", "repair", "recover", "validate"):
+        if text.lower() not in _SWITCHES:
+            raise BadOptions(f"option {name!r} is a switch", got=text, expected="on or off")
+        return _SWITCHES[text.lower()]
+    if name == "max_depth":
+        if not (text.isascii() and text.isdigit()):
+            raise BadOptions("max_depth is a number", got=text, expected="1 to 100000")
+        return int(text[:9])
+    return text
+
+
+def _template_of(protocol: Any, wording: str) -> Callable[[str], str]:
+    """Return the writer of a prompt in one of a protocol's wordings.
+
+    Raises BadOptions for none of them.
+    """
+    if not isinstance(protocol, Protocol):
+        raise BadOptions("this protocol has no wordings", got=protocol.id)
+    explained: Protocol = protocol
+    explained.wordings.template(wording)
+    return lambda tools_json: render_system(explained, json.loads(tools_json), wording=wording)

@@ -1,0 +1,512 @@
+"""A call that is tried, corrected and tried again: one generator, for every way to run it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ...arguments.schema import coerce
+from ...core.errors import CorrectionFailed
+from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
+from ...core.types import Step
+from ...core.values import leaves, write_canonical
+from .detectors import Detector, Refused, detect, detectors_of
+from .edits import FieldEdit, merged
+from .failure import Issue, ToolFailure
+from .feedback import Feedback
+from .log import log_event
+from .prompt import Corrected, CorrectionContext
+
+# How it works. The generator yields what it needs done and is sent what came of it: a call of the
+# tool (its result or a ToolFailure), a correction (arguments, or the exception that was raised), a
+# pause. So it has no clock and no network, and a driver decides what each means: live, awaited, or
+# looked up in a recording.
+#
+# Two counts run apart, as the seed wants it. A regular attempt calls the tool, and a failed one is
+# followed by a pause. A correction uses up no attempt and no pause: the call is made again at once.
+# A correction that fails is used up all the same, and the regular attempt goes on.
+
+Stop: TypeAlias = Literal[
+    "accepted", "attempts_used_up", "same_arguments", "budget_used_up", "not_recorded"
+]
+STOPS: Mapping[Stop, str] = {
+    "accepted": "The tool took the call.",
+    "attempts_used_up": "The tool refused the last regular attempt.",
+    "same_arguments": "A correction brought arguments that the tool had refused already.",
+    "budget_used_up": "The corrections have cost as much as they may.",
+    "not_recorded": "The next correction is not recorded.",
+}
+"""Why a corrected call ended -> one sentence."""
+REASONS: Mapping[str, str] = {
+    "no_schema": "The tool has no schema, so that nothing says what is right.",
+    "no_corrector": "Nobody can be asked for a correction.",
+    "unusable_correction": "The correction held no arguments, or its model could not be asked.",
+    "corrector_error": "The callback that corrects raised an error of its own.",
+    "same_arguments": STOPS["same_arguments"],
+    "max_retries_exceeded": STOPS["attempts_used_up"],
+    "budget_used_up": STOPS["budget_used_up"],
+    "not_recorded": STOPS["not_recorded"],
+}
+"""The `reason` of an event validation_feedback_failed -> one sentence. Its words are in `error`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTool:
+    """Wanted: a call of the tool.
+
+    To be sent: `Accepted`, or a ToolFailure.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware.correction import RunTool
+    >>> RunTool(tp.ToolSpec.of({"name": "f"}), {"n": 7}).arguments
+    {'n': 7}
+    """
+
+    tool: ToolSpec
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """Wanted: a correction.
+
+    To be sent: arguments, `Corrected`, the exception that was raised, or None if a recording has
+    none.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware.correction import Correct, CorrectionContext
+    >>> tool = tp.ToolSpec.of({"name": "f"})
+    >>> Correct(CorrectionContext(tool, {}, "n is missing")).context.error
+    'n is missing'
+    """
+
+    context: CorrectionContext
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wanted: a pause of some seconds.
+
+    To be sent: None.
+
+    >>> from toolparse_lab.middleware.correction import Pause
+    >>> Pause(0.5).seconds
+    0.5
+    """
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The tool took the call.
+
+    `value` is its result.
+
+    >>> from toolparse_lab.middleware.correction import Accepted
+    >>> Accepted(8).value
+    8
+    """
+
+    value: Any = None
+
+
+Need: TypeAlias = RunTool | Correct | Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One correction as it went.
+
+    Attributes:
+        issues: the members that the error named.
+        status: "applied". "failed", nothing came that could be used, with `reason`. "repeated", it
+            was refused already.
+        edits: taken at the named fields.
+        collateral: made elsewhere and left out.
+        steps: of layer 2 on the corrected call.
+
+    >>> from toolparse_lab.middleware.correction import run_call
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
+    >>> call.corrections[0].status, call.corrections[0].edits[0].path
+    ('applied', '/n')
+    """
+
+    number: int
+    error: str
+    issues: tuple[Issue, ...]
+    status: Literal["applied", "failed", "repeated"]
+    reason: str = ""
+    edits: tuple[FieldEdit, ...] = ()
+    collateral: tuple[FieldEdit, ...] = ()
+    steps: tuple[Step, ...] = ()
+    tokens: int = 0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedCall:
+    """A call with everything done for it.
+
+    Attributes:
+        arguments: as the tool got them last.
+        stop: one of `STOPS`.
+        attempts: regular ones.
+        tool_calls, model_calls: how often each was asked.
+        pauses: seconds, one for each.
+        failures: of the tool, in order.
+        steps: of layer 2 on the first arguments.
+
+    >>> from toolparse_lab.middleware.correction import run_call
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> call = run_call(tool, {"n": "many"}, lambda n: n + 1, correct=lambda context: {"n": 7})
+    >>> call.stop, call.value, call.model_calls
+    ('accepted', 8, 1)
+    """
+
+    tool: ToolSpec
+    arguments: Mapping[str, Any]
+    stop: Stop
+    value: Any = None
+    attempts: int = 0
+    tool_calls: int = 0
+    model_calls: int = 0
+    pauses: tuple[float, ...] = ()
+    failures: tuple[ToolFailure, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if the tool took the call. That the model answered is not enough."""
+        return self.stop == "accepted"
+
+    @property
+    def rescued(self) -> bool:
+        """True if the tool took the call after a correction was applied."""
+        return self.ok and any(c.status == "applied" for c in self.corrections)
+
+    @property
+    def error(self) -> str:
+        """The tool's last words, "" if it took the call."""
+        return "" if self.ok or not self.failures else self.failures[-1].message
+
+
+OnEvent: TypeAlias = Callable[[str, Mapping[str, Any]], None]
+"""Told of what happens: a name and its attributes (see `EVENTS`)."""
+EVENTS = (
+    "type_coercion_applied",
+    "validation_feedback_started",
+    "parameters_corrected",
+    "validation_feedback_success",
+    "validation_feedback_failed",
+    "layer3_rescued",
+)
+"""The names of the events; those of the seed but for `parameters_corrected` and the last."""
+
+
+def corrected_call(
+    tool: Any,
+    arguments: Mapping[str, Any],
+    feedback: Feedback | None = None,
+    *,
+    messages: tuple[Mapping[str, Any], ...] = (),
+    can_correct: bool = True,
+    step_id: str = "",
+    agent: str = "",
+    on_event: OnEvent | None = None,
+) -> Generator[Need, Any, CorrectedCall]:
+    """Run a flow that calls a tool and has refused arguments corrected.
+
+    Args:
+        tool: any shape that `ToolSpec.of` takes.
+        arguments: as the model wrote them. Layer 2 brings them to the schema first.
+        messages: the user's request and the messages before it.
+        can_correct: False if no one can be asked. Such a correction is used up, and a regular
+            attempt follows.
+
+    Returns a CorrectedCall. Raises BadToolSpec.
+
+    >>> from toolparse_lab.middleware.correction import corrected_call
+    >>> flow = corrected_call({"name": "f"}, {"n": 1})
+    >>> next(flow).arguments
+    {'n': 1}
+    """
+    feedback = feedback or Feedback()
+    flow = _Call(
+        ToolSpec.of(tool),
+        feedback,
+        detectors_of(feedback.detectors),
+        _visible_messages(messages, feedback),
+        can_correct,
+        _Place(ToolSpec.of(tool).name, step_id, agent, on_event),
+    )
+    return flow.run(dict(arguments))
+
+
+def _visible_messages(
+    messages: tuple[Mapping[str, Any], ...], feedback: Feedback
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the messages that a correction is asked with: the last of the user is the request."""
+    last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=-1)
+    return tuple(
+        message
+        for i, message in enumerate(messages)
+        if (feedback.request if i == last else feedback.history)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a call in a plan, and who is told of its events."""
+
+    capability: str
+    step_id: str
+    agent: str
+    on_event: OnEvent | None
+
+    def tell(self, name: str, **attributes: Any) -> None:
+        """Log an event, and tell of it."""
+        where = {"capability": self.capability, "step_id": self.step_id, "agent": self.agent}
+        attributes = {**{k: v for k, v in where.items() if v}, **attributes}
+        log_event(name, attributes)
+        if self.on_event is not None:
+            self.on_event(name, attributes)
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call under way. The state of the generator."""
+
+    tool: ToolSpec
+    feedback: Feedback
+    detectors: tuple[Detector, ...]
+    messages: tuple[Mapping[str, Any], ...]
+    can_correct: bool
+    place: _Place
+    attempt: int = 1
+    tool_calls: int = 0
+    model_calls: int = 0
+    pauses: list[float] = field(default_factory=list)
+    failures: list[ToolFailure] = field(default_factory=list)
+    corrections: list[Correction] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    steps: tuple[Step, ...] = ()
+
+    def run(self, arguments: dict[str, Any]) -> Generator[Need, Any, CorrectedCall]:
+        """Yield the generator: see `corrected_call`."""
+        arguments, self.steps = self._coerced(arguments)
+        while True:
+            reply = yield from self._call(arguments)
+            if isinstance(reply, Accepted):
+                return self._accepted(arguments, reply)
+            stop, new = yield from self._correction(arguments, reply)
+            if stop is not None:
+                return self._ended(arguments, stop)
+            if new is not None:
+                arguments = new
+                continue
+            if self.attempt >= self.feedback.max_attempts:
+                return self._ended(arguments, "attempts_used_up")
+            seconds = self.feedback.backoff(self.attempt)
+            self.pauses.append(seconds)
+            yield Pause(seconds)
+            self.attempt += 1
+
+    def _call(self, arguments: dict[str, Any]) -> Generator[Need, Any, Accepted | ToolFailure]:
+        """Call the tool, unless a number is none that JSON can carry."""
+        bad = _non_finite(arguments)
+        if bad:
+            issues = tuple(Issue(path, "finite", "is not a finite number") for path in bad)
+            failure = ToolFailure("a number is not finite", issues=issues, called=False)
+        else:
+            self.tool_calls += 1
+            reply = yield RunTool(self.tool, arguments)
+            if isinstance(reply, Accepted):
+                return reply
+            failure = reply
+        self.refused.add(_key(arguments))
+        self.failures.append(failure)
+        return failure
+
+    def _correction(
+        self, arguments: dict[str, Any], failure: ToolFailure
+    ) -> Generator[Need, Any, tuple[Stop | None, dict[str, Any] | None]]:
+        """Why the call ends here, or new arguments, or neither: a regular attempt is next."""
+        feedback = self.feedback
+        if not feedback.enabled or len(self.corrections) >= feedback.max_validation_retries:
+            return None, None
+        issues = detect(Refused(failure, arguments, self.tool.schema_json), self.detectors)
+        if not issues:
+            return None, None
+        if self._is_budget_used_up():
+            return "budget_used_up", None
+
+        number = len(self.corrections) + 1
+        self.place.tell("validation_feedback_started", retry_number=number, error=failure.message)
+        if not self.can_correct or self.tool.schema_json == EMPTY_SCHEMA:
+            if self.can_correct:
+                self._failed(number, failure, issues, "no_schema", "the tool has no schema")
+            else:
+                self._failed(number, failure, issues, "no_corrector", "nobody can be asked")
+            return None, None
+        context = CorrectionContext(
+            self.tool,
+            arguments,
+            failure.message,
+            failure.body,
+            issues,
+            self.messages,
+            number,
+            self.place.step_id,
+            self.place.agent,
+        )
+        self.model_calls += 1
+        answer = yield Correct(context)
+        if answer is None:
+            self.model_calls -= 1
+            return "not_recorded", None
+        return self._taken(arguments, failure, issues, answer, number)
+
+    def _taken(
+        self,
+        arguments: dict[str, Any],
+        failure: ToolFailure,
+        issues: tuple[Issue, ...],
+        answer: Any,
+        number: int,
+    ) -> tuple[Stop | None, dict[str, Any] | None]:
+        """Return the outcome of an answer to a correction, in the form of `_correction`."""
+        answer = Corrected(answer) if isinstance(answer, Mapping) else answer
+        if not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
+            code, reason = "unusable_correction", "no arguments came"
+            if isinstance(answer, BaseException):
+                reason = str(answer)
+                if not isinstance(answer, CorrectionFailed):
+                    code = "corrector_error"
+            tokens, cost = _price(answer)
+            self._failed(number, failure, issues, code, reason, tokens, cost)
+            return None, None
+
+        correction = dict(answer.arguments)
+        if self.feedback.merge == "named":
+            new, edits, collateral = merged(arguments, correction, issues)
+        else:
+            new, edits, collateral = merged(arguments, correction, (Issue(None),))
+        new, steps = self._coerced(new)
+        repeated = self.feedback.stop_on_repeat and _key(new) in self.refused
+        self.corrections.append(
+            Correction(
+                number,
+                failure.message,
+                issues,
+                "repeated" if repeated else "applied",
+                "the same arguments were refused before" if repeated else "",
+                edits,
+                collateral,
+                steps,
+                answer.tokens,
+                answer.cost,
+            )
+        )
+        if repeated:
+            self.place.tell(
+                "validation_feedback_failed", retry_number=number, reason="same_arguments"
+            )
+            return "same_arguments", None
+        self.place.tell("parameters_corrected", retry_number=number, new_params=new)
+        return None, new
+
+    def _failed(
+        self,
+        number: int,
+        failure: ToolFailure,
+        issues: tuple[Issue, ...],
+        code: str,
+        reason: str,
+        tokens: int = 0,
+        cost: float = 0.0,
+    ) -> None:
+        """Note a correction of which nothing came. code: of `REASONS`, reason: in words."""
+        self.corrections.append(
+            Correction(number, failure.message, issues, "failed", reason, tokens=tokens, cost=cost)
+        )
+        self.place.tell(
+            "validation_feedback_failed", retry_number=number, reason=code, error=reason
+        )
+
+    def _coerced(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Step, ...]]:
+        """Arguments after layer 2, and its steps."""
+        coerced = coerce(arguments, self.tool.schema_json, self.feedback.policy)
+        if coerced.steps:
+            count = len(coerced.steps)
+            self.place.tell("type_coercion_applied", coercions_count=count, steps=coerced.steps)
+        value = coerced.value
+        return (value if isinstance(value, dict) else arguments), coerced.steps
+
+    def _is_budget_used_up(self) -> bool:
+        """Return True if the corrections so far have cost as much as they may."""
+        most_tokens, most_cost = self.feedback.max_tokens, self.feedback.max_cost
+        if most_tokens is not None and sum(c.tokens for c in self.corrections) >= most_tokens:
+            return True
+        return most_cost is not None and sum(c.cost for c in self.corrections) >= most_cost
+
+    def _accepted(self, arguments: dict[str, Any], reply: Accepted) -> CorrectedCall:
+        """Return the end of a call that the tool took.
+
+        Only now has a correction been a success.
+        """
+        if any(c.status == "applied" for c in self.corrections):
+            number = len(self.corrections)
+            self.place.tell("validation_feedback_success", retry_number=number)
+            self.place.tell("layer3_rescued", retry_number=number)
+        return self._ended(arguments, "accepted", reply.value)
+
+    def _ended(self, arguments: dict[str, Any], stop: Stop, value: Any = None) -> CorrectedCall:
+        """Return the call as it is now."""
+        applied = any(c.status == "applied" for c in self.corrections)
+        if applied and stop != "accepted" and stop != "same_arguments":
+            reason = "max_retries_exceeded" if stop == "attempts_used_up" else stop
+            self.place.tell(
+                "validation_feedback_failed", retry_number=len(self.corrections), reason=reason
+            )
+        return CorrectedCall(
+            self.tool,
+            arguments,
+            stop,
+            value,
+            self.attempt,
+            self.tool_calls,
+            self.model_calls,
+            tuple(self.pauses),
+            tuple(self.failures),
+            tuple(self.corrections),
+            self.steps,
+        )
+
+
+def _price(answer: Any) -> tuple[int, float]:
+    """Tokens and dollars of a correction that could not be used, where they are known."""
+    return getattr(answer, "tokens", 0) or 0, getattr(answer, "cost", 0.0) or 0.0
+
+
+def _non_finite(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the paths of numbers that are not finite ones."""
+    return [
+        path
+        for path, value in leaves(dict(arguments))
+        if isinstance(value, float) and not math.isfinite(value)
+    ]
+
+
+def _key(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments as a hash. Equal arguments have the same."""
+    try:
+        text = write_canonical(dict(arguments))
+    except (TypeError, ValueError):
+        text = repr(arguments)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

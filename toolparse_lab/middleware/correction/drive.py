@@ -1,0 +1,316 @@
+"""Drivers of a corrected call: with functions, with awaitable ones, and from a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from ...core.errors import CorrectionFailed, MissingRecording
+from ...runner.exchange.types import Completion, Request
+from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, RunTool, corrected_call
+from .failure import ToolFailure
+from .feedback import Feedback
+from .prompt import (
+    Corrected,
+    CorrectionContext,
+    CorrectionWording,
+    correction_messages,
+    read_correction,
+)
+
+Tool: TypeAlias = Callable[..., Any]
+Callback: TypeAlias = Callable[[CorrectionContext], Any]
+"""Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot."""
+Messages: TypeAlias = tuple[Mapping[str, Any], ...]
+OF_FIRST_QUESTION = (
+    *("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls"),
+)
+"""Parameters that a correction is asked without: a grammar or a forced choice of the first question
+is none of its own."""
+
+
+class ModelCorrection:
+    """The default correction: the same model is asked.
+
+    Args:
+        question: the request of which model, parameters and trial are taken. Its messages are those
+            of the call.
+        wording: of the correction prompt.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware.correction import ModelCorrection
+    >>> from toolparse_lab.runner.exchange.types import Request
+    >>> callable(ModelCorrection(Request(tp.Model("openai/m"), "m", ())).request)
+    True
+    """
+
+    def __init__(self, question: Request, wording: CorrectionWording = "plain") -> None:
+        self._question = question
+        self._wording = wording
+
+    def request(self, context: CorrectionContext) -> Request:
+        """Return the question for a correction.
+
+        Equal contexts give equal questions, asked once.
+        """
+        first = self._question.params
+        params = {k: v for k, v in first.items() if k not in OF_FIRST_QUESTION}
+        messages = correction_messages(context, self._wording)
+        return replace(self._question, messages=messages, params=params, tools=(), stream=False)
+
+    def read(self, completion: Completion, context: CorrectionContext) -> Corrected:
+        """Return the correction in an answer. Raises CorrectionFailed, with its cost."""
+        return corrected_by(completion, context)
+
+
+def corrected_by(completion: Completion, context: CorrectionContext) -> Corrected:
+    """Return the correction in a model's answer.
+
+    Raises CorrectionFailed, with its cost.
+    """
+    tokens, cost = tokens_of(completion), completion.cost or 0.0
+    try:
+        if not completion.ok:
+            kind = completion.error_kind or "other"
+            raise CorrectionFailed(f"the model could not be asked: {kind}")
+        return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
+    except CorrectionFailed as e:
+        e.tokens, e.cost = tokens, cost
+        raise
+
+
+def tokens_of(completion: Completion) -> int:
+    """Return the tokens of an answer, in and out, as far as the provider counted them."""
+    return (completion.prompt_tokens or 0) + (completion.completion_tokens or 0)
+
+
+def run_call(
+    tool: Any,
+    arguments: Mapping[str, Any],
+    run: Tool,
+    *,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    sleep: Callable[[float], Any] = time.sleep,
+    on_event: OnEvent | None = None,
+    step_id: str = "",
+    agent: str = "",
+) -> CorrectedCall:
+    """Call a tool with a model's arguments, and have refused ones corrected.
+
+    Args:
+        tool: its definition.
+        run: the function itself, called with the arguments by name. The error that it raises is its
+            refusal.
+        correct: gives corrected arguments, None if no one can be asked.
+        sleep: waits so many seconds between regular attempts.
+
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> run_call(tool, {"n": "7"}, lambda n: n + 1).value
+    8
+    """
+
+    def answer(need: Need) -> Any:
+        if isinstance(need, RunTool):
+            return result_of(run, need)
+        if isinstance(need, Correct):
+            return _corrected(correct, need.context)
+        waiting = sleep(need.seconds)
+        if inspect.isawaitable(waiting):
+            warn_of_awaitable("run_call")
+            # In a thread, because this one may have a loop that runs.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, _result(waiting)).result()
+        return None
+
+    flow = corrected_call(
+        tool,
+        arguments,
+        feedback,
+        messages=messages,
+        can_correct=correct is not None,
+        step_id=step_id,
+        agent=agent,
+        on_event=on_event,
+    )
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return cast(CorrectedCall, end.value)
+        reply = answer(need)
+
+
+async def arun_call(
+    tool: Any,
+    arguments: Mapping[str, Any],
+    run: Tool,
+    *,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    sleep: Callable[[float], Any] = asyncio.sleep,
+    on_event: OnEvent | None = None,
+    step_id: str = "",
+    agent: str = "",
+) -> CorrectedCall:
+    """`run_call` for a tool, a correction and a `sleep` that may be awaited.
+
+    >>> import asyncio
+    >>> from toolparse_lab.middleware.correction import arun_call
+    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
+    >>> asyncio.run(arun_call(tool, {"n": "7"}, lambda n: n + 1)).value
+    8
+    """
+
+    async def answer(need: Need) -> Any:
+        if isinstance(need, RunTool):
+            reply = result_of(run, need)
+            if isinstance(reply, Accepted) and inspect.isawaitable(reply.value):
+                return await _awaited(reply.value)
+            return reply
+        if isinstance(need, Correct):
+            correction = _corrected(correct, need.context)
+            awaitable = inspect.isawaitable(correction)
+            return await _corrected_later(correction) if awaitable else correction
+        await wait_by(sleep, need.seconds)
+        return None
+
+    flow = corrected_call(
+        tool,
+        arguments,
+        feedback,
+        messages=messages,
+        can_correct=correct is not None,
+        step_id=step_id,
+        agent=agent,
+        on_event=on_event,
+    )
+    reply: Any = None
+    while True:
+        try:
+            need = flow.send(reply)
+        except StopIteration as end:
+            return cast(CorrectedCall, end.value)
+        reply = await answer(need)
+
+
+async def wait_by(sleep: Callable[[float], Any], seconds: float) -> None:
+    """Wait by a function of seconds, and await its result if it can be."""
+    # As a plain function it would stop everything else that runs in this loop.
+    waiting = (asyncio.sleep if sleep is time.sleep else sleep)(seconds)
+    if inspect.isawaitable(waiting):
+        await waiting
+
+
+def warn_of_awaitable(name: str) -> None:
+    """Warn that a function which is not async was given an awaitable `sleep`."""
+    warnings.warn(
+        f"sleep of {name} is a plain function, as time.sleep; an awaitable one is for a{name}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+async def _result(value: Awaitable[Any]) -> Any:
+    return await value
+
+
+def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | None]) -> Callback:
+    """Return a callback that asks a model by `ask`.
+
+    `ask` may be a recording (`store.recording.replay(path).answer`).
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware.correction import ModelCorrection, asking
+    >>> from toolparse_lab.runner.exchange.types import Request
+    >>> question = Request(tp.Model("openai/m"), "m", ())
+    >>> callable(asking(ModelCorrection(question), lambda request: None))
+    True
+    """
+
+    def correct(context: CorrectionContext) -> Corrected:
+        request = correction.request(context)
+        return correction.read(_recorded(ask(request), request), context)
+
+    return correct
+
+
+def asking_later(
+    correction: ModelCorrection, ask: Callable[[Request], Awaitable[Completion | None]]
+) -> Callback:
+    """`asking` for an `ask` that is awaited, such as `runner.complete.complete`.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.middleware.correction import ModelCorrection, asking_later
+    >>> from toolparse_lab.runner.exchange.types import Request
+    >>> async def ask(request):
+    ...     return None
+    >>> callable(asking_later(ModelCorrection(Request(tp.Model("openai/m"), "m", ())), ask))
+    True
+    """
+
+    async def correct(context: CorrectionContext) -> Corrected:
+        request = correction.request(context)
+        return correction.read(_recorded(await ask(request), request), context)
+
+    return correct
+
+
+def _recorded(completion: Completion | None, request: Request) -> Completion:
+    """Return an answer that there is. Raises MissingRecording."""
+    if completion is None:
+        raise MissingRecording(
+            "this correction was never recorded", keys=(request.key,), hint="run it live once"
+        )
+    return completion
+
+
+def result_of(run: Tool, need: RunTool) -> Accepted | ToolFailure:
+    """Result or failure of a tool's function."""
+    # A tool that calls sys.exit must not end the flow.
+    try:
+        return Accepted(run(**need.arguments))
+    except (Exception, SystemExit) as e:
+        return ToolFailure.of(e)
+
+
+async def _awaited(value: Awaitable[Any]) -> Accepted | ToolFailure:
+    """Result or failure of a tool that is awaited."""
+    try:
+        return Accepted(await value)
+    except (Exception, SystemExit) as e:
+        return ToolFailure.of(e)
+
+
+def _corrected(correct: Callback | None, context: CorrectionContext) -> Any:
+    """Return the result of a callback, or the exception.
+
+    None if nothing is recorded.
+    """
+    if correct is None:
+        return CorrectionFailed("nobody can be asked")
+    try:
+        return correct(context)
+    except MissingRecording:
+        return None
+    except Exception as e:
+        return e
+
+
+async def _corrected_later(value: Awaitable[Any]) -> Any:
+    """`_corrected` for an awaitable."""
+    try:
+        return await value
+    except MissingRecording:
+        return None
+    except Exception as e:
+        return e

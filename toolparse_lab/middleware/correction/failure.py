@@ -1,0 +1,311 @@
+"""The message of a tool when it refused a call: its words, its body, and the fields that its error
+objects name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.values import escape_token
+
+# How it works. A validator says more than its message does: which field, which rule, what was
+# wanted. That is in the exception where the tool is a function, and in the body where it is a
+# service. Both are read by their shape, so that no validator has to be installed to read it. What
+# has no objects at all, as Go's JSON reader, is read by the message's own words.
+
+_MOST_ISSUES = 50
+_MOST_TEXT = 100_000  # characters of a body that are looked at
+_MOST_NODES = 2_000  # of a body
+_LOCATIONS = ("loc", "path", "instancePath", "instance_path", "pointer", "field", "param")
+_MESSAGES = ("msg", "message", "detail", "error", "reason")
+_KEYWORDS = ("keyword", "validator", "type", "code", "rule")
+# Where a service says that the field was in the body, and not in the address.
+_PLACES = ("body", "json", "arguments", "parameters")
+_PATH_PIECE = re.compile(r"\[(\d{1,9})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]|([^.\[\]]+)")
+_GO = re.compile(
+    r"cannot unmarshal (?P<got>\w{1,30})(?: [^\s]{1,60})? into Go "
+    r"(?:struct field (?P<field>[^\s]{1,300}) of type|value of type) "
+    r"(?P<expected>[\w.*\[\]{}]{1,80})"
+)
+_PYDANTIC = re.compile(
+    r"^(?P<loc>[^\s:]{1,300})\n {2}(?P<message>[^\n]{1,500}?) \[type=(?P<keyword>\w{1,60})", re.M
+)
+_JSONSCHEMA_RULE = re.compile(r"Failed validating '(?P<keyword>\w{1,60})'")
+_JSONSCHEMA_PATH = re.compile(r"On instance(?P<path>(?:\[[^\]\n]{1,300}\]){0,50}):")
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One complaint about the arguments of a call.
+
+    Attributes:
+        path: JSON Pointer of the value, "" for the arguments as a whole, None if it is unknown.
+        keyword: the rule that was broken, in the words of whoever checked it ("type", "required",
+            "float_parsing"), "" for none.
+        expected, got: as they were told, "" for nothing.
+
+    >>> from toolparse_lab.middleware.correction import Issue
+    >>> Issue("/n", "type", expected="integer").path
+    '/n'
+    """
+
+    path: str | None
+    keyword: str = ""
+    message: str = ""
+    expected: str = ""
+    got: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """Why a tool did not take a call.
+
+    Attributes:
+        message: the error in words.
+        body: the body that a service sent with it.
+        status: of HTTP, None elsewhere.
+        issues: the faults that the tool's own error objects say.
+        called: False for a call that was held back.
+
+    >>> from toolparse_lab.middleware.correction import ToolFailure
+    >>> ToolFailure("n is a number", status=422).status
+    422
+    """
+
+    message: str
+    body: str = ""
+    status: int | None = None
+    issues: tuple[Issue, ...] = ()
+    called: bool = True
+
+    @property
+    def text(self) -> str:
+        """Message and body with a space between them, as the seed looks at them."""
+        return f"{self.message} {self.body}"
+
+    @classmethod
+    def of(cls, error: BaseException | str) -> ToolFailure:
+        """Return the failure that an exception of a tool is.
+
+        Error objects are read from pydantic's and jsonschema's exceptions, and from the body of
+        HTTP errors (httpx, requests). A ToolRefused says its failure itself.
+        """
+        if isinstance(error, str):
+            return cls(error)
+        if isinstance(error, ToolRefused):
+            return error.failure
+        response = getattr(error, "response", None)
+        body, status = _text_of(response), getattr(response, "status_code", None)
+        message = _message(error)
+        issues = tuple(_issues_of_error(error)) or issues_in_body(body)
+        return cls(message, body, status if isinstance(status, int) else None, issues)
+
+
+class ToolRefused(Exception):
+    """Raised by a tool that wants to say more than a message: `failure` holds it.
+
+    >>> from toolparse_lab.middleware.correction import ToolFailure, ToolRefused
+    >>> ToolRefused(ToolFailure("n is a number")).failure.message
+    'n is a number'
+    """
+
+    def __init__(self, failure: ToolFailure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+def _message(error: BaseException) -> str:
+    """Return an exception in words: its own, else its class."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # its own __str__ failed
+        return type(error).__name__
+
+
+def _text_of(response: Any) -> str:
+    """Return the body of an HTTP response, "" for none."""
+    try:
+        text = response.text
+    except Exception:  # None, and a body that was not read
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+# error objects of Python
+
+
+def _issues_of_error(error: BaseException) -> Iterator[Issue]:
+    """Yield the issues in an exception, by its shape.
+
+    An `errors()` method is pydantic's, or that of a class like it. `absolute_path` beside
+    `validator` is jsonschema's. Anything else has none.
+    """
+    errors = getattr(error, "errors", None)
+    if callable(errors):
+        try:
+            rows = errors()
+        except Exception:  # a method of that name which is none of a validator
+            return
+        if isinstance(rows, Iterable):
+            yield from _issues_of_rows(rows)
+        return
+    path = getattr(error, "absolute_path", None)
+    if path is not None and hasattr(error, "validator"):
+        yield Issue(
+            _pointer(list(path)),
+            str(getattr(error, "validator", "")),
+            str(getattr(error, "message", "")),
+            _short(getattr(error, "validator_value", "")),
+            _short(getattr(error, "instance", "")),
+        )
+
+
+def _issues_of_rows(rows: Iterable[Any]) -> Iterator[Issue]:
+    """Yield the issues in rows of error objects, in their order.
+
+    rows: of any values. Anything that is not an object, or names no place, does not count. At most
+    `_MOST_ISSUES` are looked at.
+    """
+    for _, row in zip(range(_MOST_ISSUES), rows, strict=False):
+        if isinstance(row, Mapping):
+            issue = _issue_of_row(row)
+            if issue is not None:
+                yield issue
+
+
+def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
+    """Return the issue that an error object tells, or None if it names no place.
+
+    row: as validators write them. The place, the rule and the message stand under one of several
+    names.
+    """
+    for name in _LOCATIONS:
+        path = pointer_of(row.get(name))
+        if path is not None:
+            got = row.get("input", row.get("got", row.get("instance", "")))
+            return Issue(
+                path,
+                _first_text(row, _KEYWORDS),
+                _first_text(row, _MESSAGES),
+                _short(row.get("expected", row.get("schemaValue", ""))),
+                _short(got),
+            )
+    return None
+
+
+def _first_text(row: Mapping[Any, Any], names: Sequence[str]) -> str:
+    """Return the first member of these names that is a text."""
+    return next((row[name] for name in names if isinstance(row.get(name), str)), "")
+
+
+def _short(value: Any) -> str:
+    """Return a value as text, cut at 200 characters."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+# places
+
+
+def pointer_of(place: Any) -> str | None:
+    """Return a place as a JSON Pointer, from how validators write it.
+
+    None for anything that is not a place.
+
+    >>> pointer_of(["body", "lat"]), pointer_of("$.stops[0].lat"), pointer_of("/a/b"), pointer_of(7)
+    ('/lat', '/stops/0/lat', '/a/b', None)
+    """
+    if isinstance(place, (list, tuple)):
+        if not all(isinstance(token, (str, int)) for token in place):
+            return None
+        tokens = list(place)
+        if tokens and tokens[0] in _PLACES:
+            tokens = tokens[1:]
+        return _pointer(tokens)
+    if not isinstance(place, str) or len(place) > 1000:
+        return None
+    if place == "" or place.startswith("/"):
+        return place
+    pieces = [_token(match) for match in _PATH_PIECE.finditer(place.removeprefix("$"))]
+    if pieces and pieces[0] in _PLACES and len(pieces) > 1:
+        pieces = pieces[1:]
+    return _pointer(pieces)
+
+
+def _token(match: re.Match[str]) -> str:
+    """Return the one group of a path's piece that matched."""
+    return next(group for group in match.groups() if group is not None)
+
+
+def _pointer(tokens: Iterable[str | int]) -> str:
+    """Tokens as a JSON Pointer."""
+    return "".join(f"/{escape_token(str(token))}" for token in tokens)
+
+
+# bodies and messages
+
+
+def issues_in_body(body: str) -> tuple[Issue, ...]:
+    """Return the issues in the body of a response: JSON with error objects, at any depth.
+
+    FastAPI's 422, lists of pydantic's or Ajv's errors, and objects of their kind.
+    """
+    if body.lstrip()[:1] not in ("{", "[") or len(body) > _MOST_TEXT:
+        return ()
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(_issues_in(value))[:_MOST_ISSUES]
+
+
+def _issues_in(value: Any) -> Iterator[Issue]:
+    """Yield the issues in a JSON value, in the order in which they stand.
+
+    Without recursion, since a body may nest as deep as it likes. Anything inside an error object is
+    not looked at again.
+    """
+    waiting = [value]
+    for _ in range(_MOST_NODES):
+        if not waiting:
+            return
+        here = waiting.pop()
+        if isinstance(here, Mapping):
+            issue = _issue_of_row(here) if _first_text(here, _MESSAGES) else None
+            if issue is not None:
+                yield issue
+            else:
+                waiting += reversed(list(here.values()))
+        elif isinstance(here, list):
+            waiting += reversed(here)
+
+
+def issues_in_text(text: str) -> tuple[Issue, ...]:
+    """Return the issues in an error's words, for validators that send no objects: Go's JSON reader,
+    and pydantic and jsonschema as they print themselves.
+    """
+    text = text[:_MOST_TEXT]
+    issues = [_issue_of_go(match) for match in _GO.finditer(text)]
+    issues += [
+        Issue(pointer_of(match["loc"]), match["keyword"], match["message"])
+        for match in _PYDANTIC.finditer(text)
+    ]
+    rule, place = _JSONSCHEMA_RULE.search(text), _JSONSCHEMA_PATH.search(text)
+    if rule is not None and place is not None:
+        first_line = text.partition("\n")[0]
+        issues.append(Issue(pointer_of(place["path"]), rule["keyword"], first_line))
+    return tuple(dict.fromkeys(issues))[:_MOST_ISSUES]
+
+
+def _issue_of_go(match: re.Match[str]) -> Issue:
+    """Return the issue that Go's JSON reader tells."""
+    path = None
+    if match["field"]:
+        # The first name is that of the struct, and may be empty.
+        _, _, field = match["field"].partition(".")
+        path = _pointer(field.split(".")) if field else None
+    return Issue(path, "type", match[0], match["expected"], match["got"])

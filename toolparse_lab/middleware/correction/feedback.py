@@ -1,0 +1,173 @@
+"""`Feedback`: how often a refused call is tried again and corrected, by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict, Unpack
+
+from ...core.errors import BadOptions, near
+from ...core.types import Policy
+from .detectors import DEFAULT_DETECTORS, Detector, detectors_of
+from .prompt import CorrectionWording
+
+_LONGEST_WAIT = 60.0  # seconds between two attempts
+
+
+def backoff_seconds(attempt: int) -> float:
+    """Return seconds to wait behind a regular attempt, counted from 1: 1, then 2, then 3."""
+    return min(float(attempt), _LONGEST_WAIT)
+
+
+class FeedbackChanges(TypedDict, total=False):
+    """The fields of `Feedback`, for `Feedback.preset`."""
+
+    enabled: bool
+    max_attempts: int
+    max_validation_retries: int
+    detectors: tuple[str | Detector, ...]
+    merge: Literal["named", "all"]
+    policy: Policy
+    wording: CorrectionWording
+    request: bool
+    history: bool
+    stop_on_repeat: bool
+    max_tokens: int | None
+    max_cost: float | None
+    backoff: Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """Layer 3 of type safety: a refused call is shown to the model with the error.
+
+    Attributes:
+        enabled: False asks for no correction. Regular attempts stay.
+        max_attempts: how often the tool is called before corrections count.
+        max_validation_retries: corrections, which count apart, use up no attempt and do not wait.
+        detectors: names of `DETECTORS` or functions, the first that finds something wins.
+        merge: "named" takes a correction at the fields that the error named, "all" as it is.
+        policy: of layer 2, which every correction passes.
+        wording: of the correction prompt.
+        request, history: whether the model sees the user's request, and the messages before it.
+        stop_on_repeat: end where a correction brings arguments that were refused already.
+        max_tokens, max_cost: of all corrections together, None for no limit.
+        backoff: seconds behind an attempt.
+
+    >>> from toolparse_lab.middleware.correction import Feedback
+    >>> Feedback(max_attempts=1).max_validation_retries
+    2
+    """
+
+    enabled: bool = True
+    max_attempts: int = 3
+    max_validation_retries: int = 2
+    detectors: tuple[str | Detector, ...] = DEFAULT_DETECTORS
+    merge: Literal["named", "all"] = "named"
+    policy: Policy = "safe"
+    wording: CorrectionWording = "plain"
+    request: bool = True
+    history: bool = True
+    stop_on_repeat: bool = True
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    backoff: Callable[[int], float] = backoff_seconds
+
+    def __post_init__(self) -> None:
+        """Raises BadOptions for a number that counts nothing, and for an unknown name."""
+        for name, least in (("max_attempts", 1), ("max_validation_retries", None)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise BadOptions(f"`{name}` is a number", got=value, expected="a whole number")
+            if least is not None and value < least:
+                raise BadOptions(f"`{name}` is too small", got=value, expected=f"{least} or more")
+        if self.max_validation_retries <= 0:
+            # The seed's default, which its setter leaves as it is in such a case.
+            object.__setattr__(self, "max_validation_retries", 2)
+        if self.merge not in ("named", "all"):
+            raise BadOptions("there is no such way to merge", got=self.merge, expected="named, all")
+        if self.wording not in ("plain", "seed"):
+            raise BadOptions("there is no such wording", got=self.wording, expected="plain, seed")
+        detectors_of(self.detectors)
+
+    @classmethod
+    def of(cls, value: Any) -> Feedback | None:
+        """Return the feedback that an option means.
+
+        Pass a Feedback, the name of a preset, True for the default, None or False for none. One
+        that asks for nothing is none. Raises BadOptions.
+
+        >>> Feedback.of("cost-sensitive") is None, Feedback.of(True) == Feedback()
+        (True, True)
+        """
+        if value is None or value is False:
+            return None
+        if isinstance(value, str):
+            value = cls.preset(value)
+        feedback = cls() if value is True else value
+        if not isinstance(feedback, cls):
+            raise BadOptions(
+                "feedback is a Feedback, the name of a preset, or None",
+                got=value,
+                expected=", ".join(PRESETS),
+            )
+        return feedback if feedback.enabled else None
+
+    @classmethod
+    def preset(cls, name: str, **changes: Unpack[FeedbackChanges]) -> Feedback:
+        """Return one of `PRESETS`, with changes.
+
+        Raises BadOptions.
+
+        >>> Feedback.preset("cost-sensitive").enabled
+        False
+        """
+        if name not in PRESETS:
+            raise BadOptions(
+                "there is no preset of this name",
+                got=name,
+                expected=", ".join(PRESETS),
+                hint=near(name, PRESETS),
+            )
+        # The seed's setter leaves a number as it is where it is told none that counts.
+        if (changes.get("max_validation_retries") or 0) <= 0:
+            changes.pop("max_validation_retries", None)
+        return replace(PRESETS[name], **changes)
+
+    @classmethod
+    def from_execution_options(cls, options: Mapping[str, Any]) -> Feedback:
+        """Return the seed's preset with its `ExecutionOptions`, by their JSON names.
+
+        >>> Feedback.from_execution_options({"max_validation_retries": 3}).max_validation_retries
+        3
+        """
+        names = {
+            "validation_feedback_enabled": "enabled",
+            "max_validation_retries": "max_validation_retries",
+        }
+        unknown = [name for name in options if name not in names]
+        if unknown:
+            raise BadOptions(
+                "there is no such execution option", got=unknown[0], expected=", ".join(names)
+            )
+        return cls.preset("seed", **{names[name]: value for name, value in options.items()})
+
+
+_SEED = Feedback(
+    detectors=("seed-patterns-implemented",),
+    merge="all",
+    policy="seed-layer2",
+    wording="seed",
+    request=False,
+    history=False,
+    stop_on_repeat=False,
+)
+PRESETS: Mapping[str, Feedback] = {
+    "production": Feedback(),
+    "cost-sensitive": Feedback(enabled=False),
+    "maximum-reliability": Feedback(max_validation_retries=3),
+    "seed": _SEED,
+    "seed-design": replace(_SEED, detectors=("seed-patterns-design",), max_validation_retries=3),
+}
+"""Name -> Feedback: the seed's three configurations, and its behaviour to the letter (`seed` as it
+was implemented, `seed-design` as it was planned, with three corrections)."""

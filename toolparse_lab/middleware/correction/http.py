@@ -1,0 +1,137 @@
+"""Tools behind HTTP: the arguments are posted as JSON, and a refusal keeps its status and body."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.errors import MissingExtra
+from ...core.values import write_canonical
+from ...runner.exchange.redaction import redact
+from .failure import ToolFailure, ToolRefused, issues_in_body
+
+_MOST_BODY = 8 * 2**20  # bytes of a response
+
+
+class HttpTool:
+    """A tool at an address.
+
+    Called with arguments by name. Raises ToolRefused if it fails.
+
+    Any status from 200 to 299 is a success, and gives the body as JSON, as text where it is none.
+
+    Args:
+        seed: as the seed has it: only 200 is, its body must be an object, and the error's text is
+            the seed's. headers, timeout (seconds): of each request.
+
+    >>> from toolparse_lab.middleware.correction import HttpTool
+    >>> HttpTool("http://localhost:8080/weather", timeout=5).url
+    'http://localhost:8080/weather'
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        seed: bool = False,
+    ) -> None:
+        try:
+            import httpx  # an extra
+        except ImportError:
+            raise MissingExtra(
+                "tools behind HTTP need httpx", hint="pip install 'toolparse_lab[lab]'"
+            ) from None
+        self._httpx = httpx
+        self.url = url
+        self._headers = {"Content-Type": "application/json", **(headers or {})}
+        self._timeout = timeout
+        self._seed = seed
+
+    def __repr__(self) -> str:
+        """Return the tool without its headers, which may hold a key."""
+        return f"HttpTool({redact(self.url)!r})"
+
+    def __call__(self, **arguments: Any) -> Any:
+        """Ask once. Raises ToolRefused."""
+        body = _Body()
+        try:
+            with (
+                self._httpx.Client(timeout=self._timeout, headers=self._headers) as client,
+                client.stream("POST", self.url, content=_written(arguments)) as response,
+            ):
+                for piece in response.iter_bytes():
+                    body.add(piece)
+        except self._httpx.HTTPError as e:
+            raise self._unreachable(e) from None
+        return self._read(response.status_code, body)
+
+    async def later(self, **arguments: Any) -> Any:
+        """Return the same, awaited: give this method where an async tool is wanted."""
+        body = _Body()
+        try:
+            async with (
+                self._httpx.AsyncClient(timeout=self._timeout, headers=self._headers) as client,
+                client.stream("POST", self.url, content=_written(arguments)) as response,
+            ):
+                async for piece in response.aiter_bytes():
+                    body.add(piece)
+        except self._httpx.HTTPError as e:
+            raise self._unreachable(e) from None
+        return self._read(response.status_code, body)
+
+    def _unreachable(self, e: Exception) -> ToolRefused:
+        """Return the failure of a request that had no answer."""
+        return ToolRefused(ToolFailure(f"request failed: {redact(str(e)) or type(e).__name__}"))
+
+    def _read(self, status: int, content: _Body) -> Any:
+        """Return the value of a response. Raises ToolRefused."""
+        body = content.text
+        if status != 200 if self._seed else not 200 <= status <= 299:
+            message = f"agent returned status {status}: {body}"
+            if not self._seed:
+                message = f"the tool answered with status {status}"
+            raise ToolRefused(ToolFailure(message, body, status, issues_in_body(body)))
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError) as e:
+            if self._seed:
+                raise _undecodable(body, status, str(e)) from None
+            return body
+        if self._seed and not isinstance(value, dict):
+            raise _undecodable(body, status, "no object")
+        return value
+
+
+def _written(arguments: Mapping[str, Any]) -> bytes:
+    """Return the arguments as the body of a request, numbers with the digits that the
+    model wrote.
+    """
+    return write_canonical(dict(arguments)).encode("utf-8", "surrogatepass")
+
+
+class _Body:
+    """The body of a response in pieces, up to a size."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._room = _MOST_BODY
+
+    def add(self, piece: bytes) -> None:
+        """Keep a piece. Raises ToolRefused for a body that is too large."""
+        self._pieces.append(piece)
+        self._room -= len(piece)
+        if self._room < 0:
+            raise ToolRefused(ToolFailure(f"the tool's answer is larger than {_MOST_BODY} bytes"))
+
+    @property
+    def text(self) -> str:
+        """All pieces, read as UTF-8."""
+        return b"".join(self._pieces).decode("utf-8", "replace")
+
+
+def _undecodable(body: str, status: int, why: str) -> ToolRefused:
+    """Return the failure of a success whose body is no object, in the seed's words."""
+    return ToolRefused(ToolFailure(f"failed to decode response: {why}", body, status))

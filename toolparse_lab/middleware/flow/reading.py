@@ -1,0 +1,136 @@
+"""Reading a recorded answer as the middleware would: a forced tool choice is read as one call of
+JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.errors import ToolparseError
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
+from ...parser.echoes import judged
+from ...parser.parse import Reader, with_lost_calls
+from ...runner.exchange.completion import Completion
+from ..answer import was_cut
+from ..choice import read_choice, read_tools
+from ..forced import parse_forced
+
+INTERNAL_ERROR = "read.internal-error"
+"""The code of an answer at which our own code failed."""
+_LONGEST_MESSAGE = 300
+_NATIVE = ("native", "openai_json", "openai_strict")
+
+
+def read_answer(
+    raw: str,
+    protocol: Any,
+    tools: Any = None,
+    options: Any = None,
+    tool_choice: Any = "auto",
+    finish_reason: str | None = None,
+    *,
+    request: Any = None,
+    reasoning: str = "",
+) -> ParseResult:
+    """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
+    forced reading. A provider's own calls are calls whether they were forced or not.
+
+    finish_reason: the words that the provider said of the answer's end. A forced call that ended
+    early has to close by itself. reasoning: what the provider gave as such beside the text. Both
+    may tell of a call that the answer lost.
+
+    Raises the errors of `parse`, and BadToolChoice.
+
+    >>> f = {"name": "f", "parameters": {}}
+    >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
+    True
+    """
+    reader = answer_reader(protocol, tools, options, tool_choice, finish_reason)
+    return reader(raw, request, reasoning)
+
+
+def answer_reader(
+    protocol: Any,
+    tools: Any = None,
+    options: Any = None,
+    tool_choice: Any = "auto",
+    finish_reason: str | None = None,
+) -> Callable[..., ParseResult]:
+    """`read_answer` for many texts: a function of the text and, where they are known, of its
+    request and its reasoning. The rest is looked at once. Raises UnknownProtocol, BadToolSpec,
+    BadOptions and BadToolChoice. Its result raises UnreadableInput for anything that is not
+    text, and nothing else: a fault of the parser's own becomes a problem of the result, so that
+    one answer never stops the reading of others.
+    """
+    specs = tool_specs(tools)
+    choice = read_choice(tool_choice, read_tools(specs))
+    allowed = ParseOptions.of(options)
+    # The provider's own calls need no reading as JSON, forced or not.
+    if not choice.forced or getattr(protocol, "id", protocol) in _NATIVE:
+        parse = Reader(protocol, specs, allowed).parse
+        return _isolated(parse, protocol, specs, allowed, finish_reason)
+
+    # 'required' names no tool: any of them may be the one.
+    candidates = tuple(t for t in specs if choice.name in (None, t.name))
+    cut = was_cut(finish_reason)
+
+    def read_forced(raw: str, request: Any = None) -> ParseResult:
+        """Return the result of one text as the forced call."""
+        forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
+        return judged(forced, request)
+
+    return _isolated(read_forced, protocol, specs, allowed, finish_reason)
+
+
+def asked_of(completion: Completion, input: Any = None) -> Any:
+    """Return what a recorded answer is to: the case's input, else its request's messages.
+
+    input: of the case, a text or messages. A frame holds it as well, so that an answer that is read
+    again from there is judged by the same words.
+    """
+    return input or completion.request.get("messages") or None
+
+
+def _isolated(
+    parse: Callable[..., ParseResult],
+    protocol: Any,
+    tools: tuple[ToolSpec, ...],
+    options: ParseOptions,
+    finish_reason: str | None,
+) -> Callable[..., ParseResult]:
+    """Return a reading that never raises on account of the text, whatever `parse` does.
+
+    If it fails, all of the raw text is text, and the result's one problem says the outcome.
+    """
+    name = str(getattr(protocol, "id", protocol))
+
+    def read(raw: str, request: Any = None, reasoning: str = "") -> ParseResult:
+        """Return the result of one text. Raises errors of this package."""
+        try:
+            return with_lost_calls(parse(raw, request), finish_reason, reasoning)
+        except ToolparseError:
+            raise
+        except Exception as error:
+            text = (Segment("text", Span(0, len(raw))),) if raw else ()
+            problems = (internal_problem(error, "reading"),)
+            return ParseResult(raw, name, options, text, (), problems, tools)
+
+    return read
+
+
+def internal_problem(error: Exception, activity: str) -> Problem:
+    """Return the problem of an answer at which our own code failed.
+
+    activity: the work under way, such as "reading".
+    """
+    message = f"{activity} failed: {type(error).__name__}: {error}"
+    return Problem("read", INTERNAL_ERROR, "error", message[:_LONGEST_MESSAGE])
+
+
+def internal_problem_of(result: ParseResult | None) -> Problem | None:
+    """Return the problem that says that our own code failed at an answer, if it did."""
+    if result is None:
+        return None
+    return next((p for p in result.problems if p.code == INTERNAL_ERROR), None)

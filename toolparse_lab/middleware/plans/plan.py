@@ -1,0 +1,331 @@
+"""A plan: steps that call tools, with the dependencies of each, and the inputs of a workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from ...arguments.schema.validate import validate
+from ...core.errors import BadTaskPlan, near
+from ...core.toolspec import ToolsLike, tool_specs
+from ...core.values import write_canonical
+from .templates import references_in
+
+_MOST_STEPS = 1000
+_TYPES = {
+    "string": "string",
+    "number": "number",
+    "float": "number",
+    "float64": "number",
+    "integer": "integer",
+    "int": "integer",
+    "int64": "integer",
+    "boolean": "boolean",
+    "bool": "boolean",
+    "array": "array",
+    "list": "array",
+    "object": "object",
+    "map": "object",
+    "dict": "object",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a plan.
+
+    Attributes:
+        step_id: its name, unlike all others.
+        tool: the name of the tool.
+        parameters: its arguments, with templates such as `{{step.path}}`.
+        depends_on: the steps whose results they may use.
+        agent: the owner of the tool, if there is one.
+
+    >>> from toolparse_lab.middleware.plans import Step
+    >>> Step("a", "f", {"n": 1}, depends_on=("b",)).depends_on
+    ('b',)
+    """
+
+    step_id: str
+    tool: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    agent: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as JSON."""
+        record: dict[str, Any] = {
+            "step_id": self.step_id,
+            "tool": self.tool,
+            "depends_on": list(self.depends_on),
+            "parameters": dict(self.parameters),
+        }
+        return {**record, "agent": self.agent} if self.agent else record
+
+    def to_seed(self) -> dict[str, Any]:
+        """Return the step in the seed's shape: the tool as a capability in `metadata`."""
+        return {
+            "step_id": self.step_id,
+            "agent_name": self.agent or self.tool,
+            "depends_on": list(self.depends_on),
+            "metadata": {"capability": self.tool, "parameters": dict(self.parameters)},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A typed input of a workflow.
+
+    Attributes:
+        type: of JSON Schema, or a word such as "float64".
+
+    >>> from toolparse_lab.middleware.plans import Input
+    >>> Input("integer", default=3).default
+    3
+    """
+
+    type: str = "string"
+    required: bool = False
+    default: Any = None
+
+    @classmethod
+    def of(cls, x: Input | Mapping[str, Any] | str) -> Input:
+        """Return an input from `{type, required, default}` or a type's name.
+
+        Raises BadTaskPlan.
+        """
+        if isinstance(x, Input):
+            return x
+        if isinstance(x, str):
+            x = {"type": x}
+        if not isinstance(x, Mapping) or set(x) - {"type", "required", "default", "description"}:
+            raise BadTaskPlan(
+                "an input that cannot be read", got=x, expected="{type, required, default}"
+            )
+        kind = x.get("type", "string")
+        if kind not in _TYPES:
+            raise BadTaskPlan("an input has an unknown type", got=kind, expected=", ".join(_TYPES))
+        return cls(kind, bool(x.get("required", False)), x.get("default"))
+
+    @property
+    def schema_json(self) -> str:
+        """The schema of its values, as canonical JSON text."""
+        return write_canonical({"type": _TYPES[self.type]})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """Steps that fit together.
+
+    Names differ, dependencies exist, none goes in a circle, templates use nothing but dependencies
+    and inputs. Raises BadTaskPlan otherwise.
+
+    >>> from toolparse_lab.middleware.plans import Step, TaskPlan
+    >>> len(TaskPlan((Step("a", "f"),)).steps)
+    1
+    """
+
+    steps: tuple[Step, ...]
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        by_id: dict[str, Step] = {}
+        for step in self.steps:
+            if step.step_id in by_id:
+                raise BadTaskPlan("two steps have the same id", got=step.step_id)
+            by_id[step.step_id] = step
+        if "inputs" in by_id and self.inputs:
+            raise BadTaskPlan("a step of a plan with inputs is not called 'inputs'", got="inputs")
+        for step in self.steps:
+            self._check_step(step, by_id)
+        _check_order(by_id)
+
+    def _check_step(self, step: Step, by_id: Mapping[str, Step]) -> None:
+        """Raise BadTaskPlan for a dependency or a template that leads nowhere."""
+        for name in step.depends_on:
+            if name not in by_id:
+                raise BadTaskPlan(
+                    f"step {step.step_id!r} depends on a step that is not there",
+                    got=name,
+                    expected=", ".join(by_id),
+                    hint=near(name, by_id),
+                )
+        sources = {*step.depends_on, *(("inputs",) if self.inputs else ())}
+        for reference in references_in(step.parameters):
+            if reference.step not in sources:
+                raise BadTaskPlan(
+                    f"a template of step {step.step_id!r} names a step that it does not depend on",
+                    got=reference.text,
+                    expected=", ".join(sorted(sources)) or "a step of its depends_on",
+                    hint=f"add {reference.step!r} to its depends_on"
+                    if reference.step in by_id
+                    else near(reference.step, sources),
+                )
+
+    def bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the inputs, defaults filled in.
+
+        Raises BadTaskPlan for one that is missing, of another type, or no input at all.
+        """
+        unknown = [name for name in values if name not in self.inputs]
+        if unknown:
+            raise BadTaskPlan(
+                "the plan has no such input",
+                got=unknown[0],
+                expected=", ".join(self.inputs) or "no inputs",
+                hint=near(unknown[0], self.inputs),
+            )
+        bound: dict[str, Any] = {}
+        for name, spec in self.inputs.items():
+            if name in values:
+                _check_input(name, spec, values[name])
+                bound[name] = values[name]
+            elif spec.required:
+                raise BadTaskPlan("an input is missing", got=None, expected=f"{name} ({spec.type})")
+            else:
+                bound[name] = spec.default
+        return bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON."""
+        return {"steps": [step.to_dict() for step in self.steps]}
+
+
+def _check_input(name: str, spec: Input, value: Any) -> None:
+    """Raise BadTaskPlan for a value that is not of the input's type."""
+    problems = validate(value, spec.schema_json)
+    if problems:
+        raise BadTaskPlan(f"input {name!r} has another type", got=value, expected=_TYPES[spec.type])
+
+
+def _check_order(by_id: Mapping[str, Step]) -> None:
+    """Raise BadTaskPlan for steps that depend on each other in a circle."""
+    sorter = TopologicalSorter({name: step.depends_on for name, step in by_id.items()})
+    try:
+        sorter.prepare()
+    except CycleError as e:
+        raise BadTaskPlan(
+            "steps depend on each other in a circle", got=" → ".join(e.args[1])
+        ) from None
+
+
+def read_plan(
+    plan: TaskPlan | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    tools: ToolsLike = None,
+    *,
+    inputs: Mapping[str, Input | Mapping[str, Any] | str] | None = None,
+) -> TaskPlan:
+    """Return a plan from JSON-like data.
+
+    Pass `{steps: [{step_id, tool, depends_on, parameters}]}`, or a list of steps. The function also
+    reads the seed's shape (`metadata.{capability, parameters}`).
+
+    Args:
+        tools: those that there are, None for no check.
+        inputs: name -> `{type, required, default}`.
+
+    Raises BadTaskPlan, whose `kind` is "no_plan", "bad_step" or "unknown_tool".
+
+    >>> read_plan([{"step_id": "a", "tool": "f"}]).steps[0].tool
+    'f'
+    """
+    if isinstance(plan, TaskPlan):
+        return plan
+    steps = plan.get("steps") if isinstance(plan, Mapping) else plan
+    if not isinstance(steps, Sequence) or isinstance(steps, (str, bytes)) or not steps:
+        raise BadTaskPlan(
+            "a plan has steps", got=plan, expected="{steps: [{step_id, tool}]}", kind="no_plan"
+        )
+    if len(steps) > _MOST_STEPS:
+        raise BadTaskPlan("a plan of too many steps", got=len(steps), expected=f"{_MOST_STEPS}")
+    every_step = tuple(_step(x, number) for number, x in enumerate(steps, 1))
+    if tools is not None:
+        _check_tools(every_step, [tool.name for tool in tool_specs(tools)])
+    return TaskPlan(every_step, {name: Input.of(x) for name, x in (inputs or {}).items()})
+
+
+def _step(x: Any, number: int) -> Step:
+    """Return one step of either shape.
+
+    Raises BadTaskPlan.
+
+    number: its place in the plan, from 1, which names it where it has no id.
+    """
+    if not isinstance(x, Mapping):
+        raise BadTaskPlan(f"step {number} is not an object", got=x)
+    metadata = x.get("metadata")
+    body: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else x
+    return Step(
+        _id_of(x, number),
+        _tool_of(body, number),
+        _parameters_of(body, number),
+        _dependencies_of(x, number),
+        str(x.get("agent_name") or x.get("agent") or ""),
+    )
+
+
+def _id_of(x: Mapping[Any, Any], number: int) -> str:
+    """Return the id of a step, made of its place where it has none.
+
+    Raises BadTaskPlan.
+    """
+    step_id = x.get("step_id", x.get("id", f"step_{number}"))
+    if not _is_id(step_id):
+        raise BadTaskPlan(f"the id of step {number} is a text", got=step_id)
+    return str(step_id)
+
+
+def _tool_of(body: Mapping[Any, Any], number: int) -> str:
+    """Return the name of a step's tool: in the seed's shape, its capability.
+
+    Raises BadTaskPlan.
+    """
+    tool = body.get("capability") or body.get("tool") or body.get("name")
+    if not isinstance(tool, str):
+        raise BadTaskPlan(f"step {number} names no tool", got=dict(body))
+    return tool
+
+
+def _parameters_of(body: Mapping[Any, Any], number: int) -> dict[str, Any]:
+    """Return the arguments of a step, {} where it has none. Raises BadTaskPlan."""
+    parameters = body.get("parameters", body.get("arguments"))
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping):
+        raise BadTaskPlan(f"the parameters of step {number} are not an object", got=parameters)
+    return dict(parameters)
+
+
+def _dependencies_of(x: Mapping[Any, Any], number: int) -> tuple[str, ...]:
+    """Return the ids of the steps that a step depends on.
+
+    One alone may be a text.
+
+    Raises BadTaskPlan.
+    """
+    depends_on = x.get("depends_on") or ()
+    if isinstance(depends_on, str):
+        return (depends_on,)
+    if not isinstance(depends_on, (list, tuple)) or not all(map(_is_id, depends_on)):
+        raise BadTaskPlan(f"depends_on of step {number} is a list of step ids", got=depends_on)
+    return tuple(map(str, depends_on))
+
+
+def _is_id(x: Any) -> bool:
+    """Return True for a value that may name a step. Models write numbers, too."""
+    return (isinstance(x, str) and x != "") or (isinstance(x, int) and not isinstance(x, bool))
+
+
+def _check_tools(steps: Iterable[Step], names: Sequence[str]) -> None:
+    """Raise BadTaskPlan for a step of a tool that is not there."""
+    for step in steps:
+        if step.tool not in names:
+            raise BadTaskPlan(
+                f"step {step.step_id!r} needs a tool that is not there",
+                got=step.tool,
+                expected=", ".join(names),
+                hint=near(step.tool, names),
+                kind="unknown_tool",
+            )

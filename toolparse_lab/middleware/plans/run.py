@@ -1,0 +1,232 @@
+"""Running a plan: steps run as soon as their dependencies are done, a few at a time. Each call is
+coerced, and corrected where its tool refuses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ...core.errors import BadOptions, UnresolvedTemplate
+from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ..correction import CorrectedCall, Feedback, arun_call
+from ..correction.call import OnEvent
+from ..correction.drive import Callback, Messages, warn_of_awaitable
+from .plan import Step, TaskPlan
+from .templates import resolve
+
+Status = Literal["done", "failed", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRun:
+    """One step and its outcome.
+
+    Attributes:
+        status: "done". "failed", with `reason`. "skipped", because a step that it depends on is not
+            done, which `reason` names.
+        parameters: with templates resolved, None if they were not.
+        call: with every attempt and correction, None if the tool was not called.
+        seconds: from its start.
+
+    >>> from toolparse_lab.middleware.plans import read_plan, run_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> step = run_plan(plan, tools, {"add": lambda n: n + 1})["a"]
+    >>> step.status, step.value
+    ('done', 8)
+    """
+
+    step: Step
+    status: Status
+    reason: str = ""
+    value: Any = None
+    parameters: Mapping[str, Any] | None = None
+    call: CorrectedCall | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRun:
+    """A plan that was run: a StepRun for each step, in the plan's order.
+
+    >>> from toolparse_lab.middleware.plans import read_plan, run_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> print(run_plan(plan, tools, {"add": lambda n: n + 1}))
+    a add: done
+    """
+
+    plan: TaskPlan
+    steps: tuple[StepRun, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True if every step is done."""
+        return all(step.status == "done" for step in self.steps)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """Step id -> result, of the steps that are done."""
+        return {run.step.step_id: run.value for run in self.steps if run.status == "done"}
+
+    def __getitem__(self, step_id: str) -> StepRun:
+        return {run.step.step_id: run for run in self.steps}[step_id]
+
+    def __str__(self) -> str:
+        """Return a line for each step."""
+        return "\n".join(
+            f"{run.step.step_id} {run.step.tool}: {run.status}"
+            + (f" ({run.reason})" if run.reason else "")
+            for run in self.steps
+        )
+
+
+async def arun_plan(
+    plan: TaskPlan,
+    tools: ToolsLike,
+    runnable: Mapping[str, Callable[..., Any]],
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    concurrency: int = 5,
+    sleep: Callable[[float], Any] = asyncio.sleep,
+    on_event: OnEvent | None = None,
+) -> PlanRun:
+    """Run a plan to its end.
+
+    Args:
+        tools: the definitions, as anywhere.
+        runnable: name -> function, awaitable function, or the `later` of an `HttpTool`.
+        inputs: of a workflow, each checked by its type.
+        correct, feedback, messages, sleep, on_event: as for `run_call`.
+        concurrency: steps that run at once.
+
+    A step that fails skips those that depend on it, and no others. Raises BadOptions for a tool
+    without a function, BadTaskPlan for inputs that do not fit.
+
+    >>> import asyncio
+    >>> from toolparse_lab.middleware.plans import arun_plan, read_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> asyncio.run(arun_plan(plan, tools, {"add": lambda n: n + 1})).results
+    {'a': 8}
+    """
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise BadOptions(
+            "concurrency is how many steps run at once", got=concurrency, expected=">= 1"
+        )
+    specs = {tool.name: tool for tool in tool_specs(tools)}
+    for step in plan.steps:
+        for names in (specs, runnable):
+            if step.tool not in names:
+                raise BadOptions(
+                    f"step {step.step_id!r} needs a tool that is not there",
+                    got=step.tool,
+                    expected=", ".join(names),
+                )
+    bound = plan.bound(inputs or {})
+    running = _Running(
+        specs, runnable, bound, correct, feedback, messages, sleep, on_event,
+        asyncio.Semaphore(concurrency),
+    )  # fmt: skip
+    tasks: dict[str, asyncio.Task[StepRun]] = {}
+    # Each step waits for its dependencies, so the order in which tasks are made does not matter.
+    for step in plan.steps:
+        tasks[step.step_id] = asyncio.ensure_future(running.step(step, tasks))
+    try:
+        return PlanRun(plan, tuple(await asyncio.gather(*tasks.values())))
+    finally:
+        for task in tasks.values():
+            task.cancel()
+
+
+def run_plan(
+    plan: TaskPlan,
+    tools: ToolsLike,
+    runnable: Mapping[str, Callable[..., Any]],
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    correct: Callback | None = None,
+    feedback: Feedback | None = None,
+    messages: Messages = (),
+    concurrency: int = 5,
+    sleep: Callable[[float], Any] = time.sleep,
+    on_event: OnEvent | None = None,
+) -> PlanRun:
+    """`arun_plan` for code that is not async, `sleep` included.
+
+    >>> from toolparse_lab.middleware.plans import read_plan, run_plan
+    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
+    >>> schema = {"properties": {"n": {"type": "integer"}}}
+    >>> tools = [{"name": "add", "parameters": schema}]
+    >>> run_plan(plan, tools, {"add": lambda n: n + 1}).results
+    {'a': 8}
+    """
+    if inspect.iscoroutinefunction(sleep):
+        warn_of_awaitable("run_plan")
+    return asyncio.run(
+        arun_plan(
+            plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,
+            messages=messages, concurrency=concurrency, sleep=sleep, on_event=on_event,
+        )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """Everything that the steps of one run share."""
+
+    specs: Mapping[str, ToolSpec]
+    runnable: Mapping[str, Callable[..., Any]]
+    inputs: Mapping[str, Any]
+    correct: Callback | None
+    feedback: Feedback | None
+    messages: Messages
+    sleep: Callable[[float], Any]
+    on_event: OnEvent | None
+    slots: asyncio.Semaphore
+
+    async def step(self, step: Step, tasks: Mapping[str, asyncio.Task[StepRun]]) -> StepRun:
+        """Wait for the dependencies of a step, then run it."""
+        results: dict[str, Any] = {"inputs": self.inputs} if self.inputs else {}
+        for name in step.depends_on:
+            before = await tasks[name]
+            if before.status != "done":
+                return StepRun(step, "skipped", f"{name} {before.status}")
+            results[name] = before.value
+        async with self.slots:
+            return await self._called(step, results)
+
+    async def _called(self, step: Step, results: Mapping[str, Any]) -> StepRun:
+        """Resolve the templates of a step, and call its tool."""
+        started = time.perf_counter()
+        try:
+            parameters = resolve(dict(step.parameters), results)
+        except UnresolvedTemplate as e:
+            return StepRun(step, "failed", str(e))
+        call = await arun_call(
+            self.specs[step.tool],
+            parameters,
+            self.runnable[step.tool],
+            correct=self.correct,
+            feedback=self.feedback,
+            messages=self.messages,
+            sleep=self.sleep,
+            on_event=self.on_event,
+            step_id=step.step_id,
+            agent=step.agent,
+        )
+        seconds = time.perf_counter() - started
+        if call.ok:
+            return StepRun(step, "done", "", call.value, parameters, call, seconds)
+        return StepRun(step, "failed", call.error, None, parameters, call, seconds)

@@ -1,0 +1,28 @@
+"""Interactive notebook views on anywidget.
+
+Nothing here is imported before a view is asked for, and anywidget only for a live one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .page import export_html
+
+if TYPE_CHECKING:
+    from .coercion_diff import CoercionDiff
+    from .parse_view import ParseView
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Return a widget, whose module needs the extra `jupyter`."""
+        if name == "ParseView":
+            return importlib.import_module("toolparse_lab.notebook.parse_view").ParseView
+        if name == "CoercionDiff":
+            return importlib.import_module("toolparse_lab.notebook.coercion_diff").CoercionDiff
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# `widgets.browser.Browser` needs pandas, which a parse view does not.
+__all__ = ["CoercionDiff", "ParseView", "export_html"]

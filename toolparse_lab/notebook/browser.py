@@ -1,0 +1,290 @@
+"""`Browser`: the trials of a run or a frame, from a heatmap to one answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from ..core import hooks
+from ..core.errors import BadOptions, ToolparseError
+from ..core.types import ParseResult
+from ..core.values.printable import counted
+from ..evals.reports.figures.trial_rows import PAGE, TrialRows, text_of_cell
+from ..evals.scoring.outcomes import OUTCOMES
+from ..views import render_page
+from ..views.show import visible
+from ..views.templating import render
+from .bench import Desk, bench_module, bench_style, setups_of
+from .payload import payload_of
+
+if TYPE_CHECKING:
+    from ..evals.frames.recorded import Frame
+
+_HERE = Path(__file__).parent
+STATIC_LINES = 100
+"""Failures that the view without a kernel shows."""
+_OUTCOMES = [name for name in OUTCOMES if name not in ("provider_error", "ungraded")]
+
+
+class Browser(anywidget.AnyWidget):
+    """The interactive view of many trials: a heatmap, the trials of a cell with failures first, and
+    one answer in the parse view beside them.
+
+    frame: a trials frame. rows, columns: the columns of the heatmap. policy: the rows that appear.
+    opener: the trial of an id, if there is one, which notes and outcomes can be kept for. Raises
+    BadOptions for a frame or a column that does not fit.
+
+    Lines are sent in pages, so that the number of trials does not matter. `trial_id` is the trial
+    that is open, '' for none. The workbench can take the parse view's place beside the list.
+    """
+
+    _esm = _HERE / "browser.js"
+    _css = (_HERE / "browser.css").read_text("utf-8") + bench_style()
+    _first = traitlets.Dict().tag(sync=True)
+    _view_source = traitlets.Unicode("").tag(sync=True)
+    trial_id = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        frame: Frame,
+        *,
+        rows: str | None = None,
+        columns: str | None = None,
+        policy: str = "safe",
+        opener: Callable[[str], Any] | None = None,
+        **traits: Any,
+    ) -> None:
+        self._rows = TrialRows(frame, rows, columns, policy)
+        self._opener = opener
+        self._numbers: tuple[str, Any] = ("", None)
+        first = {
+            "uid": uuid.uuid4().hex,
+            "policy": self._rows.policy,
+            "total": len(self._rows.frame),
+            "facets": self._rows.facets(),
+            "outcomes": _OUTCOMES if opener is not None else [],
+            "cells": self._rows.cells({}),
+            "page": self._page({}, 0),
+        }
+        self._desk: Desk | None = None
+        super().__init__(_first=first, _view_source=bench_module(), **traits)
+        self.on_msg(self._on_message)
+
+    @property
+    def trial(self) -> Any:
+        """The trial that is open, as its run has it: `browser.trial.debug()` shows it on the
+        workbench. Raises BadOptions if none is open, and for a frame, which has no trials.
+        """
+        if not self.trial_id or self._opener is None:
+            raise BadOptions(
+                "no trial of a run is open",
+                got=self.trial_id,
+                hint="press Enter on a line of run.browse()",
+            )
+        return self._opener(self.trial_id)
+
+    @property
+    def result(self) -> ParseResult:
+        """The parse of the trial that is open. Raises BadOptions if none is open."""
+        if not self.trial_id:
+            raise BadOptions("no trial is open", got="", hint="press Enter on a line")
+        return self._result(self.trial_id, self._trial(self.trial_id))
+
+    def _trial(self, trial_id: str) -> Any:
+        """Return the trial of an id, which reads its answer, None for a frame."""
+        return self._opener(trial_id) if self._opener else None
+
+    def _result(self, trial_id: str, trial: Any) -> ParseResult:
+        """Return a trial's parse. Raises BadOptions for one without an answer."""
+        if trial is not None and trial.result is not None:
+            own: ParseResult = trial.result
+            return own
+        result: ParseResult = hooks.call(
+            "read_row", self._rows.frame.iloc[self._rows.place(trial_id)]
+        )
+        return result
+
+    def _page(self, query: Mapping[str, Any], start: int) -> dict[str, Any]:
+        """Return the lines of a query from one place on, and how many there are."""
+        # Pages of one query follow each other, so the last one's numbers are kept.
+        key = f"{self._rows.axes}{query}"
+        if self._numbers[0] != key:
+            self._numbers = (key, self._rows.numbers(query))
+        numbers = self._numbers[1]
+        failures = int(self._rows.failed[numbers].sum())
+        return {
+            "start": start,
+            "total": len(numbers),
+            "failures": failures,
+            "summary": _summary(len(numbers), failures),
+            "lines": self._rows.lines(numbers[start : start + PAGE]),
+        }
+
+    # messages of the front end
+
+    def _on_message(self, _widget: Any, message: Any, _buffers: Any) -> None:
+        """Answer one message. An error that a person made is an answer as well."""
+        try:
+            answer = self.answer(message)
+        except ToolparseError as e:
+            answer = {"kind": "error", "text": visible(str(e))}
+        self.send({**answer, "seq": message.get("seq", 0)})
+
+    def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data that the front end gets for a message: a page, the heatmap, or an open
+        trial.
+
+        message: "kind" and the fields of that kind, see the methods. Raises BadOptions for a kind
+        that does not exist.
+        """
+        kinds: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "page": self._answer_page,
+            "axes": self._answer_axes,
+            "open": self._answer_open,
+            "bench": self._answer_bench,
+            "note": self._answer_remark,
+            "override": self._answer_remark,
+        }
+        kind = str(message.get("kind"))
+        if kind not in kinds:
+            raise BadOptions("no such message", got=kind, expected=", ".join(kinds))
+        return kinds[kind](message)
+
+    def _answer_page(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        query, start = dict(message.get("query") or {}), int(message.get("start") or 0)
+        answer = {"kind": "page", **self._page(query, start)}
+        if not start:
+            answer["cells"] = self._rows.cells(query)
+        return answer
+
+    def _answer_axes(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        self._rows.set_axes(str(message.get("rows")), str(message.get("columns")))
+        return self._answer_page({**message, "start": 0})
+
+    def _answer_open(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        trial_id = str(message.get("trial_id"))
+        row = self._rows.frame.iloc[self._rows.place(trial_id)]
+        self.trial_id = trial_id
+        names = ("input", "target", "outcome", "detail", "missing_reason", "error_message")
+        facts = [[name, text_of_cell(row.get(name))] for name in names]
+        answer: dict[str, Any] = {"kind": "trial", "trial_id": trial_id, "view": None}
+        trial = self._trial(trial_id)
+        try:
+            result = self._result(trial_id, trial)
+            if message.get("bench"):
+                self._desk = Desk(setups_of(trial or result))
+                answer["bench"] = self._desk.state()
+            else:
+                answer["view"] = payload_of(result)
+        except ToolparseError as e:
+            facts.append(["no answer", visible(str(e))])
+        answer["facts"] = [fact for fact in facts if fact[1]]
+        answer["remarks"] = _remarks(trial)
+        answer["copies"] = _copies(trial)
+        return answer
+
+    def _answer_bench(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the workbench's answer to its own message."""
+        if self._desk is None:
+            raise BadOptions("no trial is on the workbench", got=self.trial_id)
+        return {"kind": "bench", "reply": self._desk.answer(message.get("message"))}
+
+    def _answer_remark(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        trial_id = str(message.get("trial_id"))
+        if self._opener is None:
+            raise BadOptions(
+                "nothing can be kept with a frame alone", got=trial_id, hint="use run.browse()"
+            )
+        trial = self._opener(trial_id)
+        if message["kind"] == "note":
+            trial = trial.note(str(message.get("text") or ""))
+        else:
+            outcome = message.get("outcome") or None
+            trial = trial.override(outcome, why=str(message.get("why") or ""))
+        remarks = _remarks(trial)
+        self._rows.set_cell(trial_id, "note", remarks["note"])
+        self._rows.set_cell(trial_id, "override", remarks["outcome"])
+        return {"kind": "remarks", "trial_id": trial_id, "remarks": remarks}
+
+    # the view without a kernel
+
+    def static_html(self) -> str:
+        """Return the heatmap and the first failures as HTML without JavaScript, escaped."""
+        cells = self._rows.cells({})
+        numbers = self._rows.numbers({"failures": True})
+        by_names = {(cell[0], cell[1]): cell for cell in cells["cells"]}
+        return render(
+            "notebook/templates/browser.html",
+            uid=self._first["uid"],
+            axes=cells["axes"],
+            names=cells["columns"],
+            rows=[
+                (row, [_figure(by_names.get((row, name))) for name in cells["columns"]])
+                for row in cells["rows"]
+            ],
+            summary=_summary(len(self._rows.frame), len(numbers)),
+            failures=len(numbers),
+            lines=self._rows.lines(numbers[:STATIC_LINES]),
+        )
+
+    def export_html(self, path: str | Path) -> Path:
+        """Write the static view as one self-contained file, and return its path."""
+        target = Path(path)
+        target.write_text(render_page("Trials", self.static_html()), encoding="utf-8")
+        return target
+
+    def _ipython_display_(self) -> None:
+        """Show the static view as an output of its own, which the live widget hides: a notebook
+        that is opened again without a kernel shows it.
+        """
+        from IPython.display import display  # only a notebook asks for it
+
+        static = {"text/html": self.static_html(), "text/plain": repr(self)}
+        display(static, raw=True)  # type: ignore[no-untyped-call]
+        bundle = super()._repr_mimebundle_()
+        if bundle is not None:
+            views, metadata = bundle
+            display(views, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+
+    def __repr__(self) -> str:
+        return f"Browser({_summary(len(self._rows.frame), int(self._rows.failed.sum()))})"
+
+
+def _summary(trials: int, failures: int) -> str:
+    """Return how many trials there are and how many of them are failures, in words."""
+    return f"{counted(trials, 'trial')}, {counted(failures, 'failure')}"
+
+
+def _figure(cell: list[Any] | None) -> dict[str, Any]:
+    """Return the words of one cell of the heatmap, and its success as whole tenths."""
+    if cell is None:
+        return {"words": "–", "interval": "", "tenths": 0}
+    _, _, _, n, success, low, high = cell
+    if success is None:
+        return {"words": "–", "interval": f"n {n}", "tenths": 0}
+    interval = f"{low:.0%} to {high:.0%}, n {n}" if low is not None else f"n {n}"
+    return {"words": f"{success:.0%}", "interval": interval, "tenths": round(success * 10)}
+
+
+def _remarks(trial: Any) -> dict[str, str]:
+    """Return the notes of a person beside a trial."""
+    remarks = getattr(trial, "remarks", None)
+    if remarks is None:
+        return {"note": "", "outcome": "", "why": ""}
+    return {name: visible(getattr(remarks, name)) for name in ("note", "outcome", "why")}
+
+
+def _copies(trial: Any) -> dict[str, str]:
+    """Return the copyable form of a trial by its name, as far as the trial has it."""
+    copies = {}
+    for name in ("as_python", "as_curl"):
+        try:
+            copies[name] = visible(getattr(trial, name)()) if trial is not None else ""
+        except (ToolparseError, AttributeError):  # nothing is recorded for it
+            copies[name] = ""
+    return {name: text for name, text in copies.items() if text}

@@ -1,0 +1,135 @@
+"""Functions that `hooks` calls: the views and frames behind `.debug()`, `.frame()` and rich
+display.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import MissingExtra
+from ..core.toolspec import ToolsLike
+from ..core.types import ParseResult, ToolCall
+from ..core.types.result import DebugView, Stage
+from ..formats.like import ProtocolLike
+from ..views import render_diff, render_result
+from ..views.cells import escaped
+from ..views.show import visible
+
+if TYPE_CHECKING:
+    from .bench import Workbench
+
+HTML_VIEWS: dict[type, Callable[[Any], str]] = {ParseResult: render_result, ToolCall: render_diff}
+"""The static HTML of each type that has one; a module that brings another type adds its view
+here."""
+
+
+def debug(result: ParseResult, *, stage: Stage = "raw", pinned: str = "") -> DebugView:
+    """Return the interactive parse view of a result.
+
+    See `ParseResult.debug`.
+
+    Raises MissingExtra if the `jupyter` extra is missing.
+    """
+    view: DebugView = _widgets().ParseView(result, stage=stage, pinned=pinned)
+    return view
+
+
+def workbench(
+    subject: Any, protocol: ProtocolLike = "auto", tools: ToolsLike = None, **options: Any
+) -> Workbench:
+    """Open a text, a parse, a trial, or the failures of a run on the workbench.
+
+    There you change the text, the protocol, the policy or the tools and see the parse change,
+    replay the stream chunk by chunk, choose among readings, and keep the finding as a test.
+
+    Args: subject: A text, a ParseResult, a Trial, trials, or a Run, whose failures come one after
+    the other.
+
+    Args:
+        protocol: How a text is read. Default: "auto".
+        tools: The tools of a text. **options: Fields of `ParseOptions`, for a text.
+
+    Returns:
+        The widget. `bench.result` is the parse that it shows, after your changes too.
+
+    Raises:
+        BadOptions: For another subject.
+        MissingExtra: Without the `jupyter` extra.
+
+    >>> bench = workbench('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "hermes")
+    >>> bench.result.calls[0].name
+    'f'
+    """
+    _widgets()
+    room = importlib.import_module("toolparse_lab.notebook.bench")
+    bench: Workbench = room.workbench(subject, protocol, tools, **options)
+    return bench
+
+
+def browse(frame: Any, **options: Any) -> Any:
+    """Return the interactive view of a trials frame.
+
+    Options are those of `Browser`.
+
+    Raises MissingExtra if the `jupyter` extra is missing.
+    """
+    _widgets()
+    # Whoever has a frame has pandas, which the other views do not need.
+    browser = importlib.import_module("toolparse_lab.notebook.browser")
+    return browser.Browser(frame, **options)
+
+
+def _widgets() -> Any:
+    """Return the module of widgets. Raises MissingExtra without the `jupyter` extra."""
+    try:
+        return importlib.import_module("toolparse_lab.notebook.parse_view")
+    except ImportError as e:
+        if _ours(e):
+            raise
+        raise MissingExtra(
+            "the interactive view needs anywidget",
+            got=str(e),
+            hint="pip install 'toolparse_lab[jupyter]'",
+        ) from e
+
+
+def html(subject: Any) -> str:
+    """Static HTML of a subject: its own view, that of its nearest base class, or its text,
+    escaped.
+    """
+    for kind in type(subject).__mro__:
+        if kind in HTML_VIEWS:
+            return HTML_VIEWS[kind](subject)
+    return f'<pre style="white-space:pre-wrap">{escaped(subject)}</pre>'
+
+
+def text(subject: Any) -> str:
+    """Plain text of a subject for display: the effect of model text on a terminal is shown
+    instead of done.
+    """
+    return visible(str(subject))
+
+
+def frame(result: ParseResult) -> Any:
+    """Return the calls of a result as a pandas frame, one row per call.
+
+    Raises MissingExtra if pandas is missing.
+    """
+    try:
+        frames = importlib.import_module("toolparse_lab.evals.frames.recorded")
+    except ImportError as e:
+        if _ours(e):
+            raise
+        raise MissingExtra(
+            "frames need pandas", got=str(e), hint="pip install 'toolparse_lab[lab]'"
+        ) from e
+    return frames.calls_frame(result)
+
+
+def _ours(error: ImportError) -> bool:
+    """Return an import that failed inside this package is a defect to show, not an extra to
+    install.
+    """
+    return (error.name or "").partition(".")[0] == "toolparse_lab"

@@ -1,0 +1,398 @@
+"""Response objects of clients, their dicts, stream chunks and event-stream dumps, as the model's
+own text.
+
+`capture` is duck-typed: it knows the shapes of chat completions, text completions, the Responses
+API and Anthropic's messages, whole or streamed, and imports no client. Like the runner it keeps a
+provider's own tool calls as they came, broken argument strings included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from ...core.errors import BadOptions, UnreadableInput
+from ...core.types.call_pieces import member as get
+from ...core.types.inputs import RawLike, TokenizerLike
+from ...core.types.server import ServerReading
+from ...core.values import read_strict, write_canonical
+from .assembly import Assembly, items
+from .chunks import take_chunk
+from .responses import take_response
+from .sse import is_event_stream, read_events
+from .tokens import eats
+
+EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
+Fidelity: TypeAlias = Literal["wire", "sdk", "replayed", "logprobs", "token_ids", "raw_messages"]
+CapturedChunk: TypeAlias = tuple[Literal["content", "reasoning"], str]
+"""What a piece of a stream is of, and its text; pieces of tool calls are content."""
+
+_EXPECTED = (
+    "a text, a chat completion, a text completion, a Responses API object, an Anthropic message, "
+    "one of their choices "
+    "or messages, a list of stream chunks, or a Captured"
+)
+
+
+# The end of the canonical JSON of calls: closing quote, function, call, list, message.
+_END_OF_CALL = '"}}]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One answer, as far as a response holds it.
+
+    Attributes:
+        content: the model's text.
+        tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
+        reasoning: the text that the client or server split off the text. It is not a part of `raw`.
+        refusal: a refusal that stood apart from the text.
+        finish_reason: in the provider's own word, None if none was given.
+        chunks: the pieces of a stream.
+        cut: a stream that ended without a finish part.
+        error: the message of an error that stood in the answer's place or broke the stream off.
+        unreadable: events that were not JSON.
+        choices: how many answers there were, of which this is one.
+        offers_tools: read as a provider's own tool calling even where no call was assembly
+            (`as_native`).
+        token_text: the model's own text, where the response's tokens say more than its content,
+            which a server's parser has eaten from. '' elsewhere.
+        prompt: the text of the prompt, where its token ids are given with a tokenizer.
+        fidelity: 'wire' for event-stream text, 'sdk' for objects that a client assembly, 'replayed'
+            for a text that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for what says
+            `token_text`.
+
+    endpoint_kind: native_tools, chat_text or raw_completion.
+
+    >>> import toolparse_lab as tp
+    >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
+    'Hello'
+    """
+
+    content: str = ""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    reasoning: str = ""
+    refusal: str = ""
+    finish_reason: str | None = None
+    usage: Mapping[str, Any] | None = None
+    model: str | None = None
+    id: str | None = None
+    system_fingerprint: str | None = None
+    chunks: tuple[CapturedChunk, ...] = ()
+    stream: bool = False
+    cut: bool = False
+    error: str | None = None
+    unreadable: tuple[str, ...] = ()
+    choices: int = 1
+    completion: bool = field(default=False, repr=False)
+    offers_tools: bool = field(default=False, repr=False)
+    fidelity: Fidelity = "sdk"
+    token_text: str = ""
+    prompt: str = field(default="", repr=False)
+
+    @property
+    def native(self) -> bool:
+        """True if `raw` is the canonical JSON that the protocol `openai_json` reads.
+
+        It depends on the request too: an answer without calls is native where tools were offered,
+        which only the caller knows (`as_native`).
+        """
+        if self.token_text:
+            return False
+        return bool(self.tool_calls) or self.offers_tools
+
+    @property
+    def raw(self) -> str:
+        """The text to parse.
+
+        The text of the tokens if the content holds less, else the answer's own. For native calls,
+        canonical JSON of `content` and `tool_calls`. Of a stream that ended early, the beginning of
+        that JSON, so that the parser reads its last call as cut off.
+        """
+        if self.token_text:
+            return self.token_text
+        text = self.content or self.refusal
+        if not self.native:
+            return text
+        whole = write_canonical(
+            {"content": text or None, "tool_calls": [dict(c) for c in self.tool_calls]}
+        )
+        return whole.removesuffix(_END_OF_CALL) if self.cut else whole
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """The lane that the answer came by.
+
+        It is derived, and may differ from the request's purpose: a model that answers a request
+        with native tools in plain text is chat text.
+        """
+        if self.native:
+            return "native_tools"
+        return "raw_completion" if self.completion else "chat_text"
+
+    @classmethod
+    def of(
+        cls, obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
+    ) -> Captured:
+        """`capture`.
+
+        The same function as a constructor, for those who have the class at hand.
+        """
+        return capture(obj, choice, tokenizer)
+
+    def as_native(self) -> Captured:
+        """Return the same answer with its `raw` in the form of native calls.
+
+        This holds even without calls, and whatever the tokens say.
+        """
+        if self.token_text:
+            return replace(self, offers_tools=True, token_text="", fidelity="sdk")
+        return replace(self, offers_tools=True)
+
+    def server(self) -> ServerReading | None:
+        """Return the provider's own calls, to compare with ours.
+
+        None for a text that someone kept.
+        """
+        if self.fidelity == "replayed":
+            return None
+        return ServerReading.of(self.tool_calls, self.fidelity, not self.native)
+
+
+def capture(
+    obj: RawLike | bytes, choice: int = 0, tokenizer: TokenizerLike | None = None
+) -> Captured:
+    """Return a response of any client, in one shape.
+
+    obj: a chat completion, text completion, Responses API object or Anthropic message, as an object
+    of any client or as a dict. One of its choices or messages. A list of stream chunks. A text. A
+    text is read as an event stream or as a response's JSON only under the rules of
+    `sse.is_event_stream` and `response_in`, otherwise it is a model's words. bytes are UTF-8.
+    choice: which answer of several, counted from 0. tokenizer: a function from a list of token ids
+    to text, or an object whose `decode` is one, for responses that hold ids.
+
+    Raises UnreadableInput for an object that is none of these, and for a choice that is not there.
+    The content of an answer never raises.
+
+    >>> capture({"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}).raw
+    'Hi'
+    >>> call = {"id": "c0", "type": "function", "function": {"name": "f", "arguments": "{1"}}
+    >>> capture({"role": "assistant", "content": None, "tool_calls": [call]}).raw
+    '{"content":null,"tool_calls":[{"id":"c0",...,"function":{"name":"f","arguments":"{1"}}]}'
+    """
+    if isinstance(choice, bool) or not isinstance(choice, int) or choice < 0:
+        raise BadOptions("a choice is the number of an answer", got=choice, expected="0, 1, …")
+
+    # Whatever was captured before passes through, so that callers need not ask.
+    if isinstance(obj, Captured):
+        return obj
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        # What is no UTF-8 becomes lone surrogates, which every parser here takes.
+        obj = bytes(obj).decode("utf-8", "surrogateescape")
+    if isinstance(obj, str):
+        return _captured_text(obj, choice, tokenizer)
+    if isinstance(obj, (list, tuple)):
+        return _captured_chunks(obj, choice, tokenizer)
+    return _captured_object(obj, choice, tokenizer)
+
+
+def _captured_text(text: str, choice: int, tokenizer: Any) -> Captured:
+    """Return a text: the JSON of a response, the dump of an event stream, or a model's words.
+
+    The order matters: the JSON of a response is one line that is not an event, and the rules of an
+    event stream are strict enough to pass a model's words about one.
+    """
+    response = response_in(text)
+    if response is not None:
+        return capture(response, choice, tokenizer)
+    if not is_event_stream(text):
+        return Captured(text, fidelity="replayed")
+
+    events = read_events(text)
+    return _streamed(
+        events.messages,
+        choice,
+        tokenizer,
+        done=events.done,
+        unreadable=events.unreadable,
+        fidelity="wire",
+    )
+
+
+def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer: Any) -> Captured:
+    """Return a list of stream chunks.
+
+    Raises UnreadableInput for a list of anything else.
+
+    Some of the chunks may be of no known shape. `_streamed` passes over them, as long as there is
+    one that is known.
+    """
+    wrong = next((chunk for chunk in chunks if not _may_hold(chunk)), None)
+    if not chunks or not all(map(_may_hold, chunks)):
+        raise UnreadableInput(
+            "this is no list of stream chunks",
+            got=_name(wrong) if chunks else "an empty list",
+            expected="the chunks of one stream, each an object or a dict",
+        )
+    return _streamed(chunks, choice, tokenizer)
+
+
+def _captured_object(obj: Any, choice: int, tokenizer: Any) -> Captured:
+    """Return a response, one of its parts, or a single chunk.
+
+    Raises UnreadableInput.
+
+    A single chunk counts as a stream of one. Whether an iterator holds chunks cannot be seen
+    without consuming it, so that the error says how to.
+    """
+    if any(get(c, "delta") is not None for c in items(get(obj, "choices"))):
+        return _streamed([obj], choice, tokenizer)
+
+    assembly = Assembly(choice)
+    if _may_hold(obj) and take_response(obj, assembly):
+        return _finished(assembly, tokenizer, stream=False)
+    hint = None
+    if hasattr(obj, "__next__"):
+        hint = "a stream that is still under way is read by list(stream)"
+    raise UnreadableInput(
+        "this holds no answer of a model", got=_name(obj), expected=_EXPECTED, hint=hint
+    )
+
+
+def response_in(text: str) -> Mapping[str, Any] | None:
+    """Return the response whose JSON a text is, or None.
+
+    It has to be one JSON object whose `choices` hold a message, a delta or a text, or a Responses
+    API object with its `output`. A message or a call alone is not enough: models write these
+    themselves.
+
+    >>> response_in('{"choices": [{"message": {"content": "Hi"}}]}') is None
+    False
+    >>> response_in('{"content": "Hi", "tool_calls": []}') is None
+    True
+    """
+    if not text.lstrip("\ufeff \t\r\n").startswith("{"):
+        return None
+    try:
+        response = read_strict(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(response, dict):
+        return None
+
+    # Models write messages and calls themselves; they do not write the envelope around an answer.
+    choices = response.get("choices")
+    if isinstance(choices, list) and any(map(_is_choice, choices)):
+        return response
+    if response.get("object") == "response" and isinstance(response.get("output"), list):
+        return response
+    return None
+
+
+_ANSWER_MEMBERS = frozenset(("message", "delta", "text"))
+
+
+def _is_choice(obj: Any) -> bool:
+    """Return True for a JSON object that holds a message, a delta or a text.
+
+    Their values are not looked at: a message may be null where a content filter took it.
+    """
+    return isinstance(obj, dict) and not _ANSWER_MEMBERS.isdisjoint(obj)
+
+
+def _streamed(
+    messages: Iterable[Any],
+    choice: int,
+    tokenizer: Any = None,
+    *,
+    done: bool = False,
+    unreadable: tuple[str, ...] = (),
+    fidelity: Fidelity = "sdk",
+) -> Captured:
+    """Return the answer number `choice` of a stream.
+
+    `done`: the stream had its end mark. `unreadable`: the data of events that were not JSON. Raises
+    UnreadableInput if none of the messages is a chunk, or there is no such choice.
+    """
+    assembly = Assembly(choice, streamed=True)
+    count = 0
+    for message in messages:
+        count += take_chunk(message, assembly)
+    if not count and not done and not unreadable:
+        raise UnreadableInput("none of these is a chunk of a stream", expected=_EXPECTED)
+
+    # Either mark will do: some servers send no finish reason, others no `[DONE]`.
+    cut = assembly.finish_reason is None and not done
+    captured = _finished(assembly, tokenizer, stream=True)
+    if captured.token_text:
+        fidelity = captured.fidelity
+    return replace(captured, cut=cut, unreadable=unreadable, fidelity=fidelity)
+
+
+def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
+    """Return the answer put together.
+
+    Raises UnreadableInput if there is no such choice.
+
+    `stream` says how the answer came, whatever was in it. A response without any choice counts as
+    one answer that is empty.
+    """
+    if assembly.choice and assembly.choice >= max(assembly.choices, 1):
+        raise UnreadableInput(
+            "this response has no such choice",
+            got=assembly.choice,
+            expected=f"0 to {max(assembly.choices, 1) - 1}",
+        )
+    content = assembly.content
+    token_text, evidence = assembly.tokens.text(tokenizer)
+    if evidence is None or not eats(token_text, content or assembly.refusal):
+        token_text, evidence = "", None
+    return Captured(
+        content=content,
+        tool_calls=assembly.tool_calls,
+        reasoning=assembly.reasoning,
+        refusal=assembly.refusal,
+        finish_reason=assembly.finish_reason,
+        usage=assembly.usage,
+        model=assembly.ids.get("model"),
+        id=assembly.ids.get("id"),
+        system_fingerprint=assembly.ids.get("system_fingerprint"),
+        chunks=tuple(assembly.chunks),
+        stream=stream,
+        error=assembly.error,
+        choices=max(assembly.choices, 1),
+        completion=assembly.completion,
+        fidelity=evidence or "sdk",
+        token_text=token_text,
+        prompt=assembly.tokens.prompt(tokenizer),
+    )
+
+
+# Values that hold no answer, whatever is in them.
+_PLAIN_VALUES = (str, bytes, bool, int, float, list, tuple, type)
+
+
+def _may_hold(x: Any) -> bool:
+    """Return True for an object that may be a response or a part of one: no text, number or other
+    plain value.
+
+    Whether it does is found out by reading it. This only keeps texts and numbers from being asked
+    for attributes.
+    """
+    if isinstance(x, Mapping):
+        return True
+    return x is not None and not isinstance(x, _PLAIN_VALUES)
+
+
+def _name(x: Any) -> str:
+    """Return a value for an error: its type, with its members or its first characters.
+
+    At most 80 characters, or eight members: an answer may be long, and may be confidential.
+    """
+    if isinstance(x, Mapping):
+        members = ", ".join(map(str, list(x)[:8]))
+        return f"a dict with {members or 'nothing in it'}"
+    if x is None or isinstance(x, (bool, int, float, str)):
+        return f"{type(x).__name__} {repr(x)[:80]}".strip()
+    return type(x).__name__

@@ -1,0 +1,295 @@
+"""A chat template from a model's files, and its renderings in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ...core.errors import BadOptions, UnreadableTemplate
+
+# Of one process, which renders all the conversations of one step of a derivation.
+SECONDS = 20
+MEMORY = 1 << 30  # bytes of address space
+OUTPUT = 400_000  # characters of one rendering
+_LONGEST = 2_000_000  # characters of a template or of a file with one
+_FILES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")
+_SUFFIXES = (".jinja", ".jinja2", ".json", ".txt")
+_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token")
+
+TemplateLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
+"""Jinja text, the dict of a tokenizer_config.json or chat_template.json, or a path to such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """A conversation as a template writes it. error: the reason why it is not one."""
+
+    text: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTemplate:
+    """The text of a chat template, and the special tokens it may name."""
+
+    text: str
+    tokens: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, x: TemplateLike) -> ChatTemplate:
+        """Return the template that `x` holds.
+
+        x: Jinja text, the dict of a tokenizer_config.json or chat_template.json, the path of such a
+        file, of a .jinja file, or of a folder with one of them. Of several named templates that for
+        tools is taken. Raises BadOptions for input that holds none, and where a file cannot be
+        read.
+        """
+        if isinstance(x, Mapping):
+            return cls._of_mapping(x)
+        if isinstance(x, str) and not x.strip():
+            raise _no_template("an empty text")
+        if isinstance(x, str) and ("{%" in x or "{{" in x or "\n" in x):
+            return cls(_checked(x))
+        if isinstance(x, (str, os.PathLike)):
+            return cls._of_path(Path(x))
+        raise _no_template(type(x).__name__, _advice_on(x))
+
+    @classmethod
+    def _of_path(cls, path: Path) -> ChatTemplate:
+        """Return the template of a file, or of the first that a folder has.
+
+        Raises BadOptions.
+        """
+        if is_folder(path):
+            files = [path / name for name in _FILES if (path / name).is_file()]
+            if not files:
+                raise _no_template(
+                    f"the folder {path} without {', '.join(_FILES[:-1])} and {_FILES[-1]}"
+                )
+            template = cls._of_path(files[0])
+            config = path / _FILES[-1]
+            if files[0] == config or not config.is_file():
+                return template
+            return cls(template.text, _tokens(_json_of(_text_of(config), config)))
+        text = _text_of(path)
+        if path.suffix == ".json":
+            return cls._of_mapping(_json_of(text, path), path)
+        if not text.strip():
+            raise _no_template(f"{path}, which is empty")
+        return cls(_checked(text))
+
+    @classmethod
+    def _of_mapping(cls, config: Mapping[str, Any], path: Path | None = None) -> ChatTemplate:
+        """Return the template of a configuration. path: of its file. Raises BadOptions."""
+        template = config.get("chat_template")
+        if isinstance(template, Sequence) and not isinstance(template, (str, bytes)):
+            template = {t.get("name"): t.get("template") for t in template if _is_named(t)}
+        if isinstance(template, Mapping):
+            names = ", ".join(map(str, template)) or "none"
+            template = template.get("tool_use") or template.get("default")
+            if not isinstance(template, str):
+                raise _no_template(
+                    f"named templates: {names}", "pass the text of the one that writes calls"
+                )
+        if not isinstance(template, str):
+            keys = ", ".join(map(str, list(config)[:20])) or "no keys"
+            value = (
+                f", chat_template being {type(template).__name__}"
+                if "chat_template" in config
+                else ""
+            )
+            where = f"{path} with " if path else ""
+            raise _no_template(f"{where}{keys}{value}", _advice_on_neighbour(path))
+        return cls(_checked(template), _tokens(config))
+
+    def render(self, jobs: Sequence[Mapping[str, Any]], seconds: int = SECONDS) -> list[Rendering]:
+        """Return the renderings of these variables, in order.
+
+        seconds: of CPU and of the clock for all of them together. Raises UnreadableTemplate for a
+        text that is not a template, and one that takes more time or memory than it may.
+        """
+        # A template that names the tokens of its tokenizer needs them; any will do.
+        defaults = {"bos_token": "", "eos_token": "", **self.tokens}
+        request = {
+            "template": self.text,
+            "jobs": [{**defaults, **job} for job in jobs],
+            "output": OUTPUT,
+            "seconds": seconds,
+            "memory": MEMORY,
+        }
+        answer = _answer(json.dumps(request), seconds)
+        if "error" in answer:
+            raise _not_rendered(answer["error"])
+        return [Rendering(**rendering) for rendering in answer["renderings"]]
+
+
+def _answer(request: str, seconds: int) -> dict[str, Any]:
+    """Return the answer of the process of `sandbox.py` answers.
+
+    Raises UnreadableTemplate for none.
+    """
+    # Its own environment: a template that broke out would find nothing of ours in it.
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
+    if "SYSTEMROOT" in os.environ:  # Windows starts no Python without it
+        environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
+    command = (sys.executable, "-m", f"{__package__}.sandbox")
+    try:
+        process = subprocess.run(  # noqa: S603 - our own module, and no shell
+            command,
+            input=request,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=seconds,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise _too_much(f"{seconds} s") from None
+    if process.returncode != 0:
+        raise _too_much(f"{seconds} s of CPU or {MEMORY >> 20} MB")
+    answer: dict[str, Any] = json.loads(process.stdout)
+    return answer
+
+
+def _too_much(limit: str) -> UnreadableTemplate:
+    """Return the error of a template that was stopped."""
+    return UnreadableTemplate(
+        "rendering the template took more than it may",
+        got=limit,
+        expected="a few milliseconds",
+        hint="look for loops without an end, and for texts that are repeated",
+    )
+
+
+def _not_rendered(error: str) -> UnreadableTemplate:
+    """Return the error of a template that cannot be compiled."""
+    if error.startswith("MemoryError"):
+        return _too_much(f"{MEMORY >> 20} MB")
+    return UnreadableTemplate(
+        "this is no Jinja template",
+        got=error,
+        expected="a template as apply_chat_template of transformers takes it",
+        hint="take the text as it stands in the model's own files",
+    )
+
+
+def _no_template(got: str, advice: str | None = None) -> BadOptions:
+    """Return the error about input that holds no template."""
+    return BadOptions(
+        "there is no chat template here",
+        got=got,
+        expected="Jinja text, a tokenizer_config.json or chat_template.json, the path of such a "
+        "file, of a .jinja file, or of a model's folder",
+        hint=advice,
+    )
+
+
+def _advice_on(x: Any) -> str | None:
+    """Return what to pass in the place of an object that is no template."""
+    if isinstance(getattr(x, "chat_template", None), (str, Mapping)):
+        return "pass its chat_template"
+    if isinstance(x, bytes):
+        return "decode the bytes first"
+    if isinstance(x, Sequence):
+        return 'pass one template, or named ones as {"chat_template": [{"name": …, "template": …}]}'
+    return None
+
+
+def _advice_on_neighbour(path: Path | None) -> str | None:
+    """Return the file beside a configuration that holds its template, as advice."""
+    if path is None:
+        return None
+    for name in _FILES[:-1]:
+        if path.name != name and (path.parent / name).is_file():
+            return f"pass {path.parent / name}, or the folder"
+    return None
+
+
+def _is_named(x: Any) -> bool:
+    """Return True for a template with a name, as lists of them have."""
+    return isinstance(x, Mapping) and isinstance(x.get("name"), str)
+
+
+def is_folder(path: Path) -> bool:
+    """Return True if a path is that of a folder, False also for one that no file can have."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _checked(text: str) -> str:
+    """Return the text of a template. Raises BadOptions for one that is far too long."""
+    if len(text) > _LONGEST:
+        raise BadOptions(
+            "this chat template is too long",
+            got=f"{len(text):,} characters",
+            expected=f"at most {_LONGEST:,}",
+            hint="pass the template alone, without other files of the model",
+        )
+    return text
+
+
+def _text_of(path: Path) -> str:
+    """Return the text of a file. Raises BadOptions if it cannot be read."""
+    try:
+        if path.stat().st_size > 20 * _LONGEST:  # a tokenizer_config.json lists added tokens
+            raise _no_template(f"{path}, a file of {path.stat().st_size} bytes")
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadOptions(
+            "this file cannot be read",
+            got=f"{_short(str(path))}: {reason}",
+            expected="the path of a file with text in UTF-8, or the template itself",
+            hint=_advice_on_missing(path, error),
+        ) from None
+
+
+def _advice_on_missing(path: Path, error: Exception) -> str | None:
+    """Return what to do about the name of a model in place of a path, None for other errors."""
+    if not isinstance(error, FileNotFoundError) or path.is_absolute() or path.suffix in _SUFFIXES:
+        return None
+    return (
+        "for a model's name, download its chat_template.jinja or tokenizer_config.json, or call "
+        "tp.protocol_for"
+    )
+
+
+def _short(text: str) -> str:
+    """Return a text as it may stand in an error."""
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def json_file(path: Path) -> Mapping[str, Any]:
+    """Return the object of a JSON file. Raises BadOptions if it cannot be read."""
+    return _json_of(_text_of(path), path)
+
+
+def _json_of(text: str, path: Path) -> Mapping[str, Any]:
+    """Return the object of a JSON file. Raises BadOptions for anything else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _no_template(f"{path}, which is no JSON: {error}") from None
+    if not isinstance(value, Mapping):
+        raise _no_template(f"{path} with a {type(value).__name__} in it")
+    return value
+
+
+def _tokens(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the special tokens of a configuration, each as text."""
+    tokens: dict[str, str] = {}
+    for name in _TOKENS:
+        token = config.get(name)
+        if isinstance(token, Mapping):
+            token = token.get("content")
+        if isinstance(token, str):
+            tokens[name] = token
+    return tokens

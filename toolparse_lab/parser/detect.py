@@ -1,0 +1,213 @@
+"""`detect`: which formats a text may be in, best first.
+
+Every format reads it, and its reading is the evidence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from ..core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ..core.types import ParseOptions, ParseResult, RawLike, Span, ToolCall
+from ..formats.registry import protocol_of, protocols
+from .parse import parse
+
+# A call outside every format's delimiters is no evidence for one of them.
+_OWN = ParseOptions(recover=False)
+# The model's thoughts as text like any other: calls in them are drafts, yet of some format.
+_THOUGHTS = ParseOptions(recover=False, reasoning="none")
+# How much an attempt says for its format, by the worst call in it.
+_READ, _BROKEN_SCHEMA, _UNKNOWN_TOOL, _CUT_OFF, _UNREADABLE = 1.0, 0.8, 0.6, 0.5, 0.1
+_PER_REPAIR = 0.05
+_OTHER_FORM = 0.1
+_OUTSIDE = 0.4
+_IN_THOUGHTS = 0.4
+# Status -> the words for one such call and for several.
+_WORDS = {
+    "ok": ("call was read", "calls were read"),
+    "unknown_tool": ("call names an unknown tool", "calls name unknown tools"),
+    "truncated": ("attempt was cut off", "attempts were cut off"),
+    "undecodable": ("attempt could not be read", "attempts could not be read"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One format a text may be in.
+
+    Attributes:
+        protocol: its id. 'auto' for calls that stand in no format's delimiters.
+        score: from 0 to 1, the mean of its attempts, 1 if each is a whole call that needed no
+            repair. It ranks formats for one text and is no probability.
+        spans: the attempts, in code points of the text.
+        why: the evidence in one sentence.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
+    >>> tp.detect(text)[0].protocol
+    'hermes'
+    """
+
+    protocol: str
+    score: float
+    spans: tuple[Span, ...]
+    why: str
+
+    def __str__(self) -> str:
+        """Return the guess in one line: protocol, score and reason."""
+        return f"{self.protocol} {self.score:.2f}: {self.why}"
+
+
+def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
+    """Return the formats that find an attempt at a call in a text.
+
+    The likeliest comes first. The list is empty if none does.
+
+    Args:
+        raw, tools: as for `parse`. Formats without delimiters of their own are recognised by the
+            tools' names, so pass the tools where they are known.
+
+    Raises the errors of `parse`.
+
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
+    >>> print(detect(text)[0])
+    hermes 0.95: 1 call was read, with 1 repair.
+    """
+    specs = tool_specs(tools)
+    loose = parse(raw, "auto", specs)  # also finds the text in a response object
+    candidates = _candidates(loose.raw, specs, _OWN)
+    if loose.reasoning and all(c.score <= _UNREADABLE for c, _ in candidates):
+        thoughts = _candidates(loose.raw, specs, _THOUGHTS)
+        if any(c.score > _UNREADABLE for c, _ in thoughts):
+            return tuple(map(_in_thoughts, _outermost(thoughts)))
+    if not candidates:
+        candidates = _candidate(loose, "auto", _OUTSIDE, "; outside every format's delimiters")
+    return _outermost(candidates)
+
+
+def _outermost(candidates: list[tuple[Candidate, int]]) -> tuple[Candidate, ...]:
+    """Return the candidates in order, without those inside the calls of others."""
+    # Ties go to the format that accounts for more of the text, then to the order of `protocols()`.
+    candidates = sorted(candidates, key=lambda c: (-c[0].score, -c[1]))
+    return tuple(
+        one for one, _ in candidates if not any(_surrounds(other, one) for other, _ in candidates)
+    )
+
+
+def _in_thoughts(one: Candidate) -> Candidate:
+    """Return the candidate of calls that are thoughts, with the option that reads them."""
+    why = f"{one.why[:-1]}; inside the reasoning, which only reasoning='none' reads as an answer."
+    return replace(one, score=round(one.score * _IN_THOUGHTS, 4), why=why)
+
+
+def _candidates(
+    raw: str, specs: tuple[ToolSpec, ...], options: ParseOptions
+) -> list[tuple[Candidate, int]]:
+    """Return the candidates of every format under the same options. See `_candidate`."""
+    candidates: list[tuple[Candidate, int]] = []
+    for protocol in protocols().values():
+        result = parse(raw, protocol.among_others, specs, options)
+        candidates += _candidate(result, protocol.id, 1.0, "")
+    return candidates
+
+
+def _surrounds(other: Candidate, one: Candidate) -> bool:
+    """Return True if each attempt of one format is the inside of a call that the other has read no
+    worse: the delimiters around it are the better evidence.
+    """
+    if one is other:
+        return False
+    # Bare calls are inside of others even where the delimiters around them had to be repaired.
+    is_bare = "undelimited" in protocol_of(one.protocol).tags
+    least = _CUT_OFF if is_bare else max(one.score, _CUT_OFF)
+    return other.score >= least and all(
+        any(outer != span and outer.start <= span.start and span.end <= outer.end
+            for outer in other.spans)
+        for span in one.spans
+    )  # fmt: skip
+
+
+def _candidate(
+    result: ParseResult, protocol: str, best: float, place: str
+) -> list[tuple[Candidate, int]]:
+    """Return the candidate that one format's reading makes, with the characters its attempts cover.
+
+    Empty where the format finds no attempt. best: the score of attempts without fault. place: words
+    behind the evidence.
+    """
+    # An attempt is a segment: calls of one body stand or fall together.
+    attempts: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        attempts.setdefault(call.segment_index, []).append(call)
+    if not attempts:
+        return []
+    scores = [min(map(_worth, calls)) for calls in attempts.values()]
+    score = round(best * sum(scores) / len(scores), 4)
+    spans = tuple(result.segments[i].span for i in attempts)
+    calls = [call for group in attempts.values() for call in group]
+    return [(Candidate(protocol, score, spans, _why(calls, place)), sum(map(len, spans)))]
+
+
+def _worth(call: ToolCall) -> float:
+    """Return the evidence that one call is, from 0 to 1.
+
+    1 for a whole call that needed no repair. Each repair, and another form than the format's own,
+    takes something off.
+    """
+    if call.status == "truncated":
+        return _CUT_OFF
+    if call.status == "ok":
+        worth = _READ if call.valid else _BROKEN_SCHEMA
+    elif call.status == "unknown_tool":
+        worth = _UNKNOWN_TOOL
+    else:
+        return _UNREADABLE
+
+    penalty = _PER_REPAIR * len(call.edits)
+    return max(worth - _OTHER_FORM * _in_other_form(call) - penalty, _UNREADABLE)
+
+
+def _in_other_form(call: ToolCall) -> bool:
+    """The body was read in another way than its format's own: a step of reading at the root says
+    so.
+
+    So a format that reads another's bodies does not outrank it.
+    """
+    return any(s.stage == "read" and not s.path for s in call.steps)
+
+
+def _why(calls: list[ToolCall], place: str) -> str:
+    """`2 calls were read, 1 attempt was cut off, with 3 repairs; 1 not as the schema says.`"""
+    facts = _counts(calls)
+    edits = sum(len(c.edits) for c in calls)
+    if edits:
+        facts.append(f"with {edits} repair" + ("" if edits == 1 else "s"))
+    sentence = ", ".join(facts)
+    broken = sum(c.status == "ok" and not c.valid for c in calls)
+    if broken:
+        sentence += f"; {broken} not as the schema says"
+    other = sum(map(_in_other_form, calls))
+    if other:
+        sentence += f"; {other} not in the format's own form"
+    return f"{sentence}{place}."
+
+
+def _counts(calls: list[ToolCall]) -> list[str]:
+    """Return the number of calls of each status, in words.
+
+    One phrase each, in the order of `_WORDS`.
+    """
+    # A draft is a call under way; at the end of a text it could not be read.
+    by_status: Counter[str] = Counter(
+        "undecodable" if c.status == "draft" else c.status for c in calls
+    )
+    counts: list[str] = []
+
+    for status, (one, many) in _WORDS.items():
+        n = by_status[status]
+        if not n:
+            continue
+        counts.append(f"1 {one}" if n == 1 else f"{n} {many}")
+
+    return counts

@@ -1,0 +1,430 @@
+"""Protocols of other people: objects with the methods of a tool-call protocol, taken as they are.
+
+Here their methods are found and called, however they are spelt and whatever way they take their
+arguments. The parts of their parser are brought onto the raw text in `parser`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from ...core.errors import BadOptions, UnknownProtocol, UnwritableCall
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.values import read_plain
+from ...formats.base import FAILURE, Protocol, Signs
+from ...formats.prompt.type_rules import JSON_TYPE_RULES, TypeRules
+from ...formats.prompt.wording import GENERIC, Wordings
+
+METHODS: Final = (
+    "format_tools", "format_tool_call", "format_tool_response", "parse_generated_text",
+    "create_stream_parser", "extract_tool_call_segments",
+)  # fmt: skip
+REQUIRED: Final = METHODS[:5]
+_CAPITAL = re.compile(r"(?<!^)([A-Z])")
+
+
+def camel(name: str) -> str:
+    """Return a name in snake case, in camel case.
+
+    >>> camel("format_tool_call")
+    'formatToolCall'
+    """
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignProtocol:
+    """Another's protocol object behind our names: the six methods, `write_call`, and an id."""
+
+    id: str
+    subject: Any
+    aliases: tuple[str, ...] = ()
+    title: str = "a protocol object of one's own"
+    tags: frozenset[str] = frozenset(("foreign",))
+    type_rules: TypeRules = JSON_TYPE_RULES
+    wordings: Wordings = GENERIC
+    version: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """Two wrappers of one object are one protocol."""
+        return isinstance(other, ForeignProtocol) and self.subject is other.subject
+
+    def __hash__(self) -> int:
+        """By identity, as equality is: their object need not be hashable."""
+        return id(self.subject)
+
+    def method(self, name: str) -> Callable[..., Any] | None:
+        """Return their method of that name, in snake or camel case.
+
+        None if there is none.
+
+        Mappings of functions are taken like objects with methods.
+        """
+        return _first(self.subject, (name, camel(name)))
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the required methods that it lacks.
+
+        Only `extract_tool_call_segments` may be missing.
+        """
+        return tuple(m for m in REQUIRED if self.method(m) is None)
+
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """Call their method with those of the arguments that it takes.
+
+        Raises UnknownProtocol if it is missing, and whatever it raises itself.
+        """
+        method = self.method(name)
+        if method is None:
+            raise UnknownProtocol(
+                f"the protocol object has no {name}",
+                got=self.id,
+                expected=f"a method {name} or {camel(name)}",
+            )
+        return _call(method, arguments)
+
+    def format_tools(self, tools: Any, tool_system_prompt_template: Any = None) -> str:
+        """Return their system prompt for some tools.
+
+        Without a template, the tools as they write them.
+        """
+        template = tool_system_prompt_template or (lambda tools_json: tools_json)
+        specs = tools_for_them(tools)
+        return str(self.ask("format_tools", tools=specs, tool_system_prompt_template=template))
+
+    def format_tool_call(self, call: Any, tool: ToolSpec | None = None) -> str:
+        """Return a call as they write it. `tool` is superfluous."""
+        return str(self.ask("format_tool_call", tool_call=call))
+
+    def format_tool_response(self, result: Any, *, compat: str | None = None) -> str:
+        """Return a tool's result as they write it. `compat` means nothing to them."""
+        return str(self.ask("format_tool_response", tool_result=result))
+
+    def parse_generated_text(self, text: str, tools: Any = None, options: Any = None) -> list[Any]:
+        """Return the parts of a whole answer, as they give them.
+
+        options: as they know them. `on_error` is always there.
+        """
+        parts = self.ask(
+            "parse_generated_text",
+            text=text,
+            tools=tools_for_them(tools),
+            options=TheirOptions(options),
+        )
+        return list(parts)
+
+    def create_stream_parser(self, tools: Any = None, options: Any = None) -> TheirStream:
+        """Return their stream parser, with `feed` and `close` that return their parts.
+
+        Raises UnknownProtocol if theirs is nothing that takes chunks.
+        """
+        parser = self.ask(
+            "create_stream_parser", tools=tools_for_them(tools), options=TheirOptions(options)
+        )
+        return TheirStream(parser)
+
+    def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
+        """Return the pieces of a text that they read as calls.
+
+        Members that are not strings drop out.
+        """
+        texts = self.ask("extract_tool_call_segments", text=text, tools=tools_for_them(tools))
+        return [t for t in texts if isinstance(t, str)]
+
+    def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
+        """Return the call as their `format_tool_call` writes it.
+
+        Raises UnwritableCall if that raises or writes no text. It is not read back.
+        """
+        call = {
+            "type": "tool-call",
+            "toolCallId": "call_0",
+            "toolName": name,
+            "input": arguments_json,
+        }
+        try:
+            text = self.ask("format_tool_call", tool_call=call)
+        except Exception as e:
+            raise UnwritableCall(
+                f"{self.id} could not write this call: {type(e).__name__}: {e}", got=name
+            ) from e
+
+        if not isinstance(text, str):
+            raise UnwritableCall(
+                f"{self.id} wrote no text", got=type(text).__name__, expected="str"
+            )
+
+        return text
+
+    def join_calls(self, calls: Sequence[str]) -> str:
+        """Written calls as one answer, a line break between them."""
+        return "\n".join(calls)
+
+    def write_grammar(self, tools: Any) -> str:
+        """Raise BadOptions: no one knows which texts their parser takes."""
+        raise BadOptions(
+            "there is no grammar for a protocol object of one's own",
+            got=self.id,
+            expected="a protocol with a grammar, such as hermes or morph_xml",
+            hint='leave decoding="grammar" away',
+        )
+
+    def failure_of(self, text: str) -> str:
+        """Return the message about a call that could not be read."""
+        return FAILURE
+
+    def signs_of_attempts(self) -> Signs:
+        """No signs: the form of their calls is known to their parser alone."""
+        return Signs()
+
+    def __str__(self) -> str:
+        """Return the id."""
+        return self.id
+
+
+def adapt(x: Any) -> Protocol | ForeignProtocol | None:
+    """Return the protocol that an object is, or that a factory makes.
+
+    None if it is neither.
+
+    Raises UnknownProtocol for a factory that fails.
+
+    x: a protocol of ours, an object or mapping with their methods, or a function or class that
+    makes one when it is called without arguments.
+    """
+    if isinstance(x, (Protocol, ForeignProtocol)):
+        return x
+    if _is_one(x) and not isinstance(x, type):
+        return ForeignProtocol(f"custom:{_name_of(x)}", x)
+    if not callable(x):
+        return None
+    try:
+        product = x()
+    except Exception as e:
+        raise UnknownProtocol(
+            f"the protocol factory raised {type(e).__name__}: {e}", got=_name_of(x)
+        ) from e
+
+    if isinstance(product, (Protocol, ForeignProtocol)):
+        return product
+    return ForeignProtocol(f"custom:{_name_of(product)}", product) if _is_one(product) else None
+
+
+def _is_one(x: Any) -> bool:
+    """Return True for an object with the one method that nothing else has."""
+    return _first(x, ("parse_generated_text", "parseGeneratedText")) is not None
+
+
+def _name_of(x: Any) -> str:
+    """Return a name for an object: its own id or name, else its type's.
+
+    Used in the id, behind `custom:`.
+    """
+    for key in ("id", "name", "__name__"):
+        name = _member(x, key)
+        if isinstance(name, str) and name:
+            return name
+    return "object" if isinstance(x, Mapping) else type(x).__name__
+
+
+def _member(x: Any, key: str) -> Any:
+    """Return a member of a mapping or an attribute of an object.
+
+    None if it is missing.
+    """
+    return x.get(key) if isinstance(x, Mapping) else getattr(x, key, None)
+
+
+# How their methods are called
+# ----------------------------
+# No rule says how: SDKs in Python take keyword arguments, wrappers around JavaScript one object of
+# them, in camel case, and quick scripts whatever they need, in order. The signature decides, in
+# that order of preference; a builtin without one gets all arguments in order.
+
+
+def _call(method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """Call a method of theirs as its signature asks: by names, with one mapping, or in order.
+
+    arguments: by our names, in the order in which methods take them.
+    """
+    try:
+        parameters = list(inspect.signature(method).parameters.values())
+    except (TypeError, ValueError):
+        return method(*arguments.values())
+
+    by_name = _by_name(parameters, arguments)
+    if by_name is not None:
+        return method(**by_name)
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(places) == 1 and len(arguments) > 1:
+        return method({**arguments, **{camel(k): v for k, v in arguments.items()}})
+    return method(*list(arguments.values())[: len(places) or len(arguments)])
+
+
+def _by_name(
+    parameters: list[inspect.Parameter], arguments: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the keyword arguments for a method.
+
+    None if it is not to be called by names.
+
+    It is where it takes at least one of ours, in either case, and needs nothing we do not have.
+
+    arguments: by our names. A method that takes any keyword gets all of them, in our spelling where
+    it names none.
+    """
+    # Their parameter -> our name for it.
+    ours = {p.name: _CAPITAL.sub(r"_\1", p.name).lower() for p in parameters}
+    if any(_is_needed(p) and ours[p.name] not in arguments for p in parameters):
+        return None
+    taking_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    named = [p for p in parameters if ours[p.name] in arguments and _takes_name(p)]
+    if not named and not taking_all:
+        return None
+    keywords = {p.name: arguments[ours[p.name]] for p in named}
+    if taking_all:
+        names = set(ours.values())
+        keywords |= {key: value for key, value in arguments.items() if key not in names}
+    return keywords
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    """Return True for a parameter that every call has to fill."""
+    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+        return False
+    return parameter.default is parameter.empty
+
+
+def _takes_name(parameter: inspect.Parameter) -> bool:
+    """Return True for a parameter that may be filled by its name."""
+    return parameter.kind is not parameter.POSITIONAL_ONLY
+
+
+class TheirOptions(dict[str, Any]):
+    """Options as other people's code asks for them: by key or attribute, in snake or camel case."""
+
+    def __init__(self, options: Any = None) -> None:
+        """Take options of any form. Only a mapping counts, and `on_error` is always there."""
+        super().__init__(options if isinstance(options, Mapping) else {})
+        on_error = self.get("on_error") or self.get("onError") or (lambda *_: None)
+        self["on_error"] = self["onError"] = on_error
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an option as an attribute.
+
+        Raises AttributeError for one that is not there.
+        """
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def tools_for_them(tools: Any) -> list[dict[str, Any]]:
+    """Tools as AI SDKs hand them to a protocol, the schema under either name that they use."""
+    return [
+        {
+            "type": "function",
+            "name": t.name,
+            "description": t.description,
+            "inputSchema": read_plain(t.schema_json),
+            "parameters": read_plain(t.schema_json),
+        }
+        for t in tool_specs(tools)
+    ]
+
+
+class TheirStream:
+    """A stream parser of theirs as `feed` and `close`, each returning the parts that came.
+
+    It may be an object with `feed` (or `write`, `push`) and `close` (or `finish`, `end`, `flush`),
+    a transformer with `transform(part, controller)` and `flush(controller)`, or a function of all
+    chunks.
+    """
+
+    def __init__(self, parser: Any) -> None:
+        """Raises UnknownProtocol for an object that is none of these.
+
+        parser: an object, a mapping of functions, or a function.
+        """
+        self._chunks: list[str] = []
+        self._out: list[Any] = []
+        self._transform = _first(parser, ("transform",))
+        self._feed = _first(parser, ("feed", "write", "push"))
+        ends = (_first(parser, (name,)) for name in ("close", "finish", "end", "flush"))
+        self._ends = [end for end in ends if end is not None]
+        self._whole = parser if callable(parser) else None
+        if not (self._transform or self._feed or self._whole):
+            raise UnknownProtocol(
+                "this is no stream parser",
+                got=type(parser).__name__,
+                expected="feed(chunk) and close()",
+            )
+
+    def enqueue(self, part: Any) -> None:
+        """Take a part from a transformer, to which this object is the controller."""
+        self._out.append(part)
+
+    def feed(self, chunk: str) -> list[Any]:
+        """Return the parts that came for a chunk.
+
+        A function of all chunks gives its parts only at the end.
+        """
+        if self._transform is not None:
+            # Older SDKs read textDelta, newer ones delta.
+            part = {"type": "text-delta", "id": "0", "delta": chunk, "textDelta": chunk}
+            self._take(_call(self._transform, {"chunk": part, "controller": self}))
+        elif self._feed is not None:
+            self._take(self._feed(chunk))
+        else:
+            self._chunks.append(chunk)
+
+        return self._drain()
+
+    def close(self) -> list[Any]:
+        """Return the parts that came at the end."""
+        if self._transform is not None:
+            part = {"type": "finish", "finishReason": "stop"}
+            self._take(_call(self._transform, {"chunk": part, "controller": self}))
+            # A transformer's own end is `flush`, the last of the names.
+            for end in self._ends[-1:]:
+                self._take(_call(end, {"controller": self}))
+        elif self._feed is not None:
+            for end in self._ends[:1]:
+                self._take(end())
+        elif self._whole is not None:
+            self._take(self._whole(self._chunks))
+
+        return self._drain()
+
+    def _take(self, parts: Any) -> None:
+        """Add the result of a method: one part, several, or nothing.
+
+        A mapping or a string is one part, and so it is not gone through.
+        """
+        if isinstance(parts, (Mapping, str)):
+            self._out.append(parts)
+        elif isinstance(parts, Iterable):
+            self._out.extend(parts)
+
+    def _drain(self) -> list[Any]:
+        """Return the parts since the last time."""
+        out, self._out = self._out, []
+        return out
+
+
+def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
+    """Return the first of some methods that an object, or a mapping of functions, has.
+
+    names: in the order of preference.
+    """
+    for name in names:
+        method = _member(x, name)
+        if callable(method):
+            return cast(Callable[..., Any], method)
+    return None

@@ -1,0 +1,283 @@
+"""`check_stream`: a stream parser tried on many chunkings of a text, which must give one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from ...core.errors import UnknownProtocol
+from ...core.values import read_plain, write_canonical
+from ...core.values.printable import counted
+from ...formats.base import Protocol
+from ..foreign.parser import ForeignParser, read_parts
+from ..foreign.protocol import ForeignProtocol, TheirStream, adapt
+from ..parse import stream
+from ..stream_parser import StreamParser
+from .checks import chunkings, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A chunking that gives another result. cuts: the offsets in raw where it was cut."""
+
+    cuts: tuple[int, ...]
+    got: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """The outcome of `check_stream`.
+
+    Attributes:
+        tried: the number of chunkings.
+
+    >>> import toolparse_lab as tp
+    >>> text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    >>> report = tp.check_stream(text, "hermes")
+    >>> report.ok
+    True
+    """
+
+    raw: str
+    tried: int
+    differences: tuple[Difference, ...]
+
+    @property
+    def ok(self) -> bool:
+        """The result is the same for every chunking tried.
+
+        One difference is enough to make it False.
+        """
+        return not self.differences
+
+    def __str__(self) -> str:
+        """Return the report as text. Of a fault, one chunking that shows it."""
+        if self.ok:
+            size = counted(len(self.raw), "character")
+            return f"the same result for all {counted(self.tried, 'chunking')} of {size}"
+
+        first = self.differences[0]
+        single = [d.cuts[0] for d in self.differences if len(d.cuts) == 1]
+        where = f"\n  one cut is enough at {_ranges(single)}" if single else ""
+        cuts = ", ".join(map(str, first.cuts[:8]))
+        if len(first.cuts) > 8:
+            cuts += ", …"
+
+        return (
+            f"another result for {len(self.differences)} of {self.tried} chunkings{where}"
+            f"\n  cut at {cuts}: {first.got}\n  in one piece: {first.expected}"
+        )
+
+
+def check_stream(raw: str, parser: Any, tools: Any = None, options: Any = None) -> StreamReport:
+    """Feed a text to a stream parser in many splits, and compare the results.
+
+    The report names each place where the result depends on the chunking.
+
+    Args:
+        parser: a protocol (an id, a Protocol, an object of your own), a parser of `tp.stream`, or a
+            function that makes a new parser each time: an object with feed and close (or write,
+            finish, end, flush), a transformer, a function of all chunks. The parser's result is
+            compared as parts where it is parts, else as it is. A parser that raises has that as its
+            result.
+
+    >>> check_stream("a <tool_call>{}</tool_call>", "hermes").ok
+    True
+    """
+    new_parser = _factory(parser, tools, options)
+    whole = _outcome(new_parser(), [raw])
+    splits = [*chunkings(raw), *_pieces(raw)]
+    differences: list[Difference] = []
+
+    for chunks in splits:
+        other = _outcome(new_parser(), chunks)
+        if other != whole:
+            differences.append(Difference(_cuts(chunks), _shortened(other), _shortened(whole)))
+
+    # The fewest cuts first: one cut that is enough says where to look.
+    differences.sort(key=lambda d: (len(d.cuts), d.cuts))
+    return StreamReport(raw, len(splits), tuple(differences))
+
+
+def _pieces(raw: str) -> Iterator[list[str]]:
+    """Yield the text in pieces of one size, for several sizes.
+
+    raw: the text. The sizes are small and have few common factors, so that the cuts differ.
+    """
+    for size in (2, 3, 5, 8, 13, 32):
+        yield [raw[i : i + size] for i in range(0, len(raw), size)]
+
+
+def _cuts(chunks: list[str]) -> tuple[int, ...]:
+    """Return the offsets between chunks.
+
+    >>> _cuts(["ab", "c", "d"])
+    (2, 3)
+    """
+    return tuple(accumulate(len(chunk) for chunk in chunks[:-1]))
+
+
+def _factory(parser: Any, tools: Any, options: Any) -> Callable[[], Any]:
+    """Return a function that makes a new parser like the one that is tried.
+
+    Raises UnknownProtocol.
+
+    parser: anything that `check_stream` takes.
+    tools, options: for a protocol. A parser that is given brings its own.
+
+    A finished parser cannot be used again, which is why each chunking needs a new one.
+    """
+    if isinstance(parser, (StreamParser, ForeignParser)):
+        specs = tuple(parser.tools.values())
+        return lambda: stream(parser.protocol, specs, parser.options)
+    if isinstance(parser, (str, Protocol)):
+        return lambda: stream(parser, tools, options)
+
+    # A class is taken for a function that makes parsers, not for a protocol object.
+    foreign = None
+    if not callable(parser):
+        foreign = adapt(parser)
+
+    if isinstance(foreign, ForeignProtocol):
+        return lambda: foreign.create_stream_parser(tools)
+    if not callable(parser):
+        raise UnknownProtocol(
+            "this is no stream parser that can be made anew",
+            got=type(parser).__name__,
+            expected="a protocol, a parser of tp.stream, or a function that makes a parser",
+        )
+
+    return lambda: _with_feed(parser())
+
+
+def _with_feed(parser: Any) -> Any:
+    """Return a parser with `feed` and `close`, whatever its methods are called.
+
+    parser: one of ours, which stays as it is, or an object whose methods `TheirStream` knows.
+    """
+    if isinstance(parser, (StreamParser, ForeignParser)):
+        return parser
+    return TheirStream(parser)
+
+
+def _outcome(parser: Any, chunks: Iterable[str]) -> Any:
+    """Everything a parser says of some chunks, in a form that compares.
+
+    An exception as text.
+
+    parser: a new one, which is used up here.
+    chunks: the pieces of one text, in order.
+
+    Of our parsers it is the result with the merged event log, of others the joined parts.
+    """
+    try:
+        if isinstance(parser, (StreamParser, ForeignParser)):
+            events = [e for chunk in chunks for e in parser.feed(chunk)]
+            result = parser.close()
+            return result, merge([*events, *parser.last_events()])
+
+        parts = [part for chunk in chunks for part in parser.feed(chunk)]
+        parts += parser.close()
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+
+    # Values that are no parts of an AI SDK are compared as they are.
+    are_parts = all(isinstance(part, (str, Mapping)) for part in parts)
+    return joined_parts(parts) if are_parts else parts
+
+
+def _shortened(outcome: Any) -> str:
+    """Return an outcome in a few words.
+
+    outcome: of `_outcome`: a tuple has a result of ours first, which explains itself best.
+    """
+    text = str(outcome[0].why()) if isinstance(outcome, tuple) else str(outcome)
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+def _ranges(numbers: list[int]) -> str:
+    """1, 2, 3, 7 as `1-3, 7`.
+
+    Of more than twelve ranges the first twelve appear.
+
+    >>> _ranges([1, 2, 3, 7])
+    '1-3, 7'
+    """
+    out: list[list[int]] = []
+    for n in sorted(set(numbers)):
+        if out and n == out[-1][1] + 1:
+            out[-1][1] = n
+        else:
+            out.append([n, n])
+
+    text = ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in out[:12])
+    return f"{text}, …" if len(out) > 12 else text
+
+
+def joined_parts(parts: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Return the parts of a stream or of a whole text as ("text", …) and ("call", name, input),
+    neighbours joined.
+
+    parts: texts and mappings, in the words of any version of the AI SDK.
+
+    >>> joined_parts(["a", "b", {"type": "tool-call", "toolName": "f", "input": "{}"}])
+    [('text', 'ab'), ('call', 'f', '{}')]
+    """
+    out: list[tuple[Any, ...]] = []
+    for part in read_parts(map(_whole_part, filter(_has_content, parts)), []):
+        if part.kind == "call":
+            arguments = "{}" if part.input is None else write_canonical(_plain(part.input))
+            out.append(("call", part.name, arguments))
+        elif not part.text:
+            continue
+        elif out and out[-1][0] == part.kind:
+            out[-1] = (part.kind, out[-1][1] + part.text)
+        else:
+            out.append((part.kind, part.text))
+
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a call's input, which may be JSON text.
+
+    A text that is none stays one.
+
+    >>> _plain('{"a": 1}'), _plain("words"), _plain([1])
+    ({'a': 1}, 'words', [1])
+    """
+    try:
+        return read_plain(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def _has_content(part: Any) -> bool:
+    """Return False for the frame around content: starts, ends, inputs under way, the end of the
+    stream.
+
+    >>> _has_content("words"), _has_content({"type": "text-start"})
+    (True, False)
+    """
+    kind = part.get("type", "") if isinstance(part, Mapping) else "text"
+    return kind in ("text", "text-delta", "reasoning", "reasoning-delta", "tool-call", "tool_call")
+
+
+def _whole_part(part: Any) -> Any:
+    """Return a piece of text or reasoning as a part of its own.
+
+    Other parts as they are.
+
+    >>> _whole_part({"type": "text-delta", "textDelta": "a"})
+    {'type': 'text', 'text': 'a'}
+    """
+    if not isinstance(part, Mapping) or not str(part.get("type")).endswith("-delta"):
+        return part
+
+    # Versions of the AI SDK differ in the name.
+    names = ("delta", "textDelta", "text_delta", "text")
+    text = next((part[name] for name in names if isinstance(part.get(name), str)), "")
+    return {"type": str(part["type"]).removesuffix("-delta"), "text": text}

@@ -1,0 +1,568 @@
+"""The laws of every parse, each a function that raises LawBroken.
+
+They hold for any text whatever, so they can be checked on text that no one has read: on cases, on
+random text, on the recorded answers of a model. `tp.check_protocol` runs them on a protocol of
+one's own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ...arguments.rjson.positions import apply_edits
+from ...arguments.schema.coerce import coerce
+from ...core.errors import UnwritableCall
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types import Edit, ParseResult, Span, ToolCall
+from ...core.values import leaves, pointer_set, read_strict, same, write_canonical
+from ...formats.base import Opening, Protocol, Reading
+from ...formats.json.mix import HERMES
+from ...formats.registry import protocol_of, protocols
+from ..parse import parse, stream
+
+LONG = 2048  # above this many characters not every split is tried
+
+Log = list[tuple[Any, ...]]
+_DELTAS = frozenset(("TextDelta", "ReasoningDelta", "CallDelta"))
+_RETRACTABLE = frozenset(("CallStart", "CallDelta", "ReasoningDelta", "Markup"))
+
+
+class LawBroken(AssertionError):
+    """A law that does not hold, and why."""
+
+    def __init__(self, law: str, why: str) -> None:
+        self.law = law
+        self.why = why
+        super().__init__(f"{law}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One text, parsed: the object of the laws. `log` is the merged event log."""
+
+    raw: str
+    protocol: Any
+    tools: Any
+    options: Any
+    result: ParseResult
+    log: Log
+
+
+def run_chunks(
+    chunks: Iterable[str], protocol: Any, tools: Any, options: Any = None
+) -> tuple[ParseResult, Log]:
+    """Return the result and the merged event log of one chunking.
+
+    chunks: the pieces of one text, in order.
+    protocol, tools, options: as for `stream`.
+
+    The events of closing are in the log, so it covers the text to its end.
+    """
+    parser = stream(protocol, tools, options)
+    events: list[Any] = []
+
+    for chunk in chunks:
+        events.extend(parser.feed(chunk))
+
+    result = parser.close()
+    events.extend(parser.last_events())
+    return result, merge(events)
+
+
+def merge(events: Iterable[Any]) -> Log:
+    """Return the event log (kind, start, end, calls) with retracted parts taken back and
+    neighbouring deltas of one kind made one: the rest is the same for every chunking.
+
+    events: of a stream parser, from its first chunk to its close.
+    """
+    log: Log = []
+    for event in events:
+        kind = type(event).__name__
+        if kind == "Retract":
+            log = retract(log, event.start)
+            continue
+
+        if kind == "Withdrawn":
+            log = _withdraw(log, {call.index: call for call in event.calls})
+            continue
+
+        start, end = event.span.start, event.span.end
+        if kind not in _DELTAS:
+            log.append((kind, start, end, getattr(event, "calls", None)))
+        elif start == end:
+            continue
+        elif log and log[-1][0] == kind and log[-1][2] == start:
+            log[-1] = (kind, log[-1][1], end, None)
+        else:
+            log.append((kind, start, end, getattr(event, "calls", None)))
+
+    return log
+
+
+def _withdraw(log: Log, calls: dict[int, ToolCall]) -> Log:
+    """Return a log in which calls keep the reading that they got.
+
+    calls: index -> the call that takes the place of an earlier one.
+    """
+    rest: Log = []
+    for kind, a, b, of_event in log:
+        if of_event is not None:
+            of_event = tuple(calls.get(call.index, call) for call in of_event)
+        rest.append((kind, a, b, of_event))
+    return rest
+
+
+def retract(log: Log, start: int) -> Log:
+    """The rest of a log once everything from `start` on is void.
+
+    log: everything merged so far, in the order of the text.
+    start: the offset from which on everything is taken back.
+
+    An entry that reaches over `start` is cut there.
+
+    Raises LawBroken if a text or a finished call would be void.
+    """
+    rest: Log = []
+    for kind, a, b, calls in log:
+        # An opener without characters at this very place is void as well.
+        if b <= start and not (kind == "CallStart" and a == b == start):
+            rest.append((kind, a, b, calls))
+            continue
+
+        if kind not in _RETRACTABLE:
+            raise LawBroken("text is final", f"{kind} was retracted")
+
+        if a < start:
+            rest.append((kind, a, start, calls))
+
+    return rest
+
+
+def chunkings(
+    raw: str, delimiters: Sequence[str] = (), seed: int = 0, most: int = LONG
+) -> Iterator[list[str]]:
+    """Yield every two-way split, and character by character.
+
+    Of a text longer than `most` up to 200 splits near delimiters and up to 200 anywhere, drawn by
+    lot: a text of nothing but delimiters is near one everywhere, and its splits repeat themselves.
+
+    delimiters: openers of a protocol, near which splits are worth most.
+    seed: of the lot. most: the number of characters up to which every split is tried.
+
+    >>> list(chunkings("ab"))
+    [['', 'ab'], ['a', 'b'], ['ab', ''], ['a', 'b']]
+    """
+    cuts: Iterable[int] = range(len(raw) + 1)
+    if len(raw) > most:
+        rng = random.Random(seed)  # noqa: S311 - splits, not secrets
+        count = min(200, most)
+        anywhere = {rng.randrange(len(raw)) for _ in range(count)}
+        near_delimiters = sorted(_cuts_near(raw, delimiters))
+        if len(near_delimiters) > count:
+            near_delimiters = rng.sample(near_delimiters, count)
+        cuts = sorted({*near_delimiters, *anywhere})
+
+    for cut in cuts:
+        yield [raw[:cut], raw[cut:]]
+
+    yield list(raw)
+
+
+def _cuts_near(raw: str, delimiters: Sequence[str]) -> set[int]:
+    """Offsets in delimiters and up to two characters beside them, where splits do most harm.
+
+    delimiters: literal texts. Empty ones are nowhere and everywhere, and drop out.
+    """
+    cuts: set[int] = set()
+    for delimiter in filter(None, delimiters):
+        for start in _finds(raw, delimiter):
+            cuts.update(range(start - 2, start + len(delimiter) + 3))
+
+    return {cut for cut in cuts if 0 <= cut <= len(raw)}
+
+
+def _finds(raw: str, literal: str) -> Iterator[int]:
+    """Yield the offsets of a literal, overlapping ones included.
+
+    >>> list(_finds("aaa", "aa"))
+    [0, 1]
+    """
+    at = raw.find(literal)
+    while at >= 0:
+        yield at
+        at = raw.find(literal, at + 1)
+
+
+def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) -> Trial:
+    """Return the text, parsed in one piece.
+
+    Raises LawBroken for a protocol that raises or a log that takes text back.
+
+    raw: any text, lone surrogates included.
+    protocol, tools, options: as for `stream`.
+    """
+    try:
+        result, log = run_chunks([raw], protocol, tools, options)
+    except LawBroken:
+        raise
+    except Exception as e:
+        raise LawBroken("total", f"raised {type(e).__name__}: {e}") from e
+
+    # The parser joins the halves of a surrogate pair; so does this detour by UTF-16.
+    joined = raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    _hold(result.raw == joined, "partition", "the result's raw text is another one")
+    return Trial(result.raw, protocol, tools, options, result, log)
+
+
+def check_all(
+    raw: str, protocol: Any, tools: Any = None, options: Any = None, *, every_split: bool = True
+) -> ParseResult:
+    """Return every law of one text.
+
+    Split invariance unless `every_split` is False. Raises LawBroken for the first that fails.
+
+    >>> check_all("<tool_call>{", "hermes").calls[0].status
+    'truncated'
+    """
+    trial = try_text(raw, protocol, tools, options)
+    for law, check in TEXT_LAWS.items():
+        if law != "split invariance" or every_split:
+            check(trial)
+
+    return trial.result
+
+
+def _hold(condition: bool, law: str, why: str) -> None:
+    """Raise LawBroken unless the condition holds.
+
+    law: its name in `check_protocol.LAWS`. why: the sentence for a person where it fails.
+    """
+    if not condition:
+        raise LawBroken(law, why)
+
+
+def check_partition(result: ParseResult) -> None:
+    """The segments, joined, are raw.
+
+    Raises LawBroken with the law 'partition' for a gap, an overlap, an empty segment or an end that
+    is not reached.
+    """
+    # Each begins where the one before it ended.
+    at = 0
+    for segment in result.segments:
+        _hold(segment.span.start == at, "partition", "segments leave a gap or overlap")
+        _hold(len(segment.span) > 0, "partition", "an empty segment")
+        _hold(
+            segment.body is None or segment.span.covers(segment.body),
+            "partition",
+            "a body outside its segment",
+        )
+        at = segment.span.end
+
+    _hold(at == len(result.raw), "partition", "segments do not reach the end")
+
+
+def check_splits(trial: Trial, most: int = LONG) -> None:
+    """The result and the merged event log are the same for all splits.
+
+    trial: a text and the result of its parse in one piece.
+    most: the number of characters up to which every split is tried.
+
+    Splits are most likely to do harm in openers, so those of all protocols are looked for.
+    """
+    by_name = {t.name: t for t in tool_specs(trial.tools)}
+    all_protocols = list(protocols().values())
+    if isinstance(trial.protocol, Protocol):
+        all_protocols.append(trial.protocol)
+
+    heads = [head for protocol in all_protocols for head in protocol.envelope.heads(by_name)]
+    for chunks in chunkings(trial.raw, heads, most=most):
+        other, log = run_chunks(chunks, trial.protocol, trial.tools, trial.options)
+        where = f"[…{chunks[0][-20:]!r}, …]" if len(chunks) == 2 else "character by character"
+        _hold(other == trial.result, "split invariance", f"the result depends on the split {where}")
+        _hold(log == trial.log, "split invariance", f"the event log depends on the split {where}")
+
+
+def check_log(result: ParseResult, log: Log) -> None:
+    """The events, with retractions honoured, say every character once.
+
+    log: the merged event log of the parse.
+
+    Its calls must be those of the result, in the same order.
+    """
+    at = 0
+    calls: list[ToolCall] = []
+
+    for _kind, start, end, of_event in log:
+        if start != at:
+            raise LawBroken(
+                "log replay", f"the event log leaves a gap or says something twice at {at}: {log}"
+            )
+
+        at = end
+        calls.extend(of_event or ())
+
+    _hold(at == len(result.raw), "log replay", "the event log does not reach the end")
+    _hold(tuple(calls) == result.calls, "log replay", "the events' calls are not the result's")
+
+
+def check_serial(result: ParseResult) -> None:
+    """The result survives JSON, origins included.
+
+    Origins are compared beside the result, because they are no part of its equality.
+    """
+    # Through text, because a tuple would survive a dict.
+    text = json.dumps(result.to_dict())
+    again = ParseResult.from_dict(json.loads(text))
+    _hold(again == result, "serial", "the result that was read back is another one")
+
+    for a, b in zip(result.calls, again.calls, strict=True):
+        _hold(
+            dict(a.origins.get()) == dict(b.origins.get()),
+            "serial",
+            "the origins that were read back are others",
+        )
+
+
+def check_call(result: ParseResult, call: ToolCall) -> None:
+    """The steps lead from the source to the arguments, coercing again makes no step, every argument
+    has an origin.
+
+    result: the parse that the call is of, with its segments, tools and options.
+
+    An unreadable call has no arguments, so only its status is looked at.
+    """
+    _hold(
+        call.segment == result.segments[call.segment_index],
+        "partition",
+        "a call's segment is none of the result's",
+    )
+    if not call.readable:
+        _hold(
+            call.status in ("truncated", "undecodable"),
+            "trace replay",
+            "an unreadable call of another status",
+        )
+        return
+
+    _check_trace(call)
+    _check_idempotent(result, call)
+    _check_origins(result, call)
+
+
+def _check_trace(call: ToolCall) -> None:
+    """The steps of coercion, applied to the source, give the arguments.
+
+    Steps of other stages, such as validation, change no value.
+    """
+    value = read_strict(call.source_json)
+    for step in call.steps:
+        if step.stage == "coerce":
+            value = pointer_set(value, step.path, _copy(step.after))
+
+    reached = write_canonical(value) == call.arguments_json
+    _hold(reached, "trace replay", "the steps do not lead from source to arguments")
+
+
+def _check_idempotent(result: ParseResult, call: ToolCall) -> None:
+    """Coercing the arguments once more makes no step.
+
+    A call of a tool that no one offered was not coerced, so there is nothing to repeat.
+    """
+    tool = next((t for t in result.tools if t.name == call.name), None)
+    if tool is None:
+        return
+
+    arguments = read_strict(call.arguments_json)
+    again = coerce(arguments, tool.schema_json, result.options.coerce, one_item=True)
+    _hold(again.steps == (), "idempotent", f"coercing twice makes a step: {again.steps}")
+
+
+def _check_origins(result: ParseResult, call: ToolCall) -> None:
+    """The name's span holds the name, and every leaf of the arguments has an origin in the call.
+
+    The origin of a leaf may be empty: a value that a repair added stands nowhere in the text.
+    """
+    if call.name_span is not None:
+        text = call.name_span.of(result.raw)
+        # A name may be written with escapes of JSON or entities of XML, or without its dots.
+        dotted = any(step.rule == "read.dotted-name" for step in call.steps)
+        name = call.name.replace(".", "_") if dotted else call.name
+        right = text == name or "\\" in text or "&" in text
+        _hold(right, "trace replay", f"the name's span says {text!r}")
+
+    table = call.origins.get()
+    for path, _leaf in leaves(read_strict(call.arguments_json)):
+        _hold(path in table, "trace replay", f"no origin for {path!r}")
+        span = table[path].span
+        inside = call.segment.span.covers(span) or len(span) == 0
+        _hold(inside, "trace replay", f"the origin of {path!r} is outside its call")
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy that setting a value in it leaves apart.
+
+    The steps of a call must stay as they are when a later step sets a value inside an earlier one.
+    """
+    return read_strict(write_canonical(value))
+
+
+_JSON_BODY = re.compile(r"\s*+(?:\[\s*+)?\{")
+
+
+def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
+    """Body by body: the edited body reads strictly to the same.
+
+    A body that is strict has no edit.
+
+    used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
+    """
+    for index, calls in _calls_by_segment(result).items():
+        segment = result.segments[index]
+        if segment.body is None or not all(call.readable for call in calls):
+            continue
+
+        owner = _owner(result, used, index, calls)
+        tools = {tool.name: tool for tool in result.tools}
+        body = segment.body
+        # Arguments may stand in the opener, between the name and the body.
+        name = calls[0].name_span
+        attributes = result.raw[name.end : body.start] if name else ""
+        opening = Opening(0, name=calls[0].name, attributes=attributes)
+        reading = Reading(opening, True, False, 1000, tools)
+        edits = sorted((e for c in calls for e in c.edits), key=_place_of)
+        if law != "strict identity":
+            _check_edited(body.of(result.raw), body.start, edits, calls, owner, reading)
+
+        if law != "edit law" and owner.codec.strict(body.of(result.raw), reading):
+            _hold(not edits, "strict identity", f"a strict body was edited: {edits}")
+
+
+def _calls_by_segment(result: ParseResult) -> dict[int, list[ToolCall]]:
+    """Return index of a segment -> its calls, in order.
+
+    One body may hold several calls, as a list of them does.
+    """
+    by_segment: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        by_segment.setdefault(call.segment_index, []).append(call)
+
+    return by_segment
+
+
+def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) -> Protocol:
+    """Return the protocol that read a segment.
+
+    used: the protocol that the caller named. index: of the segment. calls: those of the segment.
+
+    With 'auto' each segment may be of another protocol, which its calls name.
+    """
+    segment = result.segments[index]
+    if segment.kind == "recovered" and segment.body is not None:
+        name = calls[0].name_span
+        if name is not None and name.end <= segment.body.start:
+            return protocol_of("glm4_9b")  # nothing but arguments, behind a line with the name
+        # Read as JSON or as Python, whatever the protocol; a list may be either.
+        is_json = _JSON_BODY.match(segment.body.of(result.raw))
+        return HERMES if is_json else protocol_of("pythonic")
+
+    if any(step.rule == "read.python-body" for step in calls[0].steps):
+        return protocol_of("pythonic")
+    id = calls[0].protocol
+    if "auto" in (used, getattr(used, "id", "")):
+        return protocol_of(id)
+
+    protocol = protocol_of(used)
+    return protocol if protocol.id == id else protocol_of(id)
+
+
+def _place_of(edit: Edit) -> tuple[int, int]:
+    """Return the order of edits in the text.
+
+    It is a key for sorting: those at one place are in the order of their ends.
+    """
+    return edit.span.start, edit.span.end
+
+
+def _check_edited(
+    text: str,
+    start: int,
+    edits: list[Edit],
+    calls: list[ToolCall],
+    owner: Protocol,
+    reading: Reading,
+) -> None:
+    """The body with its edits applied is strict and holds the same calls.
+
+    text: the body. start: its offset, which edits count from the beginning of the raw text.
+    edits: sorted by their place.
+    calls: those read from the body, each with its source as JSON.
+    owner: the protocol that reads the body again, without any repair.
+    reading: how it is read.
+    """
+    for a, b in pairwise(edits):
+        _hold(a.span.end <= b.span.start, "edit law", f"edits overlap: {a} {b}")
+
+    local = [Edit(Span(e.span.start - start, e.span.end - start), e.text, e.rule) for e in edits]
+    edited = apply_edits(text, local)
+    strict = owner.codec.strict(edited, reading)
+    _hold(strict, "edit law", f"the edited body is not strict: {edited[:200]!r}")
+
+    values = [decoded.arguments for decoded in owner.codec.read(edited, reading)]
+    same_number = len(values) == len(calls)
+    _hold(same_number, "edit law", "the edited body holds another number of calls")
+
+    for value, call in zip(values, calls, strict=True):
+        right = same(value, read_strict(call.source_json))
+        _hold(right, "edit law", "the edited body reads to something else")
+
+
+def check_round_trip(protocol: Any, tool: ToolSpec, arguments_json: str) -> bool:
+    """Return a call that is written reads back the same, or writing raises UnwritableCall: then
+    False comes back.
+
+    protocol: one that writes and reads calls.
+    tool: the tool that is called.
+    arguments_json: its arguments. Values are compared, not their spelling.
+    """
+    # A call that cannot be written is refused, never changed.
+    try:
+        text = protocol.write_call(tool.name, arguments_json, tool)
+    except UnwritableCall:
+        return False
+    except Exception as e:
+        raise LawBroken("round trip", f"writing raised {type(e).__name__}: {e}") from e
+
+    calls = parse(text, protocol, [tool]).calls
+    named = [c.name for c in calls if c.ok] == [tool.name]
+    _hold(named, "round trip", f"{text!r} reads as {[str(c) for c in calls]}")
+    right = same(read_strict(calls[0].arguments_json), read_strict(arguments_json))
+    _hold(right, "round trip", f"{text!r} reads as {calls[0].arguments_json}")
+    return True
+
+
+def _check_calls(trial: Trial) -> None:
+    """The laws of one call, for all of them.
+
+    Raises LawBroken for the first call on which one of them fails.
+    """
+    for call in trial.result.calls:
+        check_call(trial.result, call)
+
+
+TEXT_LAWS: Mapping[str, Callable[[Trial], None]] = {
+    "partition": lambda t: check_partition(t.result),
+    "log replay": lambda t: check_log(t.result, t.log),
+    "serial": lambda t: check_serial(t.result),
+    "trace replay": _check_calls,
+    "edit law": lambda t: check_edits(t.result, t.protocol, "edit law"),
+    "strict identity": lambda t: check_edits(t.result, t.protocol, "strict identity"),
+    "split invariance": check_splits,
+}
+"""The laws of one text, by name; 'trace replay' is checked together with 'idempotent'."""

@@ -1,0 +1,332 @@
+"""Where each argument came from: the places a codec found, carried through the coercion steps."""
+
+# How it works
+# ------------
+# Most rules leave a value where it was. Each rule that moves values has one small function here
+# (`_MOVES`), which gives the origins at and below the step's path after the step, from those
+# before it.
+#
+# State: a tree of places (`_Place`), one node for each value, that is rewritten step by step.
+#
+# Invariant: after a step the tree has the paths of the arguments as that step left them. An origin
+# covers the value's characters without its quotes; where a step leaves a value no place of its
+# own, it has its source's, marked as inexact.
+#
+# Cost: a step costs no more than the subtree it moves. Where no step moves a value, which is the
+# rule, no tree is made at all, and the codec's places are the answer.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TypeAlias
+
+from ..arguments.rjson.damage import Refusal
+from ..arguments.rjson.positions import EditMap, apply_edits, find_places
+from ..arguments.rjson.repair import read_damaged
+from ..arguments.schema.scalars import SPACE
+from ..core.types import Origin, Span, Step
+from ..core.values import Value, escape_token
+from ..formats.base import Decoded, Places
+
+Table: TypeAlias = dict[str, Origin]
+"""JSON Pointer -> origin"""
+
+
+def trace_origins(
+    d: Decoded, steps: tuple[Step, ...], start: int, body: str
+) -> tuple[Table, tuple[Span | None, ...]]:
+    """Trace every value through the steps.
+
+    Returns a table, JSON Pointer into the final arguments -> origin in raw, for every value,
+    containers included. And for each step the span of the value it changed, as it was when the step
+    was made. d: the call as the codec read it, from `body`, which begins at offset `start` in raw.
+    """
+    root = _Place()
+    for path, (a, b) in d.places().items():
+        root.put(path, Origin(Span(start + a, start + b)))
+    spans: list[Span | None] = []
+
+    for step in steps:
+        place = root.find(step.path)
+        source = place.origin if place else None
+        spans.append(source.span if source else None)
+        # A value without a place of its own has nothing to move.
+        if place is not None and source is not None and step.rule in _MOVES:
+            raw = body[source.start - start : source.end - start]
+            _move(place, step, source, _Text(step.before, source, raw, d))
+
+    return root.table(), tuple(spans)
+
+
+def trace_table(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> Table:
+    """Return the table of `trace_origins` alone. Parameters as there."""
+    return trace_origins(d, steps, start, body)[0]
+
+
+def _move(place: _Place, step: Step, source: Origin, text: _Text) -> None:
+    """Rewrite a value's place, and those below it, as the step's rule moves them.
+
+    The tree below the place is made again: paths and number of values may both change.
+    """
+    below = place.table()
+    below.pop("", None)
+    place.below.clear()
+    for path, origin in _MOVES[step.rule](step, source, below, text).items():
+        place.put(path, origin)
+
+
+def find_step_spans(
+    d: Decoded, steps: tuple[Step, ...], start: int, body: str
+) -> tuple[Span | None, ...]:
+    """Return the spans of `trace_origins` alone.
+
+    Much cheaper where no step moves a value.
+
+    Parameters as of `trace_origins`.
+    """
+    paths: list[str] = []
+    for step in steps:
+        if step.rule in _MOVES:
+            return trace_origins(d, steps, start, body)[1]
+        paths.append(step.path)
+    return tuple(_spans_at(d.places(), start, paths))
+
+
+def find_spans(
+    d: Decoded, steps: tuple[Step, ...], start: int, body: str, paths: Iterable[str]
+) -> list[Span | None]:
+    """Return the spans in raw of the values at some paths into the final arguments.
+
+    None for a path that has none.
+
+    Those of `trace_origins`' table, but cheaper where no step moves a value.
+    """
+    if any(step.rule in _MOVES for step in steps):
+        table = trace_origins(d, steps, start, body)[0]
+        return [table[p].span if p in table else None for p in paths]
+    return _spans_at(d.places(), start, paths)
+
+
+def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | None]:
+    """Return the spans in raw of places in a body that begins at `start`.
+
+    None for a path that is not a place, such as that of a member the model left out.
+    """
+    spans: list[Span | None] = []
+    for path in paths:
+        place = places.get(path)
+        spans.append(None if place is None else Span(start + place[0], start + place[1]))
+    return spans
+
+
+class _Place:
+    """One value's origin, and the places of the values in it by their reference tokens."""
+
+    __slots__ = ("below", "origin")
+
+    def __init__(self) -> None:
+        """Begin without an origin, and with no value inside."""
+        self.origin: Origin | None = None
+        self.below: dict[str, _Place] = {}
+
+    def find(self, path: str) -> _Place | None:
+        """Return the place at a JSON Pointer from here, or None if there is none."""
+        node: _Place | None = self
+        for token in path.split("/")[1:]:
+            node = node.below.get(token) if node else None
+        return node
+
+    def put(self, path: str, origin: Origin) -> None:
+        """Set the origin at a JSON Pointer from here. Places on the way are made."""
+        node = self
+        for token in path.split("/")[1:]:
+            child = node.below.get(token)
+            if child is None:
+                child = node.below[token] = _Place()
+            node = child
+        node.origin = origin
+
+    def table(self) -> Table:
+        """Return every origin by its path from here, outer values first.
+
+        The tree itself is not changed.
+        """
+        # A stack of our own: arguments may nest deeper than Python recurses.
+        out: Table = {}
+        stack: list[tuple[str, _Place]] = [("", self)]
+
+        while stack:
+            path, node = stack.pop()
+            if node.origin is not None:
+                out[path] = node.origin
+            stack.extend(
+                (f"{path}/{token}", below) for token, below in reversed(node.below.items())
+            )
+
+        return out
+
+
+class _Text:
+    """The raw characters of a text value, and which of them each of its characters came from."""
+
+    def __init__(self, value: Value, source: Origin, raw: str, d: Decoded) -> None:
+        """Take a value, its origin and the raw characters there.
+
+        `d` is the call it is part of.
+        """
+        self.value = value
+        self.source = source
+        self.raw = raw
+        self._d = d
+
+    def part(self, start: int, end: int) -> Origin:
+        """Return the origin of value[start:end].
+
+        Inexact, the whole text's, where that is unknown.
+
+        start and end count characters of the value, after its escapes were read.
+        """
+        at = self.source.start
+        if self.raw == self.value:
+            return Origin(Span(at + start, at + end), self.source.exact)
+        offsets = self._offsets
+        if offsets is None:
+            return Origin(self.source.span, False)
+        return Origin(Span(at + offsets[start], at + offsets[end]), self.source.exact)
+
+    @cached_property
+    def _offsets(self) -> list[int] | None:
+        """For each character of the value, and its end, the offset in `raw`.
+
+        None if unknown.
+
+        The codec knows its escapes: `\n` in JSON, `&lt;` in XML.
+        """
+        offsets = self._d.unescape(self.raw)
+        if offsets is None or not isinstance(self.value, str):
+            return None
+        # Fewer or more than the value has: the codec changed the text beyond its escapes.
+        return offsets if len(offsets) == len(self.value) + 1 else None
+
+
+# Moves: the origins at and below a step's path after it. source: the value's own origin before the
+# step; below: those of the values in it, by their paths from it; text: its raw characters.
+
+
+def _wrap(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    """The value becomes the only item of a list.
+
+    All that was below it is one level deeper now.
+    """
+    return {"/0": source, **{"/0" + rel: o for rel, o in below.items()}}
+
+
+def _item_list(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    """The one member `item` takes its object's place, as a list of one item unless it is a list."""
+    if not isinstance(step.before["item"], list):
+        return {"/0" + rel.removeprefix("/item"): o for rel, o in below.items()}
+    return _hoist(step, source, below, text)
+
+
+def _hoist(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    """The one member takes its object's place."""
+    key = "/" + escape_token(next(iter(step.before)))
+    return _moved(below, key, "") or {"": Origin(source.span, False)}
+
+
+def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    """Return the members 0, 1, … become the items of a list."""
+    out: Table = {}
+    for i, key in enumerate(sorted(step.before, key=int)):
+        out |= _moved(below, "/" + key, f"/{i}")
+    return out
+
+
+def _moved(below: Table, source: str, target: str) -> Table:
+    """Return the origins at and below one path, at and below another."""
+    return {
+        target + path[len(source) :]: origin
+        for path, origin in below.items()
+        if path == source or path.startswith(source + "/")
+    }
+
+
+def _cells(separator: str) -> Callable[[Step, Origin, Table, _Text], Table]:
+    """Return a move for a text split into a list.
+
+    Empty cells drop out of it.
+
+    separator: the characters between two cells.
+    """
+
+    def move(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+        """Return the origin of each cell that is not empty, by its path."""
+        out: Table = {}
+        value = str(step.before)
+        at = _lead(value)
+
+        for cell in value.strip(SPACE).split(separator):
+            inner = cell.strip(SPACE)
+            if inner:
+                begin = at + _lead(cell)
+                out[f"/{len(out)}"] = text.part(begin, begin + len(inner))
+            at += len(cell) + len(separator)
+
+        return out
+
+    return move
+
+
+def _lead(text: str) -> int:
+    """Return the number of characters of white space that a text begins with."""
+    return len(text) - len(text.lstrip(SPACE))
+
+
+def _trim(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    """The text loses white space or quotes around it.
+
+    Found by its text: the rule cuts at both ends only.
+    """
+    start = str(step.before).find(str(step.after))
+    return {"": text.part(start, start + len(str(step.after)))}
+
+
+def _json(step: Step, source: Origin, below: Table, text: _Text) -> Table:
+    """The text is read as JSON, repaired where it has to be.
+
+    No places where it cannot be read, which the rule has excluded.
+    """
+    value = str(step.before)
+    base = _lead(value)
+    inner = value.strip(SPACE)
+
+    # Read again as the rule read it, for the places that the rule did not keep.
+    try:
+        _, edits = read_damaged(inner, closed=True, numbers_end=False, prose=True, max_depth=1000)
+    except Refusal:
+        return {}
+
+    back = EditMap(edits)
+    out: Table = {}
+    places = find_places(apply_edits(inner, edits))
+    for path, (a, b) in places.values.items():
+        start, end = back.raw_span(a, b)
+        out[path] = text.part(base + start, base + end)
+    return out
+
+
+# Rules that are not here leave every value where it was.
+_MOVES: dict[str, Callable[[Step, Origin, Table, _Text], Table]] = {
+    "coerce.wrap-array": _wrap,
+    "coerce.item-list": _item_list,
+    "coerce.numeric-keys": _numeric_keys,
+    "coerce.single-key-array": _hoist,
+    "coerce.unwrap-single": _hoist,
+    "coerce.wrapper": _hoist,
+    "coerce.array-from-lines": _cells("\n"),
+    "coerce.array-from-csv": _cells(","),
+    "coerce.trim": _trim,
+    "coerce.unquote": _trim,
+    "coerce.json-from-string": _json,
+}

@@ -1,0 +1,555 @@
+"""Configuration: `toolparse.toml` or `[tool.toolparse]` in pyproject.toml, and `TOOLPARSE_*`
+environment variables.
+
+A flag goes before the environment, the environment before the file, the file before the default. A
+file never holds a credential: it names the environment variable that does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from ..core.errors import BadOptions, BadSettings, near
+from ..core.types import Policy
+from .exchange.credentials import SecretText, is_secret_name
+from .exchange.redaction import redact
+from .exchange.types import Model
+
+FILE = "toolparse.toml"
+PROJECT = "pyproject.toml"
+PREFIX = "TOOLPARSE_"
+CONFIG = "TOOLPARSE_CONFIG"
+_ELSEWHERE = ("TOOLPARSE_LOCAL_THREADS",)  # read where the embedded model is started
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: `name` in a file, `TOOLPARSE_NAME` in the environment, `--name` as a flag."""
+
+    name: str
+    kind: Literal["text", "place", "list", "number", "count", "choice"]
+    default: Any
+    meaning: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return PREFIX + self.name.upper()
+
+
+SETTINGS: Mapping[str, Setting] = {
+    s.name: s
+    for s in (
+        Setting(
+            "store",
+            "place",
+            "toolparse.db",
+            "where answers are recorded: a path, or an SQLAlchemy URL",
+        ),
+        Setting("cases", "place", None, "the cases to ask: a file, or bfcl"),
+        Setting("protocols", "list", None, "prompt protocols of a run"),
+        Setting(
+            "policy",
+            "choice",
+            "safe",
+            "the coercion policy that answers are read under",
+            get_args(Policy),
+        ),
+        Setting("max_cost", "number", None, "US dollars that one run may spend at most"),
+        Setting(
+            "max_calls", "count", None, "calls that one run may make at most, retries included"
+        ),
+        Setting("deadline", "number", None, "seconds that one run may take at most"),
+        Setting("color", "choice", "auto", "colour on a terminal", ("auto", "always", "never")),
+    )
+}
+MODEL_KEYS = (*(f.name for f in fields(Model) if f.init and f.name != "api_key"), "api_key_env")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@")
+_FREE = ("headers", "extra_body", "params")  # members whose names are the provider's business
+_CREDENTIAL = "put it into an environment variable and name that"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of settings: `table` is its contents, `text` its text, for the lines of the fault in
+    it.
+    """
+
+    path: Path
+    table: Mapping[str, Any]
+    text: str = field(repr=False)
+
+    def place(self, *keys: str) -> str:
+        """`path:line` of a key, the path alone where the line is not plain to see."""
+        for key in reversed(keys):
+            name = rf"""(?:{re.escape(key)}|"{re.escape(key)}")"""
+            # `key = …`, `key.member = …`, or a table's head with the key in it.
+            match = re.search(rf"^\s*(?:{name}\s*[=.]|\[[^\]]*\b{name}[\].])", self.text, re.M)
+            if match:
+                return f"{self.path}:{self.text.count(chr(10), 0, match.end()) + 1}"
+
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings that hold, and where each came from.
+
+    `values` and `origins` are by the names of `SETTINGS`, `tables` holds the models as they are
+    written. Credentials are looked up when a model is asked for, so that one without its variable
+    does not stand in the way of the others.
+
+    >>> import toolparse_lab as tp
+    >>> tp.load_settings()["policy"]
+    'safe'
+    """
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    source: Source | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def models(self) -> dict[str, Model]:
+        """Every configured model by its alias.
+
+        Raises BadSettings if a variable is not set.
+        """
+        return {alias: self.model(alias) for alias in self.tables}
+
+    def model(self, alias: str) -> Model:
+        """Return one configured model with its credentials.
+
+        Raises BadSettings, also if it is not configured.
+        """
+        if alias not in self.tables:
+            raise BadSettings(
+                "there is no model of this name",
+                got=alias,
+                expected=", ".join(self.tables) or "none is configured",
+                hint=near(alias, self.tables, 1)
+                or "add [models.NAME] to toolparse.toml, or give a litellm model string",
+            )
+        return _model(alias, self.tables[alias], self.source, self.environ)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Environment variables that look like settings and are none.
+
+        Each leads to the nearest real name, or to ''.
+        """
+        variables = {s.variable for s in SETTINGS.values()} | {CONFIG, *_ELSEWHERE}
+        unknown: dict[str, str] = {}
+
+        for name in sorted(self.environ):
+            if name.startswith(PREFIX) and name not in variables:
+                nearest = difflib.get_close_matches(name, variables, 1, 0.8)
+                unknown[name] = nearest[0] if nearest else ""
+
+        return unknown
+
+
+def load_settings(
+    config: str | os.PathLike[str] | None = None,
+    *,
+    start: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Return the settings that hold in a folder.
+
+    Args:
+        config: a file. Without it, the file that `TOOLPARSE_CONFIG` names, else the nearest
+            `toolparse.toml`, or `pyproject.toml` with a table `tool.toolparse`, from `start` (the
+            current folder) upward. Paths in a file are relative to it.
+        flags: values set by hand, by name. None is no value.
+
+    Raises BadSettings naming the file and the line.
+
+    >>> load_settings(environ={"TOOLPARSE_POLICY": "none"}, start="/")["policy"]
+    'none'
+    """
+    environ = os.environ if environ is None else environ
+    source = find_source(config or environ.get(CONFIG) or None, Path(start or Path.cwd()))
+    table = dict(source.table) if source else {}
+    tables = table.pop("models", {})
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+
+    # The last one that has a value holds, so they come in the order of the sentence above.
+    for name, setting in SETTINGS.items():
+        values[name], origins[name] = setting.default, "default"
+        if source and name in table:
+            values[name] = _from_file(setting, table[name], source)
+            origins[name] = source.place(name)
+
+        if environ.get(setting.variable):
+            where = f"environment variable {setting.variable}"
+            value = _from_text(setting, environ[setting.variable])
+            values[name], origins[name] = checked_value(setting, value, where), where
+
+        if flags and flags.get(name) is not None:
+            where = f"--{name.replace('_', '-')}"
+            values[name], origins[name] = checked_value(setting, flags[name], where), where
+
+    if source:
+        check_keys(table, SETTINGS, source, "setting", also=("models",))
+        tables = _check_models(tables, source)
+
+    return Settings(values, origins, tables, source, environ)
+
+
+def _from_file(setting: Setting, value: Any, source: Source) -> Any:
+    """Return a value of a file, its path made absolute.
+
+    Raises BadSettings, also for a password.
+    """
+    where = source.place(setting.name)
+    if isinstance(value, str) and _PASSWORD.search(value):
+        raise BadSettings(
+            f"{where}: a password does not stand in a file",
+            got=f"{setting.name} with a password",
+            hint=f"put the whole address into the environment variable {setting.variable}",
+        )
+    return _beside(checked_value(setting, value, where), setting, source.path)
+
+
+def find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | None:
+    """Return the file of settings that holds.
+
+    Raises BadSettings for one that is named and not there.
+    """
+    if config is not None:
+        path = Path(config).expanduser()
+        table, text = _read(path)
+        if path.name == PROJECT:
+            table = table.get("tool", {}).get("toolparse", {})
+
+        return Source(path, table, text)
+
+    for folder in (start.resolve(), *start.resolve().parents):
+        source = _source_in(folder)
+        if source is not None:
+            return source
+
+    return None
+
+
+def _source_in(folder: Path) -> Source | None:
+    """Return the file of settings of one folder. A project without our table has none."""
+    if (folder / FILE).is_file():
+        table, text = _read(folder / FILE)
+        return Source(folder / FILE, table, text)
+
+    if (folder / PROJECT).is_file():
+        table, text = _read(folder / PROJECT)
+        if "toolparse" in table.get("tool", {}):
+            return Source(folder / PROJECT, table["tool"]["toolparse"], text)
+
+    return None
+
+
+def read_toml(
+    path: Path, what: str = "file", hint: str | None = None
+) -> tuple[dict[str, Any], str]:
+    """Return a TOML file as a table, and its text.
+
+    hint: what to do where there is no such file. Raises BadSettings naming the line.
+    """
+    try:
+        text = path.read_text("utf-8")
+        return tomllib.loads(text), text
+    except OSError as e:
+        raise BadSettings(
+            f"the {what} cannot be read",
+            got=f"{path}: {e.strerror or e}",
+            hint=hint if isinstance(e, FileNotFoundError) else None,
+        ) from None
+    except UnicodeDecodeError as e:
+        raise BadSettings(f"the {what} is not UTF-8", got=f"{path}, byte {e.start}") from None
+    except tomllib.TOMLDecodeError as e:
+        # tomllib tells the line only in its message.
+        at = re.search(r" \(at line (\d+), column \d+\)$", str(e))
+        where = f"{path}:{at[1]}" if at else str(path)
+        raise BadSettings(f"{where}: this is no TOML", got=str(e)) from None
+
+
+def _read(path: Path) -> tuple[dict[str, Any], str]:
+    """Return a file of settings as a table, and its text."""
+    return read_toml(path, "file of settings", "`toolparse init` writes one to begin with")
+
+
+def model_of(
+    alias: str, table: Any, source: Source, environ: Mapping[str, str] | None = None
+) -> Model:
+    """Return a model from a table of a TOML file, with its credentials.
+
+    Raises BadSettings.
+    """
+    checked = _check_models({alias: table}, source)
+    return _model(alias, checked[alias], source, os.environ if environ is None else environ)
+
+
+def checked_value(setting: Setting, value: Any, where: str) -> Any:
+    """Return the value of a setting, a single name of a list as a list.
+
+    where: its place. Raises BadSettings.
+    """
+    is_one_name = setting.kind == "list" and isinstance(value, str)
+    settled = [value] if is_one_name else value
+    if not _fits(setting, settled):
+        raise BadSettings(
+            f"{where}: `{setting.name}` has a value it cannot have",
+            got=repr(value),
+            expected=_EXPECTED.get(setting.kind) or " or ".join(setting.choices),
+        )
+    return settled
+
+
+_EXPECTED = {
+    "text": "a text",
+    "place": "a text",
+    "list": "a list of texts",
+    "number": "a number of 0 or more",
+    "count": "a whole number of 0 or more",
+}
+"""Kind of a setting -> the values it may have; those of a choice are its own."""
+
+
+def _fits(setting: Setting, value: Any) -> bool:
+    """Return True for a value of the setting's kind."""
+    if setting.kind == "choice":
+        return value in setting.choices
+    if setting.kind == "list":
+        return isinstance(value, list) and bool(value) and all(map(_is_text, value))
+    if setting.kind in ("text", "place"):
+        return _is_text(value)
+
+    # In Python True is a number.
+    kinds = int if setting.kind == "count" else (int, float)
+    return isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    """Return True for a text that is not empty."""
+    return isinstance(value, str) and value != ""
+
+
+def _from_text(setting: Setting, text: str) -> Any:
+    """Return the value that an environment variable writes.
+
+    A text that is none is complained of later.
+    """
+    if setting.kind == "list":
+        return [part.strip() for part in text.split(",") if part.strip()]
+
+    if setting.kind in ("number", "count"):
+        try:
+            return int(text) if setting.kind == "count" else float(text)
+        except ValueError:
+            return text
+
+    return text
+
+
+def _beside(value: Any, setting: Setting, path: Path) -> Any:
+    """A path in a file is relative to the file, wherever the command is run."""
+    if setting.kind != "place" or not is_path(value):
+        return value
+    return str(path.parent / value)
+
+
+def is_path(value: str) -> bool:
+    """Return True for a text that names a file relative to something: no address, no home, no data
+    set of its own name.
+    """
+    if "://" in value or value == "bfcl":
+        return False
+    return not value.startswith((":memory:", "~", "bfcl:"))
+
+
+def check_keys(
+    table: Iterable[str],
+    allowed: Iterable[str],
+    source: Source,
+    what: str,
+    also: tuple[str, ...] = (),
+) -> None:
+    """Raises BadSettings for a key that is unknown, with its line and the nearest name."""
+    names = (*allowed, *also)
+    for key in table:
+        if key not in names:
+            raise BadSettings(
+                f"{source.place(key)}: there is no {what} {key!r}",
+                expected=", ".join(names),
+                hint=near(key, names, 1),
+            )
+
+
+def _check_models(tables: Any, source: Source) -> dict[str, Mapping[str, Any]]:
+    """Return the models as tables. A text is a name. Raises BadSettings."""
+    if not isinstance(tables, Mapping):
+        raise BadSettings(
+            f"{source.place('models')}: models are a table", got=tables, expected="[models.NAME]"
+        )
+    return {alias: _check_model(alias, value, source) for alias, value in tables.items()}
+
+
+def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
+    """Return one model as a table.
+
+    Raises BadSettings for anything else, and for a credential in it.
+    """
+    table = {"name": value} if isinstance(value, str) else value
+    if not isinstance(table, Mapping) or "name" not in table:
+        raise BadSettings(
+            f"{source.place(alias)}: the model {alias!r} has no name",
+            expected='name = "a litellm model string"',
+            hint=f'[models.{alias}] with a name, such as name = "openai/gpt-4o-mini"',
+        )
+    if "api_key" in table:
+        raise BadSettings(
+            f"{source.place(alias, 'api_key')}: a key does not stand in a file",
+            got=f"api_key of {alias!r}",
+            hint=f'{_CREDENTIAL}: api_key_env = "MY_KEY"',
+        )
+
+    check_keys(table, MODEL_KEYS, source, f"setting of the model {alias!r} called")
+    if not _is_variable(table.get("api_key_env", "API_KEY")):
+        raise BadSettings(
+            f"{source.place(alias, 'api_key_env')}: api_key_env of {alias!r} names no "
+            "environment variable",
+            expected='the name of a variable, such as "MY_KEY", and not the key itself',
+        )
+
+    for name, member in table.items():
+        _no_literal(member, (name,), alias, source)
+
+    return table
+
+
+def _is_variable(name: Any) -> bool:
+    """Return True for the name of a variable.
+
+    Text like a key is taken for the key itself.
+    """
+    return isinstance(name, str) and bool(_VARIABLE.fullmatch(name)) and redact(name) == name
+
+
+def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -> None:
+    """Raise BadSettings for a credential as it is, told by its name or by its look.
+
+    path: the keys that lead to the value in the model's table.
+    """
+    if isinstance(value, Mapping):
+        if _variable(value) is None:
+            for key, member in value.items():
+                _no_literal(member, (*path, key), alias, source)
+    elif isinstance(value, list):
+        for member in value:
+            _no_literal(member, path, alias, source)
+    elif isinstance(value, str) and path != ("api_key_env",) and _is_credential(value, path):
+        raise BadSettings(
+            f"{source.place(alias, path[-1])}: a credential does not stand in a file",
+            got=f"{'.'.join(path)} of the model {alias!r}",
+            hint=f'{_CREDENTIAL}: {path[-1]} = {{ env = "MY_VARIABLE" }}',
+        )
+
+
+def _is_credential(value: str, path: tuple[str, ...]) -> bool:
+    """Return True for a text below a name such as `authorization`, and for one that looks like a
+    key.
+    """
+    # The model's own settings have names that are known, so only deeper ones are suspect.
+    return (len(path) > 1 and is_secret_name(path[-1])) or redact(value) != value
+
+
+def _variable(value: Any) -> str | None:
+    """Return the variable that a table of one member, `env`, names."""
+    if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
+        return str(value["env"])
+    return None
+
+
+def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, str]) -> Model:
+    """Return the model of a checked table, with the variables it names.
+
+    Raises BadSettings.
+    """
+    where = source.place(alias) if source else f"model {alias!r}"
+    variables = _Variables(environ, alias, where)
+    values = variables.filled(dict(table))
+    key = values.pop("api_key_env", None)
+    if key is not None:
+        values["api_key"] = variables.value(str(key))
+
+    # Names and addresses stand in every record, the latter without their logins.
+    for name in ("name", "api_base"):
+        if isinstance(values.get(name), SecretText):
+            values[name] = str(values[name])
+
+    # A price is a table in the file, or a list, and a pair for Python.
+    price = values.get("price")
+    if isinstance(price, Mapping):
+        cached = [price["cached"]] if "cached" in price else []
+        price = [price.get("input"), price.get("output"), *cached]
+
+    if isinstance(price, list):
+        values["price"] = tuple(price)
+
+    for name in _FREE:
+        if name in values and not isinstance(values[name], Mapping):
+            raise BadSettings(
+                f"{where}: {name} of the model {alias!r} is a table", got=values[name]
+            )
+
+    try:
+        return Model(**values)
+    except BadOptions as e:
+        raise BadSettings(
+            f"{where}: model {alias!r}: {e.message}", got=e.got, expected=e.expected, hint=e.hint
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables:
+    """The environment, as the settings of one model ask for it. where: its place, for errors."""
+
+    environ: Mapping[str, str]
+    alias: str
+    where: str
+
+    def value(self, variable: str) -> str:
+        """Return the value of a variable. Raises BadSettings if it is not set."""
+        if not self.environ.get(variable):
+            raise BadSettings(
+                f"{self.where}: the environment variable {variable} is not set",
+                got=f"model {self.alias!r}",
+                hint=f"export {variable}=… before the command",
+            )
+        return self.environ[variable]
+
+    def filled(self, value: Any) -> Any:
+        """Return a copy with the values of variables in the place of `{env = "…"}`."""
+        variable = _variable(value)
+        if variable is not None:
+            return SecretText(self.value(variable))
+        if isinstance(value, Mapping):
+            return {k: self.filled(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.filled(v) for v in value]
+
+        return value

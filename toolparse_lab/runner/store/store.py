@@ -1,0 +1,593 @@
+"""The store of runs, plans and completions: SQLite by default (WAL), any SQLAlchemy URL by the same
+code.
+
+A completion is written, raw, before anything reads it. Texts of models are bytes here, because lone
+surrogates and NUL characters break text columns. The record is never changed or deleted: asking
+again adds a row.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import threading
+import weakref
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy as sa
+
+from ...core.errors import StoreError, StoreLost
+from ..exchange.credentials import secrets_in
+from ..exchange.questions import Questions, questions_of
+from ..exchange.redaction import redact_named, redact_strings
+from ..exchange.types import Completion, PlanItem, Request
+from . import schema
+from .answers import chosen_ids, completions_by_id, ids_of, keys_where
+from .batches import batches
+from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
+from .database import connected, database_engine, database_url, shown_url, shut, translated
+from .remarks import insert_remark, newest_remarks
+from .rescue import Anchor, Leftovers, file_of
+from .rows import (
+    INSERT_COMPLETION,
+    completion_row,
+    insert_items,
+    item_rows,
+    items_digest,
+    keep_requests,
+    keep_results,
+    unpack_json,
+)
+from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record, run_row
+from .workers import LEASE, live_runs, renew
+
+__all__ = ["RunRecord", "Store"]
+_PATIENCE = 30.0  # seconds for a server that was there and does not answer now
+
+# How the store works. Every public method is one or a few short transactions. Writers take their
+# turn at one lock of this process, and at SQLite's own between processes; a write is on disk when
+# its method returns, which is all that survives kill -9 and all that anybody is promised. Readers
+# take no lock (WAL), except in memory, where there is one connection for all. Async code must not
+# wait for a disk: it calls these methods through `writer`, one thread, which also keeps the order
+# of its writes. Long reads go page by page, a transaction each, so that a reader that takes its
+# time holds nothing back.
+
+
+class Store:
+    """`Store("runs.db")`, `Store("postgresql+psycopg://...")` or `Store(":memory:")`.
+
+    A context manager.
+
+    Thread-safe. All writes go through one lock, and `writer` is the one thread that async code
+    writes from. Every failure of the database is a StoreError. Everything recorded before stays.
+    """
+
+    def __init__(self, url: str | Path = "toolparse.db", *, busy_timeout: float = 10.0) -> None:
+        self.url = database_url(url)
+        self._lock = threading.RLock()
+        self._engine = database_engine(self.url, busy_timeout)
+        self._patience = 0.0  # an address that is wrong is told at once
+        self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
+        # SQLite alone: a server keeps its files itself.
+        self._anchor: Anchor | None = None
+        self._rescue: Store | None = None
+        self._leftovers = Leftovers(file_of(self.url))
+        # Also where nobody calls `close`: a store that is collected leaves no thread and no file
+        # open.
+        self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
+        try:
+            with self._writing() as connection:
+                schema.prepare(connection)
+            with translated(self.url):
+                self._anchor = Anchor.of(self.url)
+            if self._anchor is None:
+                self._patience = _PATIENCE
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Store({shown_url(self.url)!r})"
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for writes under way and close every connection. May be called twice."""
+        self._finalizer()
+        self.writer.shutdown(wait=True)
+        if self._rescue is not None:
+            self._rescue.close()
+        if self._anchor is not None:
+            self._anchor.close()
+            # A closed store may be read again, and nothing of it is held open then.
+            self._anchor = None
+
+    # -- writing
+
+    def begin_run(
+        self,
+        plan: Mapping[str, Any],
+        items: Iterable[PlanItem],
+        *,
+        requests: Iterable[Request] | Questions = (),
+        run_id: str | None = None,
+    ) -> str:
+        """Record a plan (JSON, credentials are removed) and its items before anything is asked.
+        Return the run id.
+
+        `requests`, where given, stay too, so that a run can be resumed from the store alone. Of
+        `Questions` only those that are not there yet are made. Items that an earlier run began with
+        are not written again.
+        """
+        items = tuple(items)
+        digest = items_digest(items)
+        now = datetime.now(UTC)
+        run_id = run_id or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        self._keep(requests)
+        plan_text = _json_text(_without_credentials(plan))
+        # The newest row now decides for good what this run may reuse.
+        newest = sa.select(sa.func.max(schema.completions.c.id))
+        r = schema.runs.c
+        same_items = sa.select(r.run_id).where(r.items_digest == digest, r.items_from.is_(None))
+        with self._writing() as connection:
+            source = connection.execute(same_items.order_by(r.created).limit(1)).scalar()
+            connection.execute(
+                schema.runs.insert().values(
+                    run_id=run_id,
+                    created=now.isoformat(timespec="milliseconds"),
+                    status="running",
+                    floor=connection.execute(newest).scalar() or 0,
+                    plan=plan_text,
+                    items_digest=digest,
+                    items_from=source,
+                    items_count=len(items),
+                )
+            )
+            if source is None:
+                insert_items(connection, item_rows(run_id, items))
+            # Until it is finished, the run is being worked on by this process.
+            serialize(connection)
+            enter(connection, run_id, run_id)
+        return run_id
+
+    def extend_run(
+        self, run_id: str, items: Iterable[PlanItem], requests: Iterable[Request] | Questions = ()
+    ) -> None:
+        """Add items to a run behind those it has, for questions that only answers could tell."""
+        self._keep(requests)
+        with self._writing() as connection:
+            start = new_items_position(connection, run_id)
+            insert_items(connection, item_rows(run_id, items, start))
+
+    def replace_plan(self, run_id: str, plan: Mapping[str, Any]) -> None:
+        """Record another plan (JSON, credentials are removed) of a run that goes on, as one that
+        takes any question does.
+        """
+        plan_text = _json_text(_without_credentials(plan))
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.update().where(schema.runs.c.run_id == run_id).values(plan=plan_text)
+            )
+
+    def _keep(self, requests: Iterable[Request] | Questions) -> None:
+        """Write requests before the items that need them.
+
+        Not in one transaction: others may write between two batches, and a request that no item
+        names yet harms no one.
+        """
+        questions = questions_of(requests)
+        for batch in batches(questions):
+            with self._writing() as connection:
+                keep_requests(connection, batch, lambda key: questions[key].to_dict())
+
+    def finish_run(
+        self, run_id: str, status: str, summary: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set a run's status: running, complete, incomplete or interrupted.
+
+        And its summary (JSON).
+        """
+        values: dict[str, Any] = {"status": status}
+        if summary is not None:
+            values["summary"] = _json_text(dict(summary))
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.update().where(schema.runs.c.run_id == run_id).values(**values)
+            )
+            if status != "running":
+                serialize(connection)
+                leave(connection, run_id)
+
+    def record(self, completion: Completion, run_id: str | None = None) -> int:
+        """Write one completion, success or failure, and return its row id.
+
+        It is on disk when this returns.
+        """
+        return self.record_many([completion], run_id)[0]
+
+    def record_many(
+        self, completions: Iterable[Completion], run_id: str | None = None
+    ) -> list[int]:
+        """Write completions in one transaction: all of them, or none.
+
+        Return their row ids.
+        """
+        batch = list(completions)
+        # Packing takes longer than writing, and is done before anybody else has to wait.
+        rows = [completion_row(completion, run_id) for completion in batch]
+        requests = {c.key: c.request for c in batch if c.request}
+        ids: list[int] = []
+        with self._writing(batch, run_id) as connection:
+            keep_requests(connection, requests, requests.__getitem__)
+            for completion, row in zip(batch, rows, strict=True):
+                result = connection.execute(INSERT_COMPLETION, row)
+                row_id = result.inserted_primary_key
+                ids.append(int(row_id[0]) if row_id else 0)
+                keep_results(connection, ids[-1], completion.results)
+        return ids
+
+    def save_unwritten(self, completions: Iterable[Completion]) -> None:
+        """Save answers that `record_many` could not write in a recording elsewhere.
+
+        `explained` names it.
+        """
+        self._leftovers.add([completion.to_json() for completion in completions if completion.ok])
+
+    def explained(self, failure: StoreError) -> StoreError:
+        """Return a failure of this store that reports the fate of the answers it did not take."""
+        return self._leftovers.explain(failure)
+
+    def record_results(
+        self, run_id: str, results: Mapping[str, Iterable[Mapping[str, str]]]
+    ) -> None:
+        """Add the result of functions to the answers that a run has, by the keys of their
+        questions.
+
+        It is in `Completion.results` from then on. Everything recorded for a call already stays.
+        """
+        if not results:
+            return
+        # Results belong to the answer that the run shows, not to all answers of the question.
+        chosen = self._chosen(run_id, results)
+        with self._writing() as connection:
+            for key, rows in results.items():
+                if key in chosen:
+                    keep_results(connection, chosen[key], rows)
+
+    def record_remark(self, run_id: str, trial_id: str, remark: Mapping[str, str]) -> None:
+        """Add the remark of a person on a trial: "note", "outcome" and "why", as far as they
+        change. Of each the newest holds. Scores and answers stay as they are. Raises BadOptions for
+        an unknown run.
+        """
+        with self._writing() as connection:
+            run_row(connection, run_id)
+            insert_remark(connection, run_id, trial_id, remark)
+
+    def remarks(self, run_id: str) -> dict[str, dict[str, str]]:
+        """Return the remarks on each trial of a run that has some, by trial id."""
+        with self._reading() as connection:
+            return newest_remarks(connection, run_id)
+
+    # -- sharing the work with others
+
+    def enter(self, owner: str, run_id: str | None = None) -> float:
+        """Say that `owner` (an id of its own) asks questions from now on.
+
+        The time in seconds by the store's clock. It is taken for dead where it does not `renew` for
+        30 seconds.
+        """
+        with self._sharing() as connection:
+            return enter(connection, owner, run_id)
+
+    def renew(
+        self,
+        owner: str,
+        run_id: str | None = None,
+        ended: Mapping[str, str | None] | None = None,
+        lease: float = LEASE,
+    ) -> bool:
+        """Say that `owner` lives, and the run that it works on.
+
+        `ended` as for `claim`.
+
+        False if it was taken for dead meanwhile: others may have its claims then.
+        """
+        with self._sharing() as connection:
+            let_go(connection, owner, ended or {})
+            return owner in renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
+
+    def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
+        """Say that `owner` asks no more: its claims are free."""
+        with self._sharing() as connection:
+            let_go(connection, owner, ended or {})
+            leave(connection, owner)
+
+    def claim(
+        self,
+        keys: Collection[str],
+        owner: str,
+        since: float,
+        *,
+        run_id: str | None = None,
+        max_age: float | None = None,
+        ended: Mapping[str, str | None] | None = None,
+    ) -> Claimed:
+        """Claim questions before they are asked, so that no other process asks them too.
+
+        since: the time that `enter` returned. The failures of others before may be asked again.
+        run_id, max_age: as for `done_keys`. ended: claims of `owner` to be given up, with an error
+        kind where the question has failed for good.
+        """
+        conditions = self._done_conditions(run_id, False, max_age)
+        with self._sharing() as connection:
+            let_go(connection, owner, ended or {})
+            won, failed = take(connection, keys, owner, since, run_id)
+            # After the claims: who answers a question keeps its claim until the answer is seen.
+            done = keys_where(connection, keys, *conditions)
+            let_go(connection, owner, dict.fromkeys(won & done))
+        return Claimed(
+            [key for key in keys if key in won and key not in done],
+            done,
+            {key: kind for key, kind in failed.items() if key not in done},
+        )
+
+    # -- reading
+
+    def done_keys(
+        self,
+        keys: Iterable[str],
+        *,
+        run_id: str | None = None,
+        fresh: bool = False,
+        max_age: float | None = None,
+    ) -> set[str]:
+        """Return the subset of `keys` that need not be asked: answered without an error.
+
+        `fresh` counts only answers recorded by `run_id` itself. `max_age` (seconds) only those that
+        are not older, or were recorded by `run_id`.
+        """
+        if fresh and run_id is None:
+            return set()
+
+        conditions = self._done_conditions(run_id, fresh, max_age)
+        with self._reading() as connection:
+            return keys_where(connection, dict.fromkeys(keys), *conditions)
+
+    @staticmethod
+    def _done_conditions(run_id: str | None, fresh: bool, max_age: float | None) -> list[Any]:
+        """Return the conditions on `completions` for an answer that need not be asked for again."""
+        c = schema.completions.c
+        conditions: list[Any] = [c.status == "ok"]
+        if fresh:
+            conditions.append(c.run_id == run_id)
+        elif max_age is not None:
+            # Times are ISO texts of one form, which sort as the times do.
+            oldest = datetime.now(UTC) - timedelta(seconds=max_age)
+            young = c.created >= oldest.isoformat(timespec="milliseconds")
+            conditions.append(sa.or_(young, c.run_id == run_id) if run_id else young)
+        return conditions
+
+    def completions(
+        self, run_id: str, *, case_id: str | None = None, keys: Collection[str] | None = None
+    ) -> Iterator[tuple[PlanItem, Completion]]:
+        """The answer a run has for each item of its plan, in plan order, while it runs too. Items
+        without an answer drop out.
+
+        An item's answer is the latest success that the run recorded itself, else the latest it
+        found when it began, else any. Only if there is none, the latest failure. `keys`: only
+        these. Raises BadOptions for an unknown run.
+        """
+        # A page of answers at a time is in memory, whatever the length of the run.
+        for page in self._item_pages(run_id, case_id):
+            items = page if keys is None else [item for item in page if item.key in keys]
+            answers = self.answers({item.key for item in items}, run_id=run_id)
+            yield from ((item, answers[item.key]) for item in items if item.key in answers)
+
+    def answers(self, keys: Iterable[str], *, run_id: str | None = None) -> dict[str, Completion]:
+        """Return the answer to each of `keys` that has one: as `run_id` has it (see `completions`),
+        else the latest success, else the latest failure. Raises BadOptions for an unknown run.
+        """
+        chosen = self._chosen(run_id, keys)
+        with self._reading() as connection:
+            completions = completions_by_id(connection, chosen.values())
+        return {key: completions[row_id] for key, row_id in chosen.items()}
+
+    def items(self, run_id: str, *, case_id: str | None = None) -> list[PlanItem]:
+        """Return the plan of a run, in order. Raises BadOptions for an unknown run."""
+        return [item for page in self._item_pages(run_id, case_id) for item in page]
+
+    def requests(self, run_id: str) -> dict[str, Request]:
+        """Return the questions of a run by key, without credentials, as far as they were
+        recorded.
+        """
+        i, r = schema.items.c, schema.requests.c
+        with self._reading() as connection:
+            row = connection.execute(
+                sa.select(schema.runs).where(schema.runs.c.run_id == run_id)
+            ).first()
+            if row is None:
+                return {}
+            query = sa.select(r.key, r.body).where(r.key.in_(sa.select(i.key).where(items_of(row))))
+            return {
+                row.key: Request.from_dict(unpack_json(row.body))
+                for row in connection.execute(query)
+            }
+
+    def request(self, key: str) -> Request | None:
+        """Return one question, without credentials, where it was recorded."""
+        r = schema.requests.c
+        with self._reading() as connection:
+            body = connection.execute(sa.select(r.body).where(r.key == key)).scalar()
+        return None if body is None else Request.from_dict(unpack_json(body))
+
+    def get(self, key: str) -> Completion | None:
+        """Return the latest success for a key, else the latest failure, else None."""
+        return self.answers([key]).get(key)
+
+    def recorded_keys(self, keys: Iterable[str]) -> set[str]:
+        """Return the subset of `keys` that anything is recorded for, a failure too."""
+        with self._reading() as connection:
+            return keys_where(connection, keys)
+
+    def history(self, key: str) -> list[Completion]:
+        """Everything recorded for a key, oldest first: failed attempts and repeated questions
+        included.
+        """
+        return self.histories([key]).get(key, [])
+
+    def histories(self, keys: Iterable[str]) -> dict[str, list[Completion]]:
+        """Return the histories of those of `keys` that have one."""
+        with self._reading() as connection:
+            completions = completions_by_id(connection, ids_of(connection, keys))
+
+        # A later row has a larger id.
+        histories: dict[str, list[Completion]] = {}
+        for _, completion in sorted(completions.items()):
+            histories.setdefault(completion.key, []).append(completion)
+        return histories
+
+    def runs(self) -> list[RunRecord]:
+        """All runs, oldest first."""
+        r = schema.runs.c
+        query = sa.select(schema.runs).order_by(r.created, r.run_id)
+        with self._reading() as connection:
+            living = live_runs(connection)
+            return [run_record(connection, row, living) for row in connection.execute(query).all()]
+
+    def run_ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        r = schema.runs.c
+        query = sa.select(r.run_id).order_by(r.created, r.run_id)
+        with self._reading() as connection:
+            return list(connection.execute(query).scalars())
+
+    def run(self, run_id: str) -> RunRecord:
+        """Return one run. Raises BadOptions for an unknown id."""
+        with self._reading() as connection:
+            return run_record(connection, run_row(connection, run_id), live_runs(connection))
+
+    # -- below
+
+    def _item_pages(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
+        """Yield the plan of a run in pages, each read in a transaction of its own."""
+        with self._reading() as connection:
+            row = run_row(connection, run_id)
+
+        pages = ItemPages(row, case_id)
+        while not pages.over:
+            with self._reading() as connection:
+                page = pages.read(connection)
+            yield page  # outside the transaction: the caller may take its time, or write
+
+    def _chosen(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
+        """Return the row id of the answer to each of `keys` that has one. See `answers`."""
+        with self._reading() as connection:
+            floor = -1 if run_id is None else run_row(connection, run_id).floor
+            return chosen_ids(connection, keys, run_id, floor)
+
+    @contextmanager
+    def _writing(
+        self, completions: Sequence[Completion] = (), run_id: str | None = None
+    ) -> Iterator[sa.Connection]:
+        """Yield a transaction that writes.
+
+        It is committed at the end, or rolled back by an exception.
+
+        completions, run_id: the rows to write, should the file be lost.
+        """
+        self._check_file(completions, run_id)
+        with (
+            self._lock,
+            translated(self.url),
+            connected(self._engine, self._patience) as connection,
+        ):
+            connection = connection.execution_options(toolparse_write=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _sharing(self) -> Iterator[sa.Connection]:
+        """Yield a transaction that writes claims, one at a time."""
+        with self._writing() as connection:
+            serialize(connection)
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        """Yield a transaction that only reads."""
+        self._check_file()
+        # A database in memory is one connection, on which a reader would join a writer's
+        # transaction.
+        shared = isinstance(self._engine.pool, sa.StaticPool)
+        with (
+            self._lock if shared else nullcontext(),
+            translated(self.url),
+            connected(self._engine, self._patience) as connection,
+        ):
+            yield connection
+
+    def _check_file(
+        self, completions: Sequence[Completion] = (), run_id: str | None = None
+    ) -> None:
+        """Raise StoreLost if the store's file was deleted or replaced, once everything that was
+        recorded, and these completions, are saved in a file of another name.
+        """
+        if self._anchor is None or not self._anchor.is_lost():
+            return
+        path = self._anchor.path
+        with self._lock:
+            try:
+                if self._rescue is None:
+                    rescue = Store(self._anchor.save())
+                    with rescue._writing() as connection:
+                        forget_workers(connection)
+                    self._rescue = rescue
+                self._rescue.record_many(completions, run_id)
+            except (StoreError, sqlite3.Error, OSError) as e:
+                self.save_unwritten(completions)
+                raise StoreLost(
+                    f"the store {path} {self._anchor.fate()} while it was open, and it could "
+                    "not be saved.",
+                    got=str(e),
+                    hint="what is in it can be read as long as this process lives: free some space",
+                ) from None
+        raise StoreLost(
+            f"the store {path} {self._anchor.fate()} while it was open; its answers are in "
+            f"{self._rescue.url.database}",
+            hint="move that file back to the old place, or use it as the store; the run then goes "
+            "on where it stopped",
+        )
+
+
+def _without_credentials(plan: Mapping[str, Any]) -> Any:
+    """Return a plan without the values that its names or the environment say is a credential.
+
+    Cases are data: a parameter of theirs that is called `key` or `code` is no credential.
+    """
+    safe: dict[str, Any] = {}
+    for name, value in plan.items():
+        if name == "models" and isinstance(value, Mapping):
+            # Aliases are the user's words: a model may be called "headers".
+            safe[name] = {alias: redact_named(model) for alias, model in value.items()}
+        else:
+            safe[name] = value if name == "cases" else redact_named({name: value})[name]
+    settings = {name: value for name, value in plan.items() if name not in ("cases", "models")}
+    return redact_strings(safe, secrets_in(settings))
+
+
+def _json_text(value: Any) -> str:
+    """Compact ASCII JSON, in which a value that is not JSON stands as its text."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)

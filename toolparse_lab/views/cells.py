@@ -1,0 +1,253 @@
+"""The small pieces of a result's page as HTML: text, badges, and the text in the cells of rows.
+
+They are joined as strings here, not rendered by templates: a page has thousands of them, a template
+takes two to four times as long for each, and a parse view is rendered often. Whatever comes from a
+result goes through `escaped` or `text_of`.
+"""
+
+# ruff: noqa: S704 - every Markup of this file is made of escaped parts and of our own styles
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from markupsafe import Markup
+
+from ..core.types import Span, ToolCall
+from .changes import Change, place
+from .show import HIDDEN, name_of, one_line, shorten, visible
+from .style import (
+    AFTER,
+    BADGE,
+    BEFORE,
+    DIM,
+    GREEN,
+    GREY,
+    INVISIBLE,
+    MONO,
+    ORANGE,
+    VALUE,
+    VERDICT,
+    VERMILLION,
+    tint,
+)
+from .tree import Row
+
+MAX_VALUE = 2_000
+MAX_STEPS = 12
+
+_HIDDEN_RUNS = re.compile(f"{HIDDEN.pattern}+")
+_NOTHING = Markup()
+_MAX_NAMES = 6  # hidden characters named in one tooltip
+
+
+def escaped(value: object) -> Markup:
+    """Return a value as HTML: characters that cannot be seen, or that turn text around, become
+    signs, and no other character is markup.
+    """
+    return Markup(_shown(str(value)))
+
+
+def text_of(text: str) -> Markup:
+    """Return model text as HTML: escaped, hidden characters as signs that say on hover what they
+    are.
+    """
+    return Markup(text_html(text))
+
+
+def _shown(text: str) -> str:
+    """Return the result of `escaped`, as a plain string to be joined."""
+    return escape(visible(text))
+
+
+def text_html(text: str) -> str:
+    """Return the result of `text_of`, as a plain string to be joined: making Markup of every piece
+    would cost as much as escaping it.
+    """
+    if text.isprintable() or not HIDDEN.search(text):
+        return escape(text)
+
+    # Between two runs of hidden characters the text is only escaped.
+    out: list[str] = []
+    last = 0
+    for match in _HIDDEN_RUNS.finditer(text):
+        out.append(escape(text[last : match.start()]))
+        out.append(_signs(match[0]))
+        last = match.end()
+    out.append(escape(text[last:]))
+    return "".join(out)
+
+
+def _signs(hidden: str) -> str:
+    """Return the signs of some hidden characters in a row, in a frame with their names."""
+    names = [name_of(c) for c in hidden[:_MAX_NAMES]]
+    if len(hidden) > _MAX_NAMES:
+        names.append(f"and {len(hidden) - _MAX_NAMES:,} more")
+    title = escape(", ".join(names))
+    return (
+        f'<span class="toolparse-hidden" title="{title}" style="{INVISIBLE}">'
+        f"{visible(hidden)}</span>"
+    )
+
+
+def badge(text: str, rgb: str, *, title: str = "") -> Markup:
+    """Return a word in a coloured frame. `text` and `title` are escaped."""
+    return Markup(_badge(text, rgb, title))
+
+
+def _badge(text: str, rgb: str, title: str = "") -> str:
+    """Return the result of `badge`, as a plain string to be joined.
+
+    rgb: the colour as "#rrggbb". title: the text shown on hover, '' for nothing.
+    """
+    tip = f' title="{_shown(title)}"' if title else ""
+    look = f"{BADGE};border:1px solid {rgb};background-color:{tint(rgb, 0.16)}"
+    return f'<span style="{look}"{tip}>{_shown(text)}</span>'
+
+
+def verdict_badge(word: str) -> Markup:
+    """Return the badge of a verdict, its sign before the word."""
+    sign, rgb = VERDICT[word]
+    return badge(f"{sign} {word}", rgb)
+
+
+# Made once, because every change has one of them.
+_LOSSLESS = _badge("lossless", GREEN)
+_LOSSY = _badge("lossy", VERMILLION)
+
+
+def call_title(call: ToolCall) -> Markup:
+    """Return the line above a call: its number, name, status, and where it was found."""
+    name = text_html(shorten(call.name, 200)) if call.name else _dim("no name")
+    facts = [f"protocol {call.protocol}", place(call.segment.span)]
+    if call.wire_id is not None:
+        facts.insert(0, f"id {call.wire_id}")
+
+    return Markup(
+        f'<span style="{DIM}">call {call.index} </span>'
+        f'<span style="{MONO};font-size:14px;font-weight:700;margin:0 8px 0 0">{name}</span>'
+        f"{''.join(_status_badges(call))}"
+        f'<span style="{DIM};font-weight:400;font-size:12px">'
+        f"{text_html(shorten(' · '.join(facts), 200))}</span>"
+    )
+
+
+def _status_badges(call: ToolCall) -> list[str]:
+    """Return the badges of a call: its verdict, its status where that says more, and a doubt."""
+    badges: list[str] = [verdict_badge(call.verdict)]
+    if call.status not in ("ok", call.verdict):
+        badges.append(_badge(call.status.replace("_", " "), GREY))
+
+    # Without a badge a call is certain.
+    if call.confidence < 1:
+        badges.append(_badge(f"confidence {call.confidence:.2f}", ORANGE))
+    return badges
+
+
+def _dim(text: str) -> str:
+    """Return text that stands back beside the values."""
+    return f'<span style="{DIM}">{_shown(text)}</span>'
+
+
+def key_cell(row: Row) -> Markup:
+    """Return the name of an argument, indented by its depth."""
+    indent = min(max(row.depth - 1, 0), 12) * 16
+    key = text_html(shorten(row.key, 120)) if row.path else "arguments"
+    return Markup(f'<span style="{MONO};margin:0 0 0 {indent}px">{key}</span>')
+
+
+def value_cell(row: Row) -> Markup:
+    """Return the value of an argument. Of a container, its kind and size."""
+    if not row.leaf:
+        return Markup(_dim(f"{row.kind}, {row.text}"))
+    return Markup(f'<span style="{VALUE}">{text_html(shorten(row.text, MAX_VALUE))}</span>')
+
+
+def origin_cell(row: Row, raw: str) -> Markup:
+    """Return the place an argument came from, with the text there on hover. '' without one."""
+    if row.origin is None:
+        return _NOTHING
+
+    span = row.origin.span
+    title = one_line(span.of(raw), 200)
+    about = ""
+    if not row.origin.exact:
+        about = "~"
+        title = f"nearest place, a structural change left it none of its own: {title}"
+    return Markup(
+        f'<span style="{DIM}" title="{escape(title)}">{about}{span.start}–{span.end}</span>'
+    )
+
+
+def steps_cell(changes: list[Change]) -> Markup:
+    """Return the coercions of an argument, one below another. '' where it has none.
+
+    Beyond `MAX_STEPS` of them the rest is only counted.
+    """
+    if not changes:
+        return _NOTHING
+
+    steps = "".join(
+        f'<div style="margin:0 0 2px 0">{_before_after(change)}</div>'
+        f'<div style="font-size:11px">{_rule(change)}</div>'
+        for change in changes[:MAX_STEPS]
+    )
+    more = len(changes) - MAX_STEPS
+    if more > 0:
+        # As plain text: added to a Markup, the steps would be escaped once more.
+        steps += str(note(f"{more:,} more changes"))
+    return Markup(steps)
+
+
+def change_cells(change: Change, more: int = 0) -> tuple[Markup, Markup, Markup]:
+    """Return the cells of a change: its before and after, its rule, and its place.
+
+    more: how many others did the same elsewhere.
+    """
+    where = place_cell(change.path, change.span)
+    if more:
+        where += Markup(_dim(f" and {more:,} more"))
+    return Markup(_before_after(change)), Markup(_rule(change)), where
+
+
+def _before_after(change: Change) -> str:
+    """Return what a change made of what.
+
+    Of a repair that only drops or adds, the word for it.
+    """
+    parts = []
+    if change.before:
+        text = text_html(shorten(change.before, MAX_VALUE))
+        parts.append(f'<del style="{BEFORE}">{text}</del>')
+    if change.after:
+        text = text_html(shorten(change.after, MAX_VALUE))
+        parts.append(f'<ins style="{AFTER}">{text}</ins>')
+
+    if change.kind == "repair" and not change.after:
+        parts.append(_dim("dropped"))
+    elif change.kind == "repair" and not change.before:
+        parts.insert(0, _dim("added"))
+    elif len(parts) == 2:
+        parts.insert(1, "→")
+    return " ".join(parts)
+
+
+def _rule(change: Change) -> str:
+    """Return the rule of a change, whether it loses anything, and its sentence."""
+    loss = _LOSSLESS if change.lossless else _LOSSY
+    return (
+        f'<span style="{MONO};margin:0 6px 0 0">{_shown(change.rule)}</span>{loss}'
+        f"{_dim(change.sentence)}"
+    )
+
+
+def place_cell(path: str, span: Span | None) -> Markup:
+    """Return where something is: the path into the arguments, and the characters of the text."""
+    parts = (text_html(shorten(path, 120)), place(span))
+    return Markup(f'<span style="{DIM}">{" · ".join(filter(None, parts))}</span>')
+
+
+def note(text: str) -> Markup:
+    """Return a sentence of the page's own, such as the parts that it leaves out."""
+    return Markup(f'<div style="{DIM};font-style:italic;margin:4px 0">{_shown(text)}</div>')

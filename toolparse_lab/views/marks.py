@@ -1,0 +1,345 @@
+"""From a ParseResult to highlighted ranges of `raw`, and from overlapping ranges to runs that do
+not overlap.
+
+A mark is one range with one meaning. Marks nest and touch. `runs_of` cuts the text at every border,
+so that each run carries the stack of marks around it, outermost first. Both are linear in the text
+and the marks, but for sorting them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, cast, get_args
+
+from ..core.types import ParseResult, Segment, Span, ToolCall
+from .changes import place, problems_of, sentence_of
+from .show import one_line, visible
+from .tree import Row, RowsOfCalls, rows_of
+
+MarkKind: TypeAlias = Literal[
+    "reasoning",
+    "markup",
+    "call",
+    "recovered",
+    "unclosed",
+    "opener",
+    "closer",
+    "name",
+    "argument",
+    "edit",
+    "problem",
+]
+LAYERS: tuple[MarkKind, ...] = get_args(MarkKind)
+"""The kinds from the outermost in: where spans are equal, a later kind lies within an earlier."""
+_LAYER = {kind: i for i, kind in enumerate(LAYERS)}
+# Marks of one character: nested complaints could otherwise make the output quadratic.
+_STACK = 12
+_PATHS = 8  # paths named in one tooltip
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One range.
+
+    `paths` are the arguments it stands for: several where a structural change left one common
+    origin.
+    """
+
+    kind: MarkKind
+    span: Span
+    label: str
+    call: int | None = None
+    paths: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    exact: bool = True
+
+    @property
+    def path(self) -> str | None:
+        """The JSON Pointer of the argument it stands for.
+
+        None for no argument, and for several.
+        """
+        if len(self.paths) != 1:
+            return None
+        return self.paths[0]
+
+    @property
+    def coerced(self) -> bool:
+        """True for an argument of which something was coerced.
+
+        >>> Mark("argument", Span(0, 1), "", rules=("coerce.integer",)).coerced
+        True
+        """
+        if self.kind != "argument":
+            return False
+        return any(rule.startswith("coerce.") for rule in self.rules)
+
+    @property
+    def title(self) -> str:
+        """All of it in one line of visible text: label, place, rules with their sentences.
+
+        A rule that a user's own protocol brought along has no sentence, and is named alone.
+        """
+        parts = [self.label, place(self.span)]
+        if not self.exact:
+            parts.append("the nearest place: a structural change left it none of its own")
+
+        for rule in self.rules:
+            sentence = sentence_of(rule)
+            parts.append(f"{rule}: {sentence}" if sentence else rule)
+        return visible(" · ".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`raw[start:end]` and the indexes of its marks, outermost first.
+
+    Empty runs are insertion points.
+    """
+
+    start: int
+    end: int
+    marks: tuple[int, ...]
+
+
+def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]:
+    """Return every mark of the result, sorted by start, then longest first, then layer.
+
+    `rows` are those of its calls, where the caller has them already. In this order a mark comes
+    before those inside it, which is the data that `runs_of` needs.
+    """
+    by_segment: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        by_segment.setdefault(call.segment_index, []).append(call)
+
+    marks: list[Mark] = []
+    for i, segment in enumerate(result.segments):
+        if segment.kind != "text":
+            marks += _segment_marks(segment, by_segment.get(i, []))
+
+    for call in result.calls:
+        arguments = rows_of(call) if rows is None else rows[call.index]
+        marks += _call_marks(call, arguments)
+        marks += _edit_marks(call, result.raw)
+
+    marks += _problem_marks(result)
+    marks.sort(key=lambda m: (m.span.start, -m.span.end, _LAYER[m.kind]))
+    return marks
+
+
+def _segment_marks(segment: Segment, calls: Sequence[ToolCall]) -> Iterator[Mark]:
+    """Return the marks of a segment that is not text, and of its opener and closer.
+
+    calls: those in the segment. All its marks carry the index of the first of them.
+    """
+    first = calls[0].index if calls else None
+    names = ", ".join(one_line(c.name or "?", 40) for c in calls[:_PATHS])
+    label = f"{segment.kind} {names}".strip()
+
+    if segment.closed:
+        yield Mark(cast(MarkKind, segment.kind), segment.span, label, first)
+    else:
+        label += ": the text ended before its closer"
+        yield Mark("unclosed", segment.span, label, first)
+
+    # All before the body is the opener, and all behind it the closer.
+    if segment.body is None or segment.kind not in ("call", "recovered", "reasoning"):
+        return
+    opener = Span(segment.span.start, segment.body.start)
+    closer = Span(segment.body.end, segment.span.end)
+    if len(opener):
+        yield Mark("opener", opener, f"opener of the {segment.kind}", first)
+    if len(closer):
+        yield Mark("closer", closer, f"closer of the {segment.kind}", first)
+
+
+def _call_marks(call: ToolCall, rows: Iterable[Row]) -> Iterator[Mark]:
+    """Return the marks of a call's name and of its arguments, those of one origin together.
+
+    rows: the rows of the call's arguments. Containers and the arguments as a whole have no mark:
+    theirs would cover everything inside them.
+    """
+    if call.name_span is not None:
+        label = f"tool name {one_line(call.name, 60)}"
+        yield Mark("name", call.name_span, label, call.index)
+
+    by_origin: dict[Span, list[Row]] = {}
+    for row in rows:
+        if row.leaf and row.origin is not None and row.path:
+            by_origin.setdefault(row.origin.span, []).append(row)
+
+    for span, leaves in by_origin.items():
+        yield _argument_mark(call.index, span, leaves)
+
+
+def _argument_mark(call: int, span: Span, leaves: Sequence[Row]) -> Mark:
+    """Return the mark of the arguments that came from one place.
+
+    call: the index of their call. leaves: their rows, each with an origin. Most places have one.
+    Several have one in common where a structural change left them no place of their own.
+    """
+    values = (f"{one_line(leaf.path, 60)} = {one_line(leaf.text, 60)}" for leaf in leaves[:_PATHS])
+    label = ", ".join(values)
+    if len(leaves) > _PATHS:
+        label += f" and {len(leaves) - _PATHS:,} more"
+
+    # Each rule once, in the order in which the arguments have them.
+    rules = dict.fromkeys(rule for leaf in leaves for rule in leaf.rules)
+    origins = [leaf.origin for leaf in leaves if leaf.origin is not None]
+    return Mark(
+        "argument",
+        span,
+        f"argument {label}",
+        call,
+        paths=tuple(leaf.path for leaf in leaves),
+        rules=tuple(rules),
+        exact=all(origin.exact for origin in origins),
+    )
+
+
+def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
+    """Return the marks of a call's repairs.
+
+    That of an insertion is empty.
+
+    raw: the whole text, for the characters that a repair replaced.
+    """
+    for edit in call.edits:
+        before = one_line(edit.span.of(raw), 40)
+        after = one_line(edit.text, 40)
+
+        if not edit.text:
+            label = f"repair: {before} is dropped"
+        elif not len(edit.span):
+            label = f"repair: {after} is added"
+        else:
+            label = f"repair: {before} is read as {after}"
+
+        yield Mark("edit", edit.span, label, call.index, rules=(edit.rule,))
+
+
+def _problem_marks(result: ParseResult) -> list[Mark]:
+    """Return the marks of problems that have a place.
+
+    Those of one call and place are one mark.
+
+    The mark has the labels of all of them. A code that it has already is not repeated.
+    """
+    merged: dict[tuple[int | None, Span], Mark] = {}
+    for call, problem in problems_of(result):
+        if problem.span is None:
+            continue
+
+        key = (call, problem.span)
+        label = f"{problem.severity}: {one_line(problem.message, 160)}"
+        mark = merged.get(key)
+        if mark is None:
+            paths = (problem.path,) if problem.path else ()
+            merged[key] = Mark("problem", problem.span, label, call, paths, (problem.code,))
+        elif problem.code not in mark.rules:
+            label = f"{mark.label} · {label}"
+            merged[key] = replace(mark, label=label, rules=(*mark.rules, problem.code))
+    return list(merged.values())
+
+
+# How `runs_of` works. It walks the borders of all marks from left to right and keeps the marks
+# that are open as a list linked both ways, from the innermost (`top`) outwards: a mark that begins
+# is put on the inside, and one that ends is taken out wherever it is, each in constant time. Marks
+# need not nest. A mark without characters makes an empty run at its place and never enters the
+# list.
+
+
+def runs_of(spans: Sequence[Span], length: int) -> list[Run]:
+    """Return the text, cut at every border of the marks' `spans`.
+
+    spans: sorted by start, then longest first. length: that of the text. The runs partition
+    `range(length)`. Marks without characters of their own add empty runs at their place.
+
+    >>> [(run.start, run.end, run.marks) for run in runs_of([Span(0, 4), Span(1, 2)], 5)]
+    [(0, 1, (0,)), (1, 2, (0, 1)), (2, 4, (0,)), (4, 5, ())]
+    """
+    # Place -> the numbers of the marks that end, begin, or stand without characters there.
+    ends: dict[int, list[int]] = {}
+    starts: dict[int, list[int]] = {}
+    points: dict[int, list[int]] = {}
+    for i, span in enumerate(spans):
+        if len(span):
+            starts.setdefault(span.start, []).append(i)
+            ends.setdefault(span.end, []).append(i)
+        else:
+            points.setdefault(span.start, []).append(i)
+
+    borders = sorted({0, length, *starts, *ends, *points})
+    marks = _OpenMarks(len(spans))
+    runs: list[Run] = []
+    # At a border marks end before others begin; those without characters stand between the two.
+    for border, after in zip(borders, [*borders[1:], length], strict=True):
+        for i in ends.get(border, ()):
+            marks.close(i)
+        if border in points:
+            runs.append(Run(border, border, (*marks.stack(), *points[border])))
+        for i in starts.get(border, ()):
+            marks.open(i)
+        if after > border:
+            runs.append(Run(border, after, marks.stack()))
+    return runs
+
+
+class _OpenMarks:
+    """The marks around the current place, linked from the innermost outwards and back. -1 is no
+    mark.
+    """
+
+    def __init__(self, count: int) -> None:
+        """Begin with no mark open. `count` is the number of all marks."""
+        self._outer = [-1] * count
+        self._inner = [-1] * count
+        self._top = -1
+
+    def open(self, i: int) -> None:
+        """Put a mark on the inside of all others. `i` is its number among all marks."""
+        self._outer[i] = self._top
+        if self._top >= 0:
+            self._inner[self._top] = i
+        self._top = i
+
+    def close(self, i: int) -> None:
+        """Take a mark out, wherever it is, and link its neighbours.
+
+        It may be any of the open ones, since marks need not nest.
+        """
+        outer, inner = self._outer[i], self._inner[i]
+        if outer >= 0:
+            self._inner[outer] = inner
+
+        if inner >= 0:
+            self._outer[inner] = outer
+        else:
+            self._top = outer
+
+    def stack(self) -> tuple[int, ...]:
+        """Return the numbers of the innermost marks, at most `_STACK` of them, outermost first."""
+        stack: list[int] = []
+        i = self._top
+        while i >= 0 and len(stack) < _STACK:
+            stack.append(i)
+            i = self._outer[i]
+        return tuple(reversed(stack))
+
+
+def clip(runs: Iterable[Run], start: int, end: int) -> list[Run]:
+    """Return the parts of runs that are within `start` and `end`, two offsets in the text.
+
+    >>> clip([Run(0, 4, ()), Run(4, 4, (0,)), Run(4, 9, ())], 2, 4)
+    [Run(start=2, end=4, marks=()), Run(start=4, end=4, marks=(0,))]
+    """
+    parts: list[Run] = []
+    for run in runs:
+        if run.start == run.end:
+            # An insertion point at either end belongs to the part.
+            if start <= run.start <= end:
+                parts.append(run)
+        elif run.start < end and run.end > start:
+            parts.append(Run(max(run.start, start), min(run.end, end), run.marks))
+    return parts
