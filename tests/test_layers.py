@@ -110,7 +110,7 @@ UPWARD = {
     "text": ("toolparse_lab.notebook.display", "text"),
 }
 # These import by a name they compute; their tables are checked instead.
-BY_NAME = ("__init__.py", "cli/parser.py", "core/hooks.py", "formats/registry.py")
+BY_NAME = ("__init__.py", "cli/parser.py", "core/hooks.py", "core/moved.py", "formats/registry.py")
 # Package from elsewhere, or file of ours -> the rooms that may import it for its types alone.
 TYPING_ONLY = {"pandas": ("core",), "lab.py": ("experiments",)}
 

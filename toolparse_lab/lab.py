@@ -478,10 +478,8 @@ class Lab:
                 `progress`, and `own` (protocols by id, for rows of a frame asked by one of your
                 own). See `toolparse_lab.evals.reparse.reparse`, whose errors it raises.
         """
-        from .evals.reparse import (
-            reparse,
-            run_answers,
-        )  # pandas and process pools are slow to import
+        # pandas and process pools are slow to import
+        from .evals.reparse import reparse, run_answers
 
         if isinstance(source, str) and not (os.path.exists(source) or source.endswith(".parquet")):
             source = self.open(source)

@@ -794,7 +794,7 @@ class RXMLCoercionError(RXMLError):
     >>> from toolparse_lab import rxml
     >>> rxml.parse("<a>1</a>", "no schema")
     Traceback (most recent call last):
-    toolparse_lab.core.errors.RXMLCoercionError: the schema cannot be read: this is not a JSON Schema
+    toolparse_lab.core.errors.RXMLCoercionError: the schema cannot be read: ...
       got: no schema
       ...
     """

@@ -1,8 +1,8 @@
 """The one place where a low layer reaches upward: rich display, `.debug()`, `.frame()`, the pages
 of a report's figures, a protocol's reading methods, a middleware's calls of litellm.
 
-The modules named here belong to L6, to L5 (litellm, the pages of figures) or, where a protocol asks
-the engine, to L3. They are imported when first asked for, never at import time.
+The modules named here are in rooms above the caller. They are imported when first asked for, never
+at import time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Module paths of earlier versions: `toolparse_lab.schema.coerce` is in `arguments` now.
 
-An old path gives the very module of the new one, with a DeprecationWarning, so stored pickles,
+An old path gives the very module of the new one, with a DeprecationWarning, so pickles,
 scripts and settings of the version before go on working. `tests/test_moved.py` imports each.
 """
 
@@ -93,5 +93,9 @@ class _Finder:
 
 
 def install() -> None:
-    """Let imports find the old paths, after everything that really exists."""
-    sys.meta_path.append(_Finder())
+    """Let imports find the old paths."""
+    # First, or `toolparse_lab.types.spans` would be a second copy, found in the folder of
+    # `toolparse_lab.types`.
+    sys.meta_path.insert(0, cast(Any, _Finder()))
+    # Found by an import, it would take the place of the function `toolparse_lab.protocols`.
+    sys.modules[f"{PACKAGE}.protocols"] = sys.modules[f"{PACKAGE}.formats"]

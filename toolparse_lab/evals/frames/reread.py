@@ -1,7 +1,6 @@
 """Recorded answers read again: rows of the trials frame in, rows of the trials frame out.
 
-`parse_frame` is the body of every engine of `toolparse_lab.evals.reparse`, and needs nothing but the
-frame.
+`parse_frame` is the body of every engine of `evals.reparse`, and needs nothing but the frame.
 """
 
 # How it works. Columns become lists of Python values, and are walked together, one answer at a
