@@ -31,7 +31,7 @@ def settings():
 before = settings()
 model, tools = "openai/m", None
 if "bridge" in sys.argv:
-    from toolparse_lab import litellm_bridge
+    from toolparse_lab.integrations import litellm_bridge
     litellm_bridge.register()
     model = "toolparse/hermes/openai/m"
     tools = [{"type": "function", "function": {"name": "now", "parameters": {}}}]

@@ -23,7 +23,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 asyncio.set_event_loop(None)
 import litellm
 from tests.mock_openai import MockOpenAI
-from toolparse_lab import litellm_bridge
+from toolparse_lab.integrations import litellm_bridge
 
 switches = ("suppress_debug_info", "set_verbose", "drop_params", "modify_params", "callbacks",
             "success_callback", "num_retries", "REPEATED_STREAMING_CHUNK_LIMIT")

@@ -33,7 +33,7 @@ def test_the_function_protocols_stays_a_function() -> None:
 
 
 def test_modules_below_and_their_classes_are_the_same() -> None:
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="engine"):
         old = importlib.import_module("toolparse_lab.engine.detect")
     assert old.Candidate is tp.Candidate
 
@@ -42,7 +42,7 @@ def test_a_pickle_of_an_earlier_version_loads() -> None:
     now = pickle.dumps(tp.Span(1, 2), protocol=0)
     before = now.replace(b"toolparse_lab.core.types", b"toolparse_lab.types")
     assert before != now
-    assert pickle.loads(before) == tp.Span(1, 2)  # noqa: S301 - made a line above
+    assert pickle.loads(before) == tp.Span(1, 2)
 
 
 def test_what_was_never_there_is_still_missing() -> None:
@@ -52,5 +52,9 @@ def test_what_was_never_there_is_still_missing() -> None:
 
 
 def test_the_package_itself_uses_no_old_path() -> None:
-    code = "import toolparse_lab as tp; [getattr(tp, n) for n in tp.__all__]; import toolparse_lab.cli"
-    subprocess.run([sys.executable, "-W", "error::DeprecationWarning:toolparse_lab", "-c", code], check=True)
+    code = (
+        "import toolparse_lab as tp; [getattr(tp, n) for n in tp.__all__]; import toolparse_lab.cli"
+    )
+    subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:toolparse_lab", "-c", code], check=True
+    )

@@ -56,5 +56,5 @@ def test_a_defect_of_our_own_is_not_called_a_missing_extra(monkeypatch: pytest.M
         raise ModuleNotFoundError(f"No module named {name!r}", name="toolparse_lab.notebook.gone")
 
     monkeypatch.setattr(importlib, "import_module", fail)
-    with pytest.raises(ModuleNotFoundError, match=r"toolparse_lab\.widgets"):
+    with pytest.raises(ModuleNotFoundError, match=r"toolparse_lab\.notebook"):
         notebook.debug(example())

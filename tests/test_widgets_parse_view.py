@@ -20,7 +20,7 @@ from toolparse_lab.notebook import ParseView, export_html
 from toolparse_lab.notebook.payload import MAX_SPANS, MAX_TEXT, payload_json, payload_of
 from toolparse_lab.views.show import visible
 
-JS = Path(__file__).parent.parent / "toolparse_lab" / "widgets" / "parse_view.js"
+JS = Path(__file__).parent.parent / "toolparse_lab" / "notebook" / "parse_view.js"
 
 
 def stage_of(payload: dict[str, Any], name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ HEAD = """
 from pathlib import Path
 from typing import Any, Literal
 import toolparse_lab as tp
-from toolparse_lab import litellm_bridge as bridge
+from toolparse_lab.integrations import litellm_bridge as bridge
 
 TOOL: dict[str, Any] = {"name": "f", "parameters": {"type": "object"}}
 lab = tp.Lab("runs.db")

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-const WIDGETS = new URL("../../toolparse_lab/widgets/", import.meta.url);
+const WIDGETS = new URL("../../toolparse_lab/notebook/", import.meta.url);
 
 /** The named functions and constants of a module, which exports its entry points alone. */
 function parts(file, names) {

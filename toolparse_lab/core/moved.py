@@ -80,8 +80,7 @@ class _Finder:
         """Leave it to the import system: `exec_module` puts another module in its place."""
 
     def exec_module(self, module: ModuleType) -> None:
-        name = new_name(module.__name__)
-        assert name is not None
+        name = cast(str, new_name(module.__name__))
         if module.__name__.split(".")[1] not in KEPT:
             warnings.warn(
                 f"{module.__name__} is now {name}; the old path goes in the next version",

@@ -49,7 +49,7 @@ def register(models: Iterable[str] = ()) -> None:
     Raises BadOptions and UnknownProtocol for a string of another form.
 
     >>> import litellm
-    >>> from toolparse_lab import litellm_bridge
+    >>> from toolparse_lab.integrations import litellm_bridge
     >>> litellm_bridge.register()
     >>> "toolparse" in [entry["provider"] for entry in litellm.custom_provider_map]
     True
