@@ -108,7 +108,7 @@ proxy: $(PROXY)/.ready
 lowest: $(LOWEST)/.ready
 	@echo "== pytest, runner, bridge and gateway with the lowest versions"
 	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
-		tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py
+		tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py tests/test_takes.py
 
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --all-extras --custom-compile-command 'make constraints'
 constraints: | $(BIN)/python

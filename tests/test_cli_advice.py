@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -170,6 +171,14 @@ def test_a_key_that_is_not_set_is_named_before_anyone_is_asked(
     assert main([*words, "mock"]) == 0
     assert "is not set" not in capsys.readouterr().err
     assert project.calls == 0
+
+
+def test_a_package_that_is_not_installed_is_named_before_anyone_is_asked(
+    project: MockOpenAI, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    assert main(["run", "plan.toml", "--dry-run", "--models", "sagemaker/some-model"]) == 0
+    assert "what to do: pip install boto3" in capsys.readouterr().err
 
 
 def test_a_trial_in_the_place_of_a_run_is_known(

@@ -289,6 +289,12 @@ def test_cancelling_closes_the_call(mock: MockOpenAI) -> None:
     run_sync(cancelled())
 
 
+def raised(cause: Exception, message: str, status: int | None = None) -> Exception:
+    e = Odd(message, status_code=status)
+    e.__cause__ = cause
+    return e
+
+
 class Odd(Exception):
     def __init__(self, message: str, **members: object) -> None:
         super().__init__(message)
@@ -307,8 +313,12 @@ class Odd(Exception):
         (Odd("in a stream", code="400"), "bad_request"),
         (Odd("peer closed connection without sending complete message body"), "connection"),
         (Odd("too long", status_code=413), "context_overflow"),
+        (raised(ModuleNotFoundError("No module named 'x'", name="x"), "No module named 'x'"),
+         "setup"),
+        (raised(ModuleNotFoundError("No module named 'x'", name="x"), "out of order", 503),
+         "server_error"),
     ],
-)
+)  # fmt: skip
 def test_any_exception_has_a_class(e: Exception, kind: str) -> None:
     assert error_kind(e) == kind
 
@@ -328,6 +338,14 @@ def test_any_exception_has_a_class(e: Exception, kind: str) -> None:
 )
 def test_how_long_a_provider_asks_to_wait(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(Odd("x", headers=headers), now=10) == seconds
+
+
+@pytest.mark.parametrize("words", ["No module named 'google'", "please pip install z"])
+def test_what_a_missing_package_needs_is_said_once(words: str) -> None:
+    missing = ModuleNotFoundError("No module named 'google'", name="google")
+    text = error_message(raised(missing, words, 500))
+    assert text.removeprefix(words) in ("", ": pip install google-cloud-aiplatform")
+    assert text.count("pip install") == 1
 
 
 def test_an_error_message_is_one_short_line() -> None:

@@ -75,6 +75,13 @@ def test_a_breaker(
     assert (breaker.down and not breaker.lost, breaker.lost) == (down, lost)
 
 
+def test_a_missing_package_is_no_failure_to_be_counted() -> None:
+    lost = [Breaker(limit) for limit in (10, 0)]
+    for breaker in lost:
+        breaker.note("setup", 0.0)
+    assert [breaker.lost for breaker in lost] == ["setup", None]
+
+
 def test_a_breaker_that_never_gives_up() -> None:
     breaker = Breaker(0)
     for now in range(1000):

@@ -68,6 +68,21 @@ def test_what_is_used_of_litellm_is_there(item: Internal) -> None:
         assert item.text in code, f"{item.text} in {item.place}, used by {item.user}: {item.why}"
 
 
+def test_the_length_of_a_context_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    litellm_module()
+    asked: list[str] = []
+
+    def look_up(model_name: str) -> None:
+        asked.append(model_name)
+
+    monkeypatch.setattr("litellm.utils._get_max_position_embeddings", look_up)
+    litellm_faults.remember_context_lengths()
+    utils: Any = importlib.import_module("litellm.utils")
+    for _ in range(2):
+        utils._get_model_info_helper("Qwen/Qwen3-8B", "huggingface")
+    assert asked == ["Qwen/Qwen3-8B"]
+
+
 def version_of(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(".")[:2]))
 

@@ -383,10 +383,10 @@ def test_an_answer_that_arrives_while_being_cancelled_is_kept(store: Store) -> N
     slow = threading.Event()
     real = store.record_many
 
-    def record(completions: Iterable[Completion], run_id: str | None = None) -> list[int]:
+    def record(completions: Iterable[Completion], run_id: str | None = None) -> None:
         slow.set()
         time.sleep(0.3)
-        return real(completions, run_id)
+        real(completions, run_id)
 
     store.record_many = record  # type: ignore[method-assign]
     asked = questions(1)

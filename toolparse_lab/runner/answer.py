@@ -486,10 +486,10 @@ def plain(obj: Any) -> Any:
 
     Tuples become lists and keys become texts, as they would in JSON.
     """
+    if isinstance(obj, _JSON_SCALARS):
+        return obj
     if hasattr(obj, "model_dump"):
         obj = obj.model_dump()
-    if isinstance(obj, Mapping):
+    if isinstance(obj, (dict, Mapping)):
         return {str(k): plain(v) for k, v in obj.items() if v is not None}
-    if isinstance(obj, (list, tuple)):
-        return [plain(v) for v in obj]
-    return obj if isinstance(obj, _JSON_SCALARS) else str(obj)
+    return [plain(v) for v in obj] if isinstance(obj, (list, tuple)) else str(obj)

@@ -103,7 +103,8 @@ class Claims:
 
     def recall(self, lane: Lane) -> None:
         """Take back the questions waiting in a lane where its claims may be others' by now."""
-        if max(now - then for now, then in zip(_clocks(), self.renewed, strict=True)) > _EXPIRY:
+        now, then = _clocks(), self.renewed
+        if max(now[0] - then[0], now[1] - then[1]) > _EXPIRY:
             self._lapse()
         if lane.epoch != self.epoch:
             lane.unclaimed.extendleft(reversed(lane.waiting))

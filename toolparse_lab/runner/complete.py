@@ -25,7 +25,6 @@ from .litellm_door import recording_litellm, text_client, watched_globals
 from .litellm_faults import (
     allow_tools_without_mcp,
     hold_logging_worker,
-    ignore_warnings,
     keep_finish_parts,
     unchanged_switches,
 )
@@ -56,7 +55,6 @@ async def complete(request: Request) -> Completion:
     # Everything up to the clock's start raises what is the caller's to mend.
     check_model(request.model)
     litellm = recording_litellm()
-    ignore_warnings()
     guard_logs(request.secrets)
     if request.model.name in _resolved:
         arguments = _arguments(request)
@@ -307,12 +305,12 @@ def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
     if not isinstance(body, Mapping):
         return None
 
-    members = plain(body)
-    for name, requested in (("messages", request.messages), ("tools", request.tools)):
-        if name in members and members[name] == plain(list(map(dict, requested))):
-            del members[name]
-        elif requested:
-            members.setdefault(name, None)
+    asked = {"messages": list(request.messages), "tools": list(request.tools)}
+    members = plain({name: member for name, member in body.items() if name not in asked})
+    for name, requested in asked.items():
+        sent = body.get(name)
+        if sent != requested and (sent := plain(sent) or None) != (plain(requested) or None):
+            members[name] = sent
     redacted: dict[str, Any] = redact_named(members)
     return redacted
 
@@ -361,13 +359,13 @@ def completion_of(
     """
     failure = _failure_of(request, answer, e)
     usage = answer.usage or {}
-    prompt_tokens = usage.get("prompt_tokens")
-    completion_tokens = usage.get("completion_tokens")
+    prompt_tokens = _count(usage.get("prompt_tokens"))
+    completion_tokens = _count(usage.get("completion_tokens"))
     details = token_details({"usage": usage})
     cost = token_cost(
         request.model,
-        _count(prompt_tokens),
-        _count(completion_tokens),
+        prompt_tokens,
+        completion_tokens,
         cached=details["cached_tokens"],
         cache_write=details["cache_write_tokens"],
     )
@@ -378,8 +376,8 @@ def completion_of(
         error_kind=failure.kind,
         error_message=failure.message,
         finish_reason=answer.finish_reason,
-        prompt_tokens=_count(prompt_tokens),
-        completion_tokens=_count(completion_tokens),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
         cost=cost,
         latency=answer.latency,
         ttft=answer.chunks[0].at if answer.chunks else None,

@@ -73,6 +73,8 @@ _NO_KEY = re.compile(
     r"|(?:no|without an?) api[ _]?key"
     r"|api[ _]?key (?:is |was )?(?:missing|not (?:set|found|provided))"
 )
+PACKAGES = {"google": "google-cloud-aiplatform", "boto3": "boto3", "botocore": "boto3"}
+"""Module of a provider -> the package that has it, in the words of litellm's own messages."""
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
 _LONGEST_MESSAGE = 500
 
@@ -123,6 +125,8 @@ def error_kind(e: BaseException) -> ErrorKind:
     """
     e = _unwrapped(e)
     message = str(e)
+    if _missing_module(e) is not None:
+        return "setup"
     names = {c.__name__ for c in type(e).__mro__}
     if isinstance(e, asyncio.TimeoutError):
         return "timeout"
@@ -144,6 +148,20 @@ def error_kind(e: BaseException) -> ErrorKind:
         return "connection"
     by_status = _kind_by_status(status_code(e), message)
     return _kind_by_default(names) if by_status is None else by_status
+
+
+def _missing_module(e: BaseException) -> str | None:
+    """Return the name of the module for whose lack a call failed, None for any other failure.
+
+    litellm imports a provider's package with the first call, and gives what is raised then the
+    class of a lost connection or of a failed server.
+    """
+    for cause in _chain(e):
+        if isinstance(cause, ModuleNotFoundError) and cause.name:
+            # What was raised while another package was looked for in vain does not speak of it.
+            speaks = str(cause) in str(e) or "pip install" in str(e)
+            return cause.name.partition(".")[0] if speaks else None
+    return None
 
 
 def _kind_by_default(names: set[str]) -> ErrorKind:
@@ -257,8 +275,11 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
     if text.endswith("Connection error."):
         text = _with_reason(text, e)
     text = re.sub(r" ssl:(?:<[^>]*>|default|None|False)", "", text)
+    package = PACKAGES.get(_missing_module(e) or "")
     for noise in ("This looks like a bug in LiteLLM", "\nTraceback (most recent"):
         text = text.split(noise, 1)[0]
+    if package and "pip install" not in text:
+        text = f"{text}: pip install {package}"
     # Redacted before it is cut, since the beginning of a key is no longer recognised as one.
     text = " ".join(redact(text, secrets).split())
     return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."

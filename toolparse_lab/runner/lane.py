@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from .exchange.questions import Questions
+from .exchange.summary import GivenUp
 from .exchange.types import Completion, Model, Request
 from .failures import RETRIABLE, is_nobody
 from .local.provider import is_local
+from .takes import shapes_sent
 
 # How a lane works. All questions of one endpoint wait in one lane, and three things decide when the
 # next one goes out. The window says how many calls may be under way: a fixed number, or one that
@@ -29,7 +31,7 @@ _DEAD = _HOPELESS | _UNREACHABLE
 _PROBES = {"timeout": 2}  # each costs the whole time that a call may take
 _MOST_PROBES = 5
 _FIRST_PROBES = 2  # of an address where nobody ever was: a typing error, or a server not started
-_MOST_REFUSALS = 3  # of one parameter
+_MOST_REFUSALS = 3  # of one parameter, with no answer to it
 _FIRST_PROBE = 1.0  # seconds, doubled each time
 _FIRST_CONNECTIONS = 4
 _MOST_CONNECTIONS = 128
@@ -55,9 +57,6 @@ class Breaker:
     """the error kind for which it was given up"""
     met: bool = False
     """a server was reached, whatever it said"""
-    refused: str = ""
-    """the parameter that was refused last, and how often since the last answer"""
-    refusals: int = 0
 
     @property
     def down(self) -> bool:
@@ -77,6 +76,8 @@ class Breaker:
         probes.
         """
         self.met |= not nobody
+        if kind == "setup" and self.limit:  # no call of this process will do better
+            self.lost = kind
         if kind is None or kind not in _DEAD:
             # A rate limit is no news of that kind, see `exhausted`; all else is a server that
             # lives.
@@ -92,18 +93,6 @@ class Breaker:
             # An attempt from before the endpoint was known to be down: no probe, and no news.
             return
         self._probe_later(kind, now)
-
-    def note_refused(self, name: str | None) -> None:
-        """Count the refusal of a parameter; None for an answer.
-
-        The same one refused again and again is refused for all questions.
-        """
-        if name is None or name != self.refused:
-            self.refused, self.refusals = name or "", 0
-        if name is not None:
-            self.refusals += 1
-            if self.limit and self.refusals >= _MOST_REFUSALS:
-                self.lost = self.lost or "bad_request"
 
     def _probe_later(self, kind: str, now: float) -> None:
         """Set the time of the next probe, or give the endpoint up where probing is hopeless.
@@ -214,6 +203,10 @@ class Lane:
     claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
     workers: int = 0
     closed_until: float = 0.0
+    refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """how often each parameter was refused, by name and shape, since an answer to it"""
+    refused: GivenUp | None = None
+    """why questions are left out that send what was refused again and again"""
     calls: int = 0
     """attempts that were noted"""
     began: float | None = None
@@ -313,12 +306,35 @@ class Lane:
         self.calls += 1
         nobody = is_nobody(completion.error_kind, completion.error_message)
         self.breaker.note(completion.error_kind, now, nobody=nobody)
-        if completion.ok or completion.refused_param:
-            self.breaker.note_refused(completion.refused_param)
         if completion.ok:
             self.window.answered(completion.latency)
         elif completion.error_kind in ("rate_limited", "timeout"):
             self.window.crowded(now)
+
+    def note_params(self, request: Request, completion: Completion) -> bool:
+        """Learn from an answer or a refusal about the parameters that were sent. True with the
+        refusal after which questions that send the same are not asked.
+
+        An answer takes back the refusals of what it was sent with. That of an arm without the
+        parameter says nothing of it.
+        """
+        name = completion.refused_param
+        if completion.fidelity == "replayed" or not (name or (completion.ok and self.refusals)):
+            return False
+        shapes = shapes_sent(request)
+        if name is None:
+            for pair in shapes.items():
+                del self.refusals[pair]
+            return False
+        pair = (name, shapes.get(name, ""))
+        self.refusals[pair] += 1
+        return self.breaker.limit > 0 and self.refusals[pair] == _MOST_REFUSALS
+
+    def refuses(self, request: Request) -> bool:
+        """Return True for a request that sends what was refused again and again."""
+        if self.refused is None:
+            return False
+        return any(self.refusals[p] >= _MOST_REFUSALS for p in shapes_sent(request).items())
 
     def note_last_try(self, completion: Completion) -> None:
         """Learn from a failure after which its question is not asked again: a rate limit that held

@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 from ..core.errors import MissingExtra
-from .litellm_faults import ignore_warnings
+from .litellm_faults import ignore_warnings, remember_context_lengths
 from .local.provider import register
 
 # How the door works. Importing litellm takes 2 to 5 seconds, so it happens when a model is first
@@ -98,6 +98,7 @@ def _set_up(litellm: Any) -> None:
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.disable_hf_tokenizer_download = True
+    remember_context_lengths()
     # Whoever sets the variable wants to read litellm's log.
     if "LITELLM_LOG" not in os.environ:
         for name in _LOGGERS:

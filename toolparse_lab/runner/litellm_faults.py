@@ -14,6 +14,7 @@ Here, because they reach into litellm:
 - `chunk_form`: before 1.89 it knows no chunks of its own type in a custom provider's stream
 - `let_params_pass`: a custom provider cannot say which parameters it takes
 - `name_outer_stream`: chunks of a custom provider's stream are named after the model string
+- `remember_context_lengths`: each call of a `huggingface/` model asks huggingface.co for one
 - `keep_finish_parts`: the end of Cohere's streams is not read, and each chunk of Gemini ends one
 
 At the one import:
@@ -163,11 +164,24 @@ def hold_logging_worker() -> None:
     The task stays until it is done. litellm's module may be absent in other versions, and then
     there is nothing to keep.
     """
-    module = importlib.import_module("litellm.litellm_core_utils.logging_worker")
+    module = sys.modules.get("litellm.litellm_core_utils.logging_worker")
     task = getattr(getattr(module, "GLOBAL_LOGGING_WORKER", None), "_worker_task", None)
     if isinstance(task, asyncio.Task) and task not in _workers and not task.done():
         _workers.add(task)
         task.add_done_callback(_workers.discard)
+
+
+# -- the length of a context at huggingface.co (1.80 to 1.110)
+
+
+def remember_context_lengths() -> None:
+    """Let litellm ask huggingface.co once for the length of a model's context, and not with each
+    call, which holds up all others meanwhile. To be called once.
+    """
+    utils = importlib.import_module("litellm.utils")
+    look_up = getattr(utils, "_get_max_position_embeddings", None)
+    if look_up is not None:  # None: another litellm
+        utils.__dict__["_get_max_position_embeddings"] = functools.lru_cache(256)(look_up)
 
 
 # -- chunks of a custom provider (before 1.89)
@@ -335,10 +349,10 @@ def _gemini(note: Callable[[bool], None], chunk: dict[str, Any]) -> dict[str, An
 
 # -- warnings (1.106)
 
-# (beginning of the message, module that causes it); "" is any message.
+# (beginning of the message, None for any; module that causes it).
 _IGNORED = (
-    ("", r"litellm(\.|$)"),
-    ("Pydantic serializer warnings|Items? '", r"pydantic\."),
+    (None, re.compile(r"litellm(\.|$)")),
+    (re.compile("Pydantic serializer warnings|Items? '", re.I), re.compile(r"pydantic\.")),
 )
 
 
@@ -350,15 +364,7 @@ def ignore_warnings() -> None:
     because test runners take filters back. `catch_warnings` would not do: calls overlap.
     """
     for message, module in _IGNORED:
-        if not any(_ignores(entry, module) for entry in warnings.filters):
-            warnings.filterwarnings("ignore", message, Warning, module)
-
-
-def _ignores(entry: Any, module: str) -> bool:
-    """Return True for an entry of `warnings.filters` that ignores all warnings of `module`."""
-    action, _, category, module_pattern, *_ = entry
-    return (
-        action == "ignore"
-        and category is Warning
-        and getattr(module_pattern, "pattern", None) == module
-    )
+        # As `filterwarnings` writes it: compared at once, since this is asked with each call.
+        if ("ignore", message, Warning, module, 0) not in warnings.filters:
+            pattern = "" if message is None else message.pattern
+            warnings.filterwarnings("ignore", pattern, Warning, module.pattern)

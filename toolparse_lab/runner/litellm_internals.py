@@ -53,6 +53,9 @@ INTERNALS: tuple[Internal, ...] = (
              "ModelResponseIterator.chunk_parser",
              "litellm_faults.keep_finish_parts",
              "wrapped: a chunk without a finish reason is read as one that has it"),
+    Internal("litellm.utils:_get_max_position_embeddings",
+             "litellm_faults.remember_context_lengths",
+             "wrapped: huggingface.co is asked for the length of a context with each call"),
     # The clients.
     Internal("litellm:in_memory_llm_clients_cache.cache_dict", "litellm_door.close_clients",
              "clients are closed in their own loop"),

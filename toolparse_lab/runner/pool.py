@@ -77,9 +77,10 @@ async def run_requests(
     time, with jitter, or as long as the provider asks. A model that fails `give_up_after` times in
     a row (None: never), by a refused key or an unknown name, or because no one answers, not even
     after some pauses, is asked no more: its other questions stay open, `Summary.given_up` says why,
-    and the other models go on. So is a model that refuses the same parameter three times with no
-    answer in between. The pauses are 1, 2, 4, 8 and 16 s, and only the first two where no
-    connection ever came about, unless the alias is in `met`: models reached earlier in this run.
+    and the other models go on. Where a model refuses the same parameter three times with no answer
+    to it in between, its other questions that send it stay open in the same way. The pauses are 1,
+    2, 4, 8 and 16 s, and only the first two where no connection ever came about, unless the alias
+    is in `met`: models reached earlier in this run.
     `max_cost` (US dollars, calls in flight are reserved), `max_calls` (retries included) and
     `deadline` (seconds) stop the run before they are passed. `fresh` asks
     again the questions that this run has not asked itself, `max_age` answers older than that
@@ -378,11 +379,15 @@ class _Pool:
         None if there is none.
         """
         while True:
-            if self.claims is None or not self.claims.shared:
-                return lane.take(self.questions)
-            self.claims.recall(lane)
+            shared = self.claims is not None and self.claims.shared
+            if self.claims is not None and shared:
+                self.claims.recall(lane)
             question = lane.take(self.questions)
-            if question is not None or lane.over:
+            if question is not None and lane.refuses(question.request):
+                self._leave_out(lane, question)
+                await asyncio.sleep(0)  # there may be 100,000 of them
+                continue
+            if question is not None or lane.over or self.claims is None or not shared:
                 return question
             # One worker claims for all of them; the others find what it has won.
             async with lane.claiming:
@@ -459,6 +464,7 @@ class _Pool:
         request = question.request
         was_lost = lane.breaker.lost
         lane.note(completion, now)
+        refused = lane.note_params(request, completion)
         if completion.ok:
             self.summary.done += 1
             self.reporter.tell("recorded", request, completion)
@@ -472,6 +478,8 @@ class _Pool:
             self._fail(request, completion, completion.error_kind)
             if lane.breaker.lost and not was_lost:
                 self._give_up(lane, request, completion)
+            elif refused:
+                self._refuse(lane, request, completion)
             return None
 
         self.summary.retries += 1
@@ -500,26 +508,37 @@ class _Pool:
             self._fail(question.request, None, lane.breaker.lost)
         lane.again.clear()
 
-        message = completion.error_message or ""
-        if name := completion.refused_param:
-            message = (
-                f"it refuses {name}; plan again, which leaves out what was refused, or give "
-                f"tp.Model(..., params={{'{name}': None}}): {message}"
-            )
         if self.claims is not None:
             self.claims.end(dict.fromkeys(lane.waiting))
         open_keys = (*lane.waiting, *lane.unclaimed)
         not_asked = Counter(self.questions.route(key)[0] for key in open_keys)
+        given_up = self.summary.given_up
         for alias in lane.aliases:
-            reason: GivenUp = {
-                "kind": str(lane.breaker.lost),
-                "message": message,
-                "not_asked": not_asked[alias],
-                "calls": lane.calls,
-                "seconds": round(time.monotonic() - (lane.began or 0.0), 3),
-            }
-            self.summary.given_up[alias] = reason
+            left_out = given_up[alias]["not_asked"] if alias in given_up else 0
+            given_up[alias] = _reason(lane, completion.error_message, not_asked[alias] + left_out)
         self.reporter.tell("given_up", request, completion)
+
+    def _refuse(self, lane: Lane, request: Request, completion: Completion) -> None:
+        """Note that a lane's questions are left out that send what this one was refused for."""
+        name = completion.refused_param
+        message = (
+            f"it refuses {name}; plan again, which leaves out what was refused, or give "
+            f"tp.Model(..., params={{'{name}': None}}): {completion.error_message or ''}"
+        )
+        lane.refused = _reason(lane, message)
+        self.summary.given_up.setdefault(request.model_alias, {**lane.refused})
+        self.reporter.tell("given_up", request, completion)
+
+    def _leave_out(self, lane: Lane, question: Question) -> None:
+        """Leave a question open that sends what was refused, and count it with its model."""
+        if question.attempts:  # it stands in the summary as a retry, and has to end there, too
+            self._fail(question.request, None, "bad_request")
+            return
+        if self.claims is not None:
+            self.claims.end({question.key: None})
+        if lane.refused is not None:
+            alias = question.request.model_alias
+            self.summary.given_up.setdefault(alias, {**lane.refused})["not_asked"] += 1
 
     # -- one call
 
@@ -560,6 +579,16 @@ class _Pool:
             if completion.ok:
                 self.summary.done += 1
             raise
+
+
+def _reason(lane: Lane, message: str | None, not_asked: int = 0) -> GivenUp:
+    return {
+        "kind": lane.breaker.lost or "bad_request",
+        "message": message or "",
+        "not_asked": not_asked,
+        "calls": lane.calls,
+        "seconds": round(time.monotonic() - (lane.began or 0.0), 3),
+    }
 
 
 async def _completion_of(request: Request, complete: Complete) -> Completion:

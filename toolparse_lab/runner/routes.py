@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import functools
+import importlib.util
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
@@ -11,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 from ..core.errors import BadOptions, UnknownModel
 from ..core.values import write_canonical
 from .exchange.types import Model, Request
+from .failures import PACKAGES
 from .litellm_door import recording_litellm
 from .local.provider import LOCAL_MODEL, is_local
 from .local.setup import local_model_path
@@ -62,6 +65,28 @@ def unset_keys(model: Model) -> tuple[str, ...]:
     missing = recording_litellm().validate_environment(model.name).get("missing_keys") or ()
     # Other variables, such as those of AWS, are one of several ways to be let in.
     return tuple(str(name) for name in missing if str(name).endswith("_API_KEY"))
+
+
+# The first of these modules that is missing makes every call fail. Bedrock needs none with a key.
+_NEEDED = (("vertex_ai", "google.auth"), ("sagemaker", "botocore"))
+
+
+def missing_package(model: Model) -> str | None:
+    """Return the package without which litellm cannot ask this model's provider, None if nothing
+    is known to be missing. Nobody is asked.
+    """
+    provider = "" if is_local(model.name) else provider_of(model.name)
+    for beginning, module in _NEEDED:
+        if provider.startswith(beginning) and not _is_there(module):
+            return PACKAGES[module.partition(".")[0]]
+    return None
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # its parent is missing, or a stand-in without a spec
+        return module in sys.modules
 
 
 def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], dict[str, str]]:

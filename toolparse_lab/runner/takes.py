@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import MissingExtra, UnknownModel
-from .exchange.types import Model
+from .exchange.types import Model, Request
 from .litellm_door import recording_litellm
 from .litellm_faults import unchanged_switches
 from .local.provider import is_local
@@ -220,8 +220,19 @@ def _refused_earlier(model: Model, params: Mapping[str, Any]) -> dict[str, str]:
     refused = _refused.get((model.name, model.endpoint))
     if not refused:
         return {}
-    shapes = ((name, repr(shape_of(name, value))) for name, value in params.items())
-    return {pair[0]: refused[pair] for pair in shapes if pair in refused}
+    return {pair[0]: refused[pair] for pair in _shapes(params) if pair in refused}
+
+
+def _shapes(params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name, repr(shape_of(name, value))) for name, value in params.items()]
+
+
+def shapes_sent(request: Request) -> dict[str, str]:
+    """Return the parameters that a request sends, tools among them, each with as much of its value
+    as decides whether it is taken.
+    """
+    params = {name: value for name, value in request.sent_params.items() if value is not None}
+    return dict(_shapes({**params, "tools": True} if request.tools else params))
 
 
 def refused_param(message: str, params: Iterable[str]) -> str | None:

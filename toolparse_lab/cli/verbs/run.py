@@ -12,7 +12,7 @@ from ...core.values.printable import counted
 from ...experiments.arms import check_names
 from ...experiments.plan_file import PlanFile, chosen_cases, models_of, read_plan_file
 from ...runner.exchange.summary import LIMITS
-from ...runner.routes import unset_keys
+from ...runner.routes import missing_package, unset_keys
 from ...views.show import visible
 from ..asking import Wish, add_asking, ask_and_report, check_wish, limits_of
 from ..gates import gates_of
@@ -124,7 +124,7 @@ def run(options: Any) -> int:
         for skipped in plan.cases.skipped:
             say(f"left out: {as_flags(str(skipped))}")
         if not options.replay:
-            _say_unset_keys(plan)
+            _say_set_up(plan)
         if options.dry_run:
             _put_plan(plan, options)
             return 0
@@ -225,9 +225,14 @@ def _levels(options: Any, plan_file: PlanFile, models: Mapping[str, Model]) -> d
     return levels
 
 
-def _say_unset_keys(plan: Plan) -> None:
-    """Say of each model whose provider wants a key that none is set."""
+def _say_set_up(plan: Plan) -> None:
+    """Say of each model whose provider wants a key, or a package, that there is none."""
     for alias, model in plan.models.items():
+        if package := missing_package(model):
+            say(
+                f"toolparse: the provider of {visible(alias)} needs a package that is not installed"
+                f"\n  what to do: pip install {package}"
+            )
         variables = unset_keys(model)
         if variables:
             say(

@@ -318,7 +318,7 @@ def member(obj: Any, name: str) -> Any:
 
     Clients differ in nothing more than in this.
     """
-    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)
+    return obj.get(name) if isinstance(obj, (dict, Mapping)) else getattr(obj, name, None)
 
 
 def name_and_arguments(call: Any) -> tuple[Any, Any]:

@@ -27,6 +27,7 @@ ErrorKind: TypeAlias = Literal[
     "connection",
     "cut_stream",
     "too_large",
+    "setup",
     "other",
 ]
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
@@ -36,6 +37,7 @@ PROVIDER_HINTS: Mapping[str, str] = {
     'tp.Model(name, api_key=…); a server of your own takes any key: api_key="none"',
     "connection": "check that the server runs, and the address in tp.Model(name, api_base=…)",
     "not_found": "check the model's name; the server lists its models at /v1/models",
+    "setup": "install the provider's package, and run the same again",
 }
 """Kind of failure -> what to do; for those that a person can mend."""
 

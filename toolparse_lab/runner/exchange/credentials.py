@@ -122,44 +122,27 @@ def holds_headers(name: str) -> bool:
 # the environment
 
 
-@functools.lru_cache(maxsize=4096)
-def _kind_of_variable(variable: str) -> str | None:
-    """Return the kind of a variable by its name: "secret", "address" (which may hold one), None.
-
-    The names are few and the question comes with every record, so the answers are remembered.
-    """
-    if _SECRET_ENV.search(variable) is not None:
-        return "secret"
-    return "address" if _ADDRESS_ENV.search(variable) is not None else None
-
-
 def environment_secrets() -> tuple[str, ...]:
     """Values of environment variables whose names say that they are credentials, with the parts
     that may turn up alone, and the logins of addresses. Longest first.
 
     Short values and paths drop out: the former are modes, the latter only say where a key is.
     """
-    # Read each time, because a key may be set at any moment; only names are remembered.
-    return _secrets_of_values(
-        tuple(
-            (kind, os.environ.get(name, ""))
-            for name in os.environ
-            if (kind := _kind_of_variable(name)) is not None
-        )
-    )
+    # Compared each time, because a key may be set at any moment. `os.environ` decodes every name
+    # and value anew, which costs more than a record; the dict inside it is compared at once.
+    return _secrets_of(tuple(getattr(os.environ, "_data", os.environ).items()))
 
 
-@functools.lru_cache(maxsize=16)
-def _secrets_of_values(values: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    """Return the credentials in these values of variables, each with its kind.
-
-    Longest first.
-    """
+@functools.lru_cache(maxsize=1)
+def _secrets_of(variables: tuple[tuple[str | bytes, str | bytes], ...]) -> tuple[str, ...]:
+    """Return the credentials in these variables, longest first."""
     secrets: set[str] = set()
-    for kind, value in values:
-        if kind == "secret" and len(value) >= _MIN_ENV and not value.startswith(_PATH_STARTS):
+    for variable in variables:
+        name, value = map(os.fsdecode, variable)
+        secret = _SECRET_ENV.search(name) is not None
+        if secret and len(value) >= _MIN_ENV and not value.startswith(_PATH_STARTS):
             secrets.update(parts_of(value))
-        if "://" in value:
+        if "://" in value and (secret or _ADDRESS_ENV.search(name) is not None):
             secrets.update(part for part in url_secrets(value) if len(part) >= _MIN_SECRET)
     return tuple(sorted(secrets, key=len, reverse=True))
 
@@ -186,12 +169,12 @@ def _found(value: Any) -> Iterator[str]:
     waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         here, place = waiting.pop()
-        if isinstance(here, Mapping):
-            waiting += _members_with_place(here, place)
+        if isinstance(here, str):
+            yield from _found_in_text(here, place)
         elif isinstance(here, (list, tuple)):
             waiting += _items_with_place(here, place)
-        elif isinstance(here, str):
-            yield from _found_in_text(here, place)
+        elif isinstance(here, (dict, Mapping)):
+            waiting += _members_with_place(here, place)
 
 
 def _members_with_place(members: Mapping[Any, Any], place: str) -> Iterator[tuple[Any, str]]:
@@ -202,6 +185,8 @@ def _members_with_place(members: Mapping[Any, Any], place: str) -> Iterator[tupl
         yield member, place_of(str(name), place)
 
 
+# Remembered, since the names are few and the question comes with every record.
+@functools.lru_cache(maxsize=4096)
 def place_of(name: str, outer: str) -> str:
     """Return the place that the name of a member gives its value, `outer` being the same of the
     mapping.
@@ -341,7 +326,7 @@ def forms_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
     Base64 is found inside a longer text too, as that of `user:password` is.
     """
-    forms = {form for secret in secrets if secret for form in _forms(secret)}
+    forms = {form for secret in secrets if secret for form in _forms(str(secret))}
     return tuple(sorted(forms, key=len, reverse=True))
 
 

@@ -16,6 +16,7 @@ RAW_COMPLETION = "text-completion-"
 
 # A shorter secret would be replaced in the middle of ordinary words.
 _MIN_SECRET = 4
+_MEMBERS = ("extra_body", "headers", "params")
 # Fields whose default says nothing about the endpoint, and is therefore left out of records.
 _SETTINGS = ("timeout", "max_connections", "max_retries", "swaps", "max_answer")
 
@@ -55,6 +56,8 @@ class Model:
     price: tuple[float, float] | tuple[float, float, float] | None = None
     api_key: str | None = field(default=None, repr=False)
     chat_template: str | os.PathLike[str] | Mapping[str, Any] | None = None
+    # Found when first asked for; a frozen class can only keep them in a field.
+    _secrets: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -130,13 +133,14 @@ class Model:
         Secrets shorter than four characters drop out: removing them would tear ordinary words
         apart. So is the text in the model's own name, which is not a secret.
         """
-        secrets = list(parts_of(self.api_key)) if self.api_key else []
-        if self.api_base:
-            secrets += url_secrets(self.api_base)
-        secrets += secrets_in([{"headers": self.headers}, self.extra_body, self.params])
-        return tuple(
-            s for s in dict.fromkeys(secrets) if len(s) >= _MIN_SECRET and s not in self.name
-        )
+        if self._secrets is None:
+            secrets = list(parts_of(self.api_key)) if self.api_key else []
+            if self.api_base:
+                secrets += url_secrets(self.api_base)
+            secrets += secrets_in([{"headers": self.headers}, self.extra_body, self.params])
+            secrets = [s for s in secrets if len(s) >= _MIN_SECRET and s not in self.name]
+            object.__setattr__(self, "_secrets", tuple(dict.fromkeys(secrets)))
+        return self._secrets or ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON without credentials.
@@ -148,14 +152,13 @@ class Model:
         out: dict[str, Any] = {"name": self.name}
         if self.api_base:
             out["api_base"] = self.endpoint
-        members = {name: getattr(self, name) for name in ("extra_body", "headers", "params")}
-        named = redact_named({name: member for name, member in members.items() if member})
-        out.update(redact_strings(named, self.secrets))
+        members = {name: member for name in _MEMBERS if (member := getattr(self, name))}
+        if members:
+            out.update(redact_strings(redact_named(members), self.secrets))
 
-        defaults = {f.name: f.default for f in fields(self)}
-        for name in _SETTINGS:
+        for name, default in _DEFAULTS.items():
             value = getattr(self, name)
-            if value != defaults[name]:
+            if value != default:
                 out[name] = value
         if self.price is not None:
             out["price"] = list(self.price)
@@ -171,7 +174,7 @@ class Model:
 
         Raises BadOptions for members it does not know, and for values that cannot work.
         """
-        names = {f.name for f in fields(cls)}
+        names = {f.name for f in fields(cls) if f.init}
         extra = sorted(set(obj) - names)
         # A record of a newer version may hold settings that would silently be lost.
         if extra:
@@ -182,6 +185,9 @@ class Model:
         if values.get("price") is not None:
             values["price"] = tuple(values["price"])
         return cls(**values)
+
+
+_DEFAULTS = {f.name: f.default for f in fields(Model) if f.name in _SETTINGS}
 
 
 def _is_path(text: str) -> bool:

@@ -11,6 +11,7 @@ of a credential is told by `credentials`.
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -81,16 +82,10 @@ def redact_exact(text: str, secrets: Iterable[str] = ()) -> str:
 
     `secrets` are credentials that the caller knows. Empty ones do not count.
     """
-    for form in _forms_with_environment(secrets):
+    for form in forms_of((*secrets, *environment_secrets())):
         if form in text:
             text = text.replace(form, REDACTED)
     return text
-
-
-def _forms_with_environment(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Return every form of these secrets and of those of the environment, longest first."""
-    every_secret = dict.fromkeys(str(s) for s in (*secrets, *environment_secrets()) if s)
-    return forms_of(tuple(every_secret))
 
 
 def is_http_address(text: object) -> bool:
@@ -157,11 +152,11 @@ def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
     Values are not looked at: use it for parameters, headers and bodies, and not for a text that
     someone wrote.
     """
-    if value is None:
-        return None
+    if value is None or (place == "" and type(value) in _PLAIN):
+        return value
     if place == "secret":
         return REDACTED
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return {
             str(name): redact_named(member, headers=headers, place=place_of(str(name), place))
             for name, member in value.items()
@@ -171,6 +166,9 @@ def redact_named(value: Any, *, headers: bool = True, place: str = "") -> Any:
     if headers and _is_hidden(value, place):
         return REDACTED
     return value
+
+
+_PLAIN = (str, int, float, bool)  # and no SecretText
 
 
 def _is_hidden(value: Any, place: str) -> bool:
@@ -196,8 +194,34 @@ def redact_strings(value: Any, secrets: Iterable[str] = ()) -> Any:
 
     Nothing is guessed (see `redact_exact`). If nothing changes, the value itself comes back.
     """
-    forms = _forms_with_environment(secrets)
-    return _without(value, forms, len(forms[-1])) if forms else value
+    forms = forms_of((*secrets, *environment_secrets()))
+    if not forms or not _may_hold(value, forms):
+        return value
+    return _without(value, forms, len(forms[-1]))
+
+
+_write = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@functools.lru_cache(maxsize=256)
+def _written(forms: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_write(form)[1:-1] for form in forms)
+
+
+def _may_hold(value: Any, forms: tuple[str, ...]) -> bool:
+    """Return False for a value without these forms in any of its strings.
+
+    Almost every record is one, and C writes it in less time than it takes to look at each string.
+    """
+    try:
+        text = _write(value)
+    except (TypeError, ValueError, RecursionError):  # not plain JSON
+        return True
+    # Each character is escaped by itself, so that a part of a string is a part of the text.
+    for form in _written(forms):  # noqa: SIM110 - `any` would make a call for each form
+        if form in text:
+            return True
+    return False
 
 
 def _without(value: Any, forms: tuple[str, ...], least: int) -> Any:

@@ -33,8 +33,9 @@ class Request:
     tools: tuple[Mapping[str, Any], ...] = ()
     stream: bool = False
     trial: int = 0
-    # Computed when first asked for; a frozen class can only keep it in a field.
+    # Computed when first asked for; a frozen class can only keep them in fields.
     _key: str = field(default="", init=False, repr=False, compare=False)
+    _secrets: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Any sequence is taken; a tuple keeps the key true, because nobody can append to it.
@@ -55,8 +56,10 @@ class Request:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Credentials of the model and of the request's own parameters, as `Model.secrets`."""
-        own = secrets_in(self.params)
-        return (*self.model.secrets, *own) if own else self.model.secrets
+        if self._secrets is None:
+            found = (*self.model.secrets, *secrets_in(self.params))
+            object.__setattr__(self, "_secrets", found)
+        return self._secrets or ()
 
     @property
     def sent_params(self) -> dict[str, Any]:

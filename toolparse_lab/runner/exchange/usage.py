@@ -45,7 +45,7 @@ def _first_count(usage: Any, paths: Iterable[str]) -> int | None:
     for path in paths:
         value = usage
         for name in path.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
+            value = value.get(name) if isinstance(value, dict) else None
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return None

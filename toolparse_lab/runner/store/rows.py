@@ -56,7 +56,10 @@ def pack_json(value: Any) -> bytes:
 
     A value that is not JSON is written as its text.
     """
-    return pack(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+    return pack(_write(value))
+
+
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 def unpack_json(blob: bytes) -> Any:

@@ -73,6 +73,9 @@ class Store:
         self.url = database_url(url)
         self._lock = threading.RLock()
         self._engine = database_engine(self.url, busy_timeout)
+        # The keys of plans whose runs go on: their requests are there, and are not looked up again
+        # with each answer.
+        self._kept: set[str] = set()
         self._patience = 0.0  # an address that is wrong is told at once
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
         # SQLite alone: a server keeps its files itself.
@@ -192,6 +195,7 @@ class Store:
         for batch in batches(questions):
             with self._writing() as connection:
                 keep_requests(connection, batch, lambda key: questions[key].to_dict())
+            self._kept.update(batch)
 
     def finish_run(
         self, run_id: str, status: str, summary: Mapping[str, Any] | None = None
@@ -210,34 +214,27 @@ class Store:
             if status != "running":
                 serialize(connection)
                 leave(connection, run_id)
+                self._kept.clear()
 
-    def record(self, completion: Completion, run_id: str | None = None) -> int:
-        """Write one completion, success or failure, and return its row id.
+    def record(self, completion: Completion, run_id: str | None = None) -> None:
+        """Write one completion, success or failure. It is on disk when this returns."""
+        self.record_many([completion], run_id)
 
-        It is on disk when this returns.
-        """
-        return self.record_many([completion], run_id)[0]
-
-    def record_many(
-        self, completions: Iterable[Completion], run_id: str | None = None
-    ) -> list[int]:
-        """Write completions in one transaction: all of them, or none.
-
-        Return their row ids.
-        """
+    def record_many(self, completions: Iterable[Completion], run_id: str | None = None) -> None:
+        """Write completions in one transaction: all of them, or none."""
         batch = list(completions)
         # Packing takes longer than writing, and is done before anybody else has to wait.
         rows = [completion_row(completion, run_id) for completion in batch]
-        requests = {c.key: c.request for c in batch if c.request}
-        ids: list[int] = []
+        requests = {c.key: c.request for c in batch if c.request and c.key not in self._kept}
         with self._writing(batch, run_id) as connection:
             keep_requests(connection, requests, requests.__getitem__)
+            if rows and not any(completion.results for completion in batch):
+                connection.execute(INSERT_COMPLETION, rows)
+                return
+            # One by one, and not the others apart: a later answer has a larger id.
             for completion, row in zip(batch, rows, strict=True):
-                result = connection.execute(INSERT_COMPLETION, row)
-                row_id = result.inserted_primary_key
-                ids.append(int(row_id[0]) if row_id else 0)
-                keep_results(connection, ids[-1], completion.results)
-        return ids
+                row_id = connection.execute(INSERT_COMPLETION, row).inserted_primary_key
+                keep_results(connection, row_id[0] if row_id else 0, completion.results)
 
     def save_unwritten(self, completions: Iterable[Completion]) -> None:
         """Save answers that `record_many` could not write in a recording elsewhere.
