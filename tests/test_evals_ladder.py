@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.recorded import recorded_run
-from tests.test_evals_power import trials_of
+from tests.test_evals_power import trials_of, twice
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
@@ -89,3 +89,16 @@ def test_frames_without_answers_and_wrong_ones() -> None:
 def test_runs_have_it(tmp_path: Any) -> None:
     run = recorded_run(tmp_path)
     assert {"repair", "lossless coercion"} <= set(run.ladder().frame["layer"])
+
+
+def test_cases_with_one_question_are_one_cluster(frame: pd.DataFrame) -> None:
+    once, doubled = (ladder_table(f, ARMS) for f in (frame, twice(frame, same_answers=True)))
+    assert doubled.frame["n_cases"].eq(2 * once.frame["n_cases"]).all()
+    for column in ("gain", "p", "p_holm"):
+        assert doubled.frame[column].tolist() == pytest.approx(once.frame[column].tolist())
+    assert doubled.frame["gain_low"].tolist() == pytest.approx(once.frame["gain_low"].tolist())
+    assert "80 cases in all. Intervals and p take them as one." in str(doubled)
+    assert doubled.note in doubled.markdown()
+    of_reports = [Report(f).ladder for f in (frame, twice(frame, same_answers=True))]
+    low = [cells["gain_low"].dropna().tolist() for cells in of_reports]
+    assert low[0] == pytest.approx(low[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.test_evals_power import trials_of
+from tests.test_evals_power import trials_of, twice
 from toolparse_lab.evals.reports.figures.noise import noise_table
 
 
@@ -71,3 +71,14 @@ def test_answers_that_were_only_read_again_count_once() -> None:
 def test_an_endpoint_that_changed_is_told() -> None:
     table = np.array([[1, 1, 0, 0]] * 30 + [[0, 0, 1, 1]] * 2)
     assert "the endpoint changed" in str(noise_table([trials_of({("m", "a"): table})]))
+
+
+@pytest.mark.parametrize("same_answers", [True, False])
+def test_cases_with_one_question_are_no_more_cases(same_answers: bool) -> None:
+    random = np.random.default_rng(9)
+    once = trials_of({("m", "a"): random.random((40, 4)) < random.beta(1, 1, 40)[:, None]})
+    doubled = noise_table([twice(once, same_answers=same_answers)])
+    for name in ("cases", "trials", "rate", "disagree", "total", "again"):
+        want = getattr(noise_table([once])[0], name)
+        assert getattr(doubled[0], name) == pytest.approx(want), name
+    assert "80 cases in all. They count as one case." in str(doubled)

@@ -54,6 +54,21 @@ def trials_of(successes: dict[tuple[str, str], np.ndarray[Any, Any]]) -> pd.Data
     return frame.assign(**{c: None for c in REQUIRED if c not in frame}).assign(policy="safe")
 
 
+def twice(frame: pd.DataFrame, *, same_answers: bool) -> pd.DataFrame:
+    """The frame's cases under a second id each: one answer for both ids, or those of the first half
+    of the trials under one id and the rest under the other."""
+    asked = "Question " + frame["case_id"].astype(str)
+    frame = frame.assign(input=asked, completion_key=frame["trial_id"], created="2026-01-01")
+    other = frame.assign(case_id=frame["case_id"] + " again", trial_id=frame["trial_id"] + "again")
+    if same_answers:
+        return pd.concat([frame, other], ignore_index=True)
+    half = (frame["trial"].max() + 1) // 2
+    late = other[other["trial"] >= half]
+    late = late.assign(trial=late["trial"] - half)
+    halves: pd.DataFrame = pd.concat([frame[frame["trial"] < half], late], ignore_index=True)
+    return halves
+
+
 def brute_power(n: int, spread: float, drop: float, alpha: float) -> float:
     """The chance of every table of (lost, gained, others) times whether McNemar's test rejects."""
     lost, gained = (spread + drop) / 2, (spread - drop) / 2
@@ -232,3 +247,17 @@ def test_runs_and_plans_have_it(tmp_path: Any) -> None:
     assert run.plan.power().cases == planned.cases
     assert len(run.noise()) == len(run.frame().groupby(["model", "arm"], observed=True))
     assert run.noise(run)[0].trials == run.noise()[0].trials
+
+
+@pytest.mark.parametrize("same_answers", [True, False])
+def test_cases_with_one_question_are_no_more_cases(same_answers: bool) -> None:
+    random = np.random.default_rng(8)
+    rates = random.beta(2, 1, 40)[:, None]
+    once = trials_of({("m", arm): random.random((40, 4)) < rates for arm in ("a", "b")})
+    doubled = power_table(twice(once, same_answers=same_answers), 0.1)
+    assert doubled[0] == power_table(once, 0.1)[0]
+    assert doubled[0].cases == 40
+    assert "40 questions are asked by several cases" in doubled.note
+    assert "80 cases in all. They count as one case." in str(doubled)
+    assert doubled.note in doubled._repr_mimebundle_()["text/html"]
+    assert power_table(once).note == ""

@@ -3,8 +3,12 @@ refused, and no key."""
 
 from __future__ import annotations
 
+import io
 import json
+import sqlite3
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +22,12 @@ from toolparse_lab.core.errors import (
     BadOptions,
     BadPlan,
     BadToolSpec,
+    StoreError,
     UnknownProtocol,
     UnreadableInput,
 )
 from toolparse_lab.evals.frames.recorded import failed_rows
+from toolparse_lab.experiments.ingest import build
 from toolparse_lab.experiments.run import Run
 
 TOOL = {
@@ -609,6 +615,41 @@ def test_all_bad_rows_at_once_with_their_lines(lab: tp.Lab, tmp_path: Path) -> N
         lab.ingest(path)
     assert [r.line for r in e.value.rows] == [2, 3]
     assert lab.runs() == []
+
+
+def test_a_refused_source_leaves_the_store_as_it_was(
+    lab: tp.Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the bad row comes after several batches, or the mapped column never does."""
+    monkeypatch.setattr(build, "_BATCH", 2)
+    monkeypatch.setattr(build, "_IN_MEMORY", 100)  # so that a file takes what waits
+    before = lab.ingest(ROWS[:1])
+    many = [{"case_id": f"n{i}", "raw": f"{i}"} for i in range(9)]
+    for source, refused in (
+        ([*many, {"raw": 3}], {}),
+        (many, {"columns": {"never": "model"}}),
+        (many, {"max_rows": 8}),
+    ):
+        with pytest.raises((BadCase, UnreadableInput)):
+            lab.ingest(source, **refused)
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
+            assert database.execute("SELECT count(*) FROM completions").fetchone() == (1,)
+    assert [r.run_id for r in lab.runs()] == [before.run_id]
+    run = lab.ingest([*many, {"raw": 3}], errors="skip")
+    assert len(run.trials()) == 9
+    assert run.summary is not None
+    assert (run.summary.planned, run.summary.done) == (9, 9)
+
+
+def test_no_room_for_what_waits_is_said(lab: tp.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: Any) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda _: Full())
+    with pytest.raises(StoreError, match="no room for the answers") as e:
+        lab.ingest(ROWS)
+    assert "TMPDIR" in str(e.value)
 
 
 # again and again

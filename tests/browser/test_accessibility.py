@@ -18,7 +18,7 @@ import toolparse_lab as tp
 from tests.browser.test_browser import TEXTS, host, rows
 from tests.test_widgets_bench import AMBIGUOUS, PLOT, TEXT, TOOL
 from toolparse_lab.experiments.run import Run
-from toolparse_lab.notebook import export_html
+from toolparse_lab.notebook import CoercionDiff, export_html
 from toolparse_lab.views import render_page, render_result
 
 if TYPE_CHECKING:
@@ -54,6 +54,36 @@ def test_the_parse_view(page: Page, tmp_path: Path) -> None:
         page.keyboard.press(stage)
         page.wait_for_timeout(150)
         assert serious_faults(page) == [], f"stage {stage}"
+
+
+@pytest.fixture
+def diff() -> CoercionDiff:
+    """Rows of every look: a repair, lossless and lossy coercion, and values that differ."""
+    text = (
+        '<tool_call>{"name": "f", "arguments": '
+        '{"days": "7", "on": "yes", "limit": [2], "city": "Oslo",}}</tool_call>'
+    )
+    kinds = {"days": "integer", "on": "boolean", "limit": "integer", "city": "string"}
+    properties = {name: {"type": kind} for name, kind in kinds.items()}
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}]
+    readings = [tp.parse(text, "hermes", tools, {"coerce": policy}) for policy in ("none", "lossy")]
+    return CoercionDiff(readings[0], readings[1], ("none", "lossy"))
+
+
+def test_two_readings_side_by_side(diff: CoercionDiff, page: Page, tmp_path: Path) -> None:
+    page.goto(diff.export_html(tmp_path / "diff.html").as_uri())
+    assert page.locator(".tpd-number").count() == len(diff.rows) > 3
+    assert serious_faults(page) == []
+    page.locator(".tpd-number").nth(1).click()
+    assert page.locator(".tpd-mark.tpd-on").count() == 1
+    assert serious_faults(page) == []
+
+
+def test_two_readings_without_the_widget(diff: CoercionDiff, page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "static.html"
+    path.write_text(render_page("Two readings", diff.html()), encoding="utf-8")
+    page.goto(path.as_uri())
+    assert serious_faults(page) == []
 
 
 def test_the_static_view(page: Page, tmp_path: Path) -> None:

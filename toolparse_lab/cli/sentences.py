@@ -36,17 +36,21 @@ def check_sentences(options: Any) -> None:
     check_kinds(options.out, _FILES, "these figures are")
 
 
-def show_sentences(run_id: str, title: str, text: str, frame: Any, options: Any) -> int:
+def show_sentences(
+    run_id: str, title: str, text: str, frame: Any, options: Any, *, note: str = ""
+) -> int:
     """Write figures to their files and to standard output, and return the exit code.
 
-    text: one line per row of `frame`, which is a pandas frame.
+    text: one line per row of `frame`, which is a pandas frame, and the note. note: which cases
+    count as one, '' for none.
     """
     from ..evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
 
     for file in options.out:
         save_sentences(title, text, frame, file)
     if options.json:
-        put_json({"run_id": run_id, "rows": records(frame)})
+        told = {"note": note} if note else {}
+        put_json({"run_id": run_id, "rows": records(frame), **told})
     else:
         # Names of models and arms must not act on the terminal.
         put(visible(text))

@@ -220,7 +220,7 @@ def _side_cells(side: Side) -> tuple[Markup, Markup, Markup, Markup]:
         (
             _value(change.before, BEFORE),
             _value(change.after, AFTER),
-            Markup('<span style="{}" title="{}">{}</span>').format(
+            Markup('<span style="{};font-size:11px" title="{}">{}</span>').format(
                 MONO, change.sentence, text_of(change.rule)
             ),
             Markup(_LOSSLESS if change.lossless else _LOSSY),  # noqa: S704 - our own badges

@@ -25,4 +25,6 @@ def run(options: Any) -> int:
     with open_lab(settings) as lab:
         run = lab.open(options.run)
         ladder = run.ladder(policy=settings["policy"])
-        return show_sentences(run.run_id, "Ladder", str(ladder), ladder.frame, options)
+        return show_sentences(
+            run.run_id, "Ladder", str(ladder), ladder.frame, options, note=ladder.note
+        )

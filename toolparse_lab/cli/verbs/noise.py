@@ -34,4 +34,6 @@ def run(options: Any) -> int:
     with open_lab(settings) as lab:
         first, *others = (lab.open(name) for name in options.runs)
         noise = first.noise(*others, policy=settings["policy"])
-        return show_sentences(first.run_id, "Noise", str(noise), noise.frame(), options)
+        return show_sentences(
+            first.run_id, "Noise", str(noise), noise.frame(), options, note=noise.note
+        )

@@ -64,4 +64,6 @@ def run(options: Any) -> int:
             alpha=options.alpha,
             policy=settings["policy"],
         )
-        return show_sentences(run.run_id, "Power", str(table), table.frame(), options)
+        return show_sentences(
+            run.run_id, "Power", str(table), table.frame(), options, note=table.note
+        )

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ... import __version__
-from ...core.errors import BadCase, BadOptions, UnreadableInput
+from ...core.errors import BadCase, BadOptions, StoreError, UnreadableInput
 from ...core.values import write_canonical
 from ...evals.cases.case import Case
 from ...evals.cases.collection import Cases, Skipped
@@ -30,6 +31,7 @@ from ...runner.exchange.redaction import redact, redact_named, redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Chunk, Completion, Model, PlanItem
 from ...runner.progress import Progress, Show
+from ...runner.store.batches import batches
 from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan
@@ -37,7 +39,8 @@ from .rows import Observed, RowReader, tools_digest
 from .sources import answers_of
 
 _VERSION = 1  # of the keys; another one makes old rows new answers
-_BATCH = 500  # answers in one transaction, and in memory
+_BATCH = 500  # answers in one transaction, and at a time in memory as objects
+_IN_MEMORY = 16 << 20  # bytes of answers that wait for the last row, before they go to a file
 _PER_STEP = 2000  # rows from one word of progress to the next
 MAX_PACKED_ROWS = 100_000
 """Rows that are read of a packed file if nobody says how many: a small one can hold any number."""
@@ -71,7 +74,8 @@ def ingest(
 
     See `Lab.ingest`.
 
-    Raises BadCase and BadOptions for rows and columns that cannot be read.
+    Raises BadCase and BadOptions for rows and columns that cannot be read. The store is then as it
+    was before.
     """
     start = time.monotonic()
     if max_rows is not None and (isinstance(max_rows, bool) or max_rows < 1):
@@ -80,9 +84,11 @@ def ingest(
     reader = RowReader(
         rows, tools=tools, columns=columns, others=others, model=model, protocol=protocol
     )
-    building = _Building(store, None if cases is None else load_cases(cases))
-    bad = _read_rows(rows, reader, building, BadRows(rows, errors), progress)
-    plan = building.plan(rows, [*_left_out(reader, bad), *building.skipped()])
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as aside:
+        building = _Building(store, None if cases is None else load_cases(cases), aside)
+        bad = _read_rows(rows, reader, building, BadRows(rows, errors), progress)
+        plan = building.plan(rows, [*_left_out(reader, bad), *building.skipped()])
+        building.record(progress)
     summary = building.summary
     summary.seconds = time.monotonic() - start
     run_id = _record_run(store, plan, summary)
@@ -93,7 +99,7 @@ def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
     """Return rows that end in UnreadableInput where there are more than `most`.
 
     None is no limit, but for a packed file. Lines of a file are counted before anything is read, so
-    that a refused one leaves no half of it in the store.
+    that a refused one is refused at once.
     """
     file = Path(source) if isinstance(source, (str, Path)) and Path(rows.name).is_file() else None
     if most is None:
@@ -192,10 +198,11 @@ def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
 
 
 # How a run is built: rows come one by one and in any order, and what they say of one case or one
-# arm is put together as it comes. An answer waits until there are `_BATCH` of them, because one
-# transaction for each would take most of the time; only their keys, cases and plan items stay in
-# memory. A key is made of the answer itself, so that the same row read twice is one answer, and a
-# second ingestion of a log records nothing new.
+# arm is put together as it comes. The last row may be the one that is refused, and a source that is
+# refused leaves the store as it was: so answers are put aside, `_BATCH` at a time and without
+# credentials, in a file that has no name, and are recorded once all rows are read. Only their keys,
+# cases and plan items stay in memory. A key is made of the answer itself, so that the same row read
+# twice is one answer, and a second ingestion of a log records nothing new.
 
 
 @dataclass
@@ -244,15 +251,17 @@ class _Building:
     None makes cases of the rows.
     """
 
-    def __init__(self, store: Store, cases: Cases | None) -> None:
+    def __init__(self, store: Store, cases: Cases | None, aside: IO[bytes]) -> None:
         """Begin a run without rows.
 
-        store: where the answers are recorded, batch by batch.
+        store: where the answers are recorded in the end.
         cases: those the rows answer. None makes cases of the rows.
+        aside: an empty file for the answers until then.
         """
         self.items: list[PlanItem] = []
         self.summary = Summary()
         self._store = store
+        self._aside = aside
         self._known = None if cases is None else _KnownCases.of(cases)
         self._now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._cases: dict[str, Case] = {}
@@ -299,9 +308,10 @@ class _Building:
             self.flush()
 
     def flush(self) -> None:
-        """Write the waiting rows and is not in the store yet.
+        """Put the waiting answers aside that the store does not have.
 
-        Done at every batch, and once more after the last row.
+        Done at every batch, and once more after the last row. Raises StoreError where there is no
+        room for them.
         """
         stored = self._store.done_keys(self._waiting)
         new = []
@@ -314,9 +324,41 @@ class _Building:
             if key not in stored:
                 new.append(_completion(observed, key, trial, self._now))
 
-        new = _without_credentials(new)
-        self._store.record_many(new)
         self._waiting.clear()
+        self.summary.planned += len(stored)
+        self.summary.cached += len(stored)
+        try:
+            for completion in _without_credentials(new):
+                # What is not JSON becomes its text, as in the store.
+                self._aside.write(json.dumps(completion.to_dict(), default=str).encode() + b"\n")
+            self._aside.flush()
+        except OSError as e:
+            raise StoreError(
+                "there is no room for the answers until all of them are read; none is recorded",
+                got=str(e),
+                hint="free some space, or name another folder in TMPDIR",
+            ) from None
+
+    def record(self, progress: Show = None) -> None:
+        """Write the answers that were put aside into the store, and count them.
+
+        progress: see `_read_rows`.
+        """
+        self._aside.seek(0)
+        new = len(self.items) - self.summary.cached
+        # As while rows are read: few answers are written before anybody wonders.
+        bar = Progress(new, show=progress, unit="answer") if new > _PER_STEP else None
+        with bar or nullcontext():
+            for lines in batches(self._aside, _BATCH):
+                self._record([Completion.from_json(line.decode()) for line in lines])
+                if bar is not None:
+                    bar.advance(len(lines))
+
+    def _record(self, completions: list[Completion]) -> None:
+        """Write a batch, without what others have recorded of the same log meanwhile."""
+        stored = self._store.done_keys(c.key for c in completions)
+        new = [c for c in completions if c.key not in stored]
+        self._store.record_many(new)
         self._count(len(stored), new)
 
     def _count(self, stored: int, new: list[Completion]) -> None:

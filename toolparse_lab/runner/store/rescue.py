@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -30,6 +31,8 @@ class Anchor:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self._connection = sqlite3.connect(self.path, check_same_thread=False)
+        # Also where nobody calls `close`, of which Python 3.13 and later warn.
+        self._finalizer = weakref.finalize(self, self._connection.close)
         # The first read opens the log of what is not in the file itself yet.
         self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         log = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
@@ -76,7 +79,7 @@ class Anchor:
 
     def close(self) -> None:
         """Let the file go."""
-        self._connection.close()
+        self._finalizer()
 
 
 def file_of(url: sa.URL) -> Path | None:

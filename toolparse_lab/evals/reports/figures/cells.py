@@ -168,11 +168,29 @@ def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
     return dict(zip(cases["case_id"], first.transform("first")[cases.index], strict=True))
 
 
-def same_question_note(clusters: Mapping[Any, Any], cluster: str | None) -> str:
+def by_question(trials: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """(trials, note): cases that ask the same question under one id, as trials of one case, and the
+    sentence that says so, '' if there are none.
+
+    An answer that was recorded once for both is in both rows: see `power_table.asked_anew`.
+    """
+    clusters = same_questions(trials)
+    if not clusters:
+        return trials, ""
+    ids = trials["case_id"].astype(object).map(lambda case: clusters.get(case, case))
+    return trials.assign(case_id=ids), same_question_note(clusters, done="They count as one case")
+
+
+def same_question_note(
+    clusters: Mapping[Any, Any],
+    cluster: str | None = None,
+    *,
+    done: str = "Intervals and p take them as one",
+) -> str:
     """Return the sentence on cases that ask the same question.
 
     '' if there are none. clusters: see `same_questions`. cluster: the column that intervals go by
-    instead.
+    instead. done: the words for what becomes of them.
     """
     if not clusters:
         return ""
@@ -180,7 +198,6 @@ def same_question_note(clusters: Mapping[Any, Any], cluster: str | None) -> str:
     for case, first in clusters.items():
         ids.setdefault(first, []).append(str(case))
     example = " and ".join(next(iter(ids.values()))[:2])
-    done = "Intervals and p take them as one"
     if cluster is not None:
         done = f"Intervals and p go by {cluster}, and take them as one only where it does"
     questions = "1 question is" if len(ids) == 1 else f"{len(ids)} questions are"

@@ -19,7 +19,15 @@ import pandas as pd
 
 from ....core.values.printable import counted
 from . import stats
-from .cells import check_trials, coerced_policy, groups, read_under
+from .cells import (
+    check_trials,
+    clusters_of,
+    coerced_policy,
+    groups,
+    read_under,
+    same_question_note,
+    same_questions,
+)
 from .differences import paired_difference
 
 Levels: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -45,6 +53,7 @@ _READING = {"repaired": "repair", "safe": "lossless coercion", "coerced": "loose
 _SCORES = {"strict": "score_strict", "repaired": "score_repaired", "safe": "score_safe"}
 _COLUMNS = ("model", "arm", "layer", "lower", "higher", "n_cases", "before", "after", *STEP_COLUMNS)
 _Flags: TypeAlias = tuple[list[bool], list[Any]]
+_Clusters: TypeAlias = Mapping[Any, Any] | None
 
 
 @dataclass(frozen=True)
@@ -53,15 +62,18 @@ class Ladder:
 
     `frame` has one row per step: model, arm (of a step of reading), layer, lower and higher (the
     text before and after the step), n_cases (judged in both), before and after (rates over them),
-    gain with gain_low and gain_high, p and p_holm.
+    gain with gain_low and gain_high, p and p_holm. `note` says which cases intervals and p take as
+    one, '' for none.
     """
 
     frame: pd.DataFrame
     level: float = 0.95
+    note: str = ""
 
     def _lines(self) -> list[str]:
-        """Return one sentence a step."""
-        return [self._line(row) for row in self.frame.to_dict("records")]
+        """Return one sentence a step, and the note."""
+        lines = [self._line(row) for row in self.frame.to_dict("records")]
+        return [*lines, self.note] if lines and self.note else lines
 
     def _line(self, row: Mapping[Any, Any]) -> str:
         where = " · ".join(text for text in (row["model"], row["arm"]) if text)
@@ -93,12 +105,13 @@ class Ladder:
         }
 
 
-def step(lower: _Flags, higher: _Flags, level: float) -> dict[str, Any]:
+def step(lower: _Flags, higher: _Flags, level: float, clusters: _Clusters) -> dict[str, Any]:
     """Return the figures of one step, all but p_holm, over the cases that both sides have.
 
-    lower, higher: (successes, cases) of the trials before and after the step.
+    lower, higher: (successes, cases) of the trials before and after the step. clusters: see
+    `cells.clusters_of`.
     """
-    gap = paired_difference(*lower, *higher, level)
+    gap = paired_difference(*lower, *higher, level, clusters)
     return {
         "n_cases": gap.n_cases,
         "before": gap.rate_a,
@@ -136,36 +149,42 @@ def ladder_table(
     """Return the ladder of a trials frame.
 
     arms: the factors of each arm, for the steps of asking. Without them the ladder has the steps of
-    reading alone. Raises BadOptions for a frame that is not a trials frame.
+    reading alone. Cases that ask the same question are one cluster, as in every comparison. Raises
+    BadOptions for a frame that is not a trials frame.
     """
     check_trials(trials)
+    clusters = clusters_of(trials, None)
     part = read_under(trials, (), policy)
     wide = coerced_policy(trials, policy)
     looser = None if wide == policy else trials[trials["policy"] == wide]
     rows: list[dict[str, Any]] = []
     for (model,), answers in groups(part, ["model"]):
         other = None if looser is None else looser[looser["model"].astype(str) == model]
-        for steps in (_reading(answers, other, level), _asking(answers, arms or {}, level)):
+        reading = _reading(answers, other, level, clusters)
+        for steps in (reading, _asking(answers, arms or {}, level, clusters)):
             of_model = [{"model": model, **row} for row in steps]
             adjusted = stats.holm([row["p"] for row in of_model])
             rows += [{**row, "p_holm": p} for row, p in zip(of_model, adjusted, strict=True)]
-    return Ladder(pd.DataFrame(rows, columns=list(_COLUMNS)), level)
+    note = same_question_note(same_questions(trials))
+    return Ladder(pd.DataFrame(rows, columns=list(_COLUMNS)), level, note)
 
 
 def _reading(
-    answers: pd.DataFrame, looser: pd.DataFrame | None, level: float
+    answers: pd.DataFrame, looser: pd.DataFrame | None, level: float, clusters: _Clusters
 ) -> Iterator[dict[str, Any]]:
     """Yield the steps of reading of each arm of one model."""
     for (arm,), part in groups(answers, ["arm"]):
         other = None if looser is None else looser[looser["arm"].astype(str) == arm]
         levels = reading_levels(part, other)
         for lower, higher in zip(levels, list(levels)[1:], strict=False):
-            figures = step(levels[lower], levels[higher], level)
+            figures = step(levels[lower], levels[higher], level, clusters)
             layer = _READING[higher]
             yield {"arm": arm, "layer": layer, "lower": lower, "higher": higher, **figures}
 
 
-def _asking(answers: pd.DataFrame, arms: Levels, level: float) -> Iterator[dict[str, Any]]:
+def _asking(
+    answers: pd.DataFrame, arms: Levels, level: float, clusters: _Clusters
+) -> Iterator[dict[str, Any]]:
     """Yield a step for each two arms of one model that differ in one factor alone."""
     parts = {arm: part for (arm,), part in groups(answers, ["arm"])}
     for lower, higher in combinations([name for name in arms if name in parts], 2):
@@ -175,7 +194,7 @@ def _asking(answers: pd.DataFrame, arms: Levels, level: float) -> Iterator[dict[
         # More turns change nothing about the first one, so they are judged by how they end.
         column = "score_answer" if LAYERS.get(factor) == "feedback" else "score_success"
         sides = [flags_of(parts[name], column) for name in (lower, higher)]
-        figures = step(sides[0], sides[1], level)
+        figures = step(sides[0], sides[1], level, clusters)
         layer = f"{LAYERS.get(factor, 'other')} ({factor})"
         yield {"arm": "", "layer": layer, "lower": lower, "higher": higher, **figures}
 
@@ -191,11 +210,17 @@ def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
 
 
 def with_steps(
-    frame: pd.DataFrame, trials: pd.DataFrame, by: Sequence[str], policy: str, level: float
+    frame: pd.DataFrame,
+    trials: pd.DataFrame,
+    by: Sequence[str],
+    policy: str,
+    level: float,
+    clusters: _Clusters = None,
 ) -> pd.DataFrame:
     """Return the ladder of a report's cells with the interval and the test of each step.
 
     frame: the result of `breakdowns.ladder_frame`. The first level and the naive parser have none.
+    clusters: see `cells.clusters_of`.
     """
     wide = coerced_policy(trials, policy)
     looser: dict[tuple[str, ...], pd.DataFrame] = {}
@@ -205,7 +230,7 @@ def with_steps(
     for values, part in groups(read_under(trials, by, policy), by):
         levels = reading_levels(part, looser.get(values))
         names = list(levels)
-        figures = [step(levels[a], levels[b], level) for a, b in pairwise(names)]
+        figures = [step(levels[a], levels[b], level, clusters) for a, b in pairwise(names)]
         adjusted = stats.holm([row["p"] for row in figures])
         for name, row, p in zip(names[1:], figures, adjusted, strict=True):
             interval = {c: row[c] for c in ("gain_low", "gain_high", "p")}

@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 
 from ....core.values.printable import counted
-from .cells import check_trials, groups, read_under
-from .power_table import case_counts, disagreement
+from .cells import by_question, check_trials, groups, read_under
+from .power_table import asked_anew, case_counts, disagreement
 from .stats import NAN, are_copies
 
 _BY = ("model", "arm")
@@ -80,10 +80,14 @@ class CellNoise:
 
 
 class Noise(Sequence[CellNoise]):
-    """The noise of each model and arm. A frame by `frame()`."""
+    """The noise of each model and arm. A frame by `frame()`.
 
-    def __init__(self, cells: Sequence[CellNoise]) -> None:
+    `note` says which cases count as one, '' for none.
+    """
+
+    def __init__(self, cells: Sequence[CellNoise], note: str = "") -> None:
         self._cells = tuple(cells)
+        self.note = note
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -96,12 +100,15 @@ class Noise(Sequence[CellNoise]):
         return pd.DataFrame([asdict(cell) for cell in self._cells])
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._cells))
+        return "\n".join(self._lines())
 
     __repr__ = __str__
 
+    def _lines(self) -> list[str]:
+        return [*map(str, self._cells), *filter(None, [self.note])]
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        lines = "".join(f"<li>{escape(str(cell))}</li>" for cell in self._cells)
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
         return {"text/plain": str(self), "text/html": f"<ul>{lines}</ul>"}
 
 
@@ -110,8 +117,9 @@ def noise_table(frames: Sequence[pd.DataFrame], policy: str = "safe") -> Noise:
 
     Several frames are runs of the same plan, one after the other.
 
-    An answer that stands in two frames was recorded once, and counts once. Raises BadOptions for
-    anything but a trials frame.
+    An answer that stands in two frames was recorded once, and counts once. Cases that ask the same
+    question count as one case, which has the trials of all of them. Raises BadOptions for anything
+    but a trials frame.
     """
     for frame in frames:
         check_trials(frame)
@@ -119,15 +127,15 @@ def noise_table(frames: Sequence[pd.DataFrame], policy: str = "safe") -> Noise:
         read_under(frame, (), policy).astype(object).assign(order=number)
         for number, frame in enumerate(frames)
     ]
-    rows = pd.concat(parts, ignore_index=True)
+    rows, note = by_question(pd.concat(parts, ignore_index=True))
     judged = rows[rows["score_success"].notna()]
     by = [c for c in _BY if c in judged]
-    return Noise([_cell(" · ".join(values), part) for values, part in groups(judged, by)])
+    return Noise([_cell(" · ".join(values), part) for values, part in groups(judged, by)], note)
 
 
 def _cell(name: str, judged: pd.DataFrame) -> CellNoise:
     """Return the noise of one cell's judged trials."""
-    judged = _asked_anew(judged).sort_values(["order", "trial"], kind="stable")
+    judged = asked_anew(judged).sort_values(["order", "trial"], kind="stable")
     rates = case_counts(judged)
     shares = rates["hits"] / rates["n"]
     several = rates[rates["n"] >= 2]
@@ -155,15 +163,6 @@ def _cell(name: str, judged: pd.DataFrame) -> CellNoise:
         difference_se,
         copies,
     )
-
-
-def _asked_anew(judged: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows without the recorded answers that a later run has only read again."""
-    columns = [c for c in ("completion_key", "created", "case_id", "trial") if c in judged]
-    if len(columns) < 4:
-        return judged
-    again = judged.duplicated(columns) & judged["created"].notna()
-    return judged[~again]
 
 
 def _root(variance: float) -> float:

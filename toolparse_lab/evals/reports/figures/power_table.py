@@ -16,7 +16,7 @@ import pandas as pd
 
 from ....core.errors import BadOptions
 from ....core.values.printable import counted
-from .cells import check_trials, groups, read_under
+from .cells import by_question, check_trials, groups, read_under
 from .power import (
     Power,
     Spread,
@@ -34,10 +34,14 @@ _FINEST = 20  # the most steps of a success in which differences are counted
 
 
 class PowerTable(Sequence[Power]):
-    """Answers to "how many cases?", one a comparison. A frame by `frame()`."""
+    """Answers to "how many cases?", one a comparison. A frame by `frame()`.
 
-    def __init__(self, rows: Sequence[Power]) -> None:
+    `note` says which cases count as one, '' for none.
+    """
+
+    def __init__(self, rows: Sequence[Power], note: str = "") -> None:
         self._rows = tuple(rows)
+        self.note = note
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -50,12 +54,15 @@ class PowerTable(Sequence[Power]):
         return pd.DataFrame([row.to_dict() for row in self._rows])
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._rows))
+        return "\n".join(self._lines())
 
     __repr__ = __str__
 
+    def _lines(self) -> list[str]:
+        return [*map(str, self._rows), *filter(None, [self.note])]
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        lines = "".join(f"<li>{escape(str(row))}</li>" for row in self._rows)
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self._lines())
         return {"text/plain": str(self), "text/html": f"<ul>{lines}</ul>"}
 
 
@@ -73,12 +80,14 @@ def power_table(
     """Return the power of every comparison of two cells (model and arm) of a trials frame.
 
     a, b: arms, models or protocols, to see their comparison alone. again: instead, of each cell
-    against a later run of the same cases. By default if there is one cell only. Raises BadOptions
+    against a later run of the same cases. By default if there is one cell only. Cases that ask the
+    same question count as one case, which has the trials of all of them. Raises BadOptions
     for a name the frame has not, for shares that are none, and where no case is judged.
     """
     check_trials(trials)
     check_shares(drop=drop, power=power, alpha=alpha)
-    cells = _case_rates(read_under(trials, (), policy))
+    part, note = by_question(read_under(trials, (), policy))
+    cells = _case_rates(part)
     if not cells:
         raise BadOptions(
             "power needs trials that can be judged", got="none", expected="cases with a target"
@@ -89,7 +98,7 @@ def power_table(
     else:
         spreads = [(f"{x} v {y}", _between(cells[x], cells[y])) for x, y in pairs]
     return PowerTable(
-        [power_of(name, spread, drop, power=power, alpha=alpha) for name, spread in spreads]
+        [power_of(name, spread, drop, power=power, alpha=alpha) for name, spread in spreads], note
     )
 
 
@@ -98,7 +107,20 @@ def _case_rates(part: pd.DataFrame) -> dict[str, pd.DataFrame]:
     judged = part[part["score_success"].notna()]
     by = [c for c in _BY if c in judged]
     varied = [c for c in by if judged[c].nunique() > 1] or by[-1:]
-    return {" · ".join(values): case_counts(rows) for values, rows in groups(judged, varied)}
+    return {
+        " · ".join(values): case_counts(asked_anew(rows)) for values, rows in groups(judged, varied)
+    }
+
+
+def asked_anew(judged: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of one cell without a second row of a recorded answer: one that a later run
+    has only read again, or that two cases with the same question share.
+    """
+    columns = [c for c in ("completion_key", "created", "case_id", "trial") if c in judged]
+    if len(columns) < 4:
+        return judged
+    again = judged.duplicated(columns) & judged["created"].notna()
+    return judged[~again]
 
 
 def case_counts(judged: pd.DataFrame) -> pd.DataFrame:

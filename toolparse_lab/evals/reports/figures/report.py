@@ -229,7 +229,7 @@ class Report:
         gain and its p. See `breakdowns.ladder_frame` and `ladder.with_steps`.
         """
         cells = ladder_frame(self.frame, self.by, self.coerced_policy)
-        return with_steps(cells, self.trials, self.by, self.policy, self.level)
+        return with_steps(cells, self.trials, self.by, self.policy, self.level, self._clusters)
 
     @cached_property
     def flip_grid(self) -> pd.DataFrame:

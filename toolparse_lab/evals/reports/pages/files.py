@@ -56,8 +56,8 @@ def save_sentences(title: str, text: str, frame: pd.DataFrame, path: str | Path)
     """Write figures that are told in sentences and return the path: .html and .md have the
     sentences, .csv and .parquet the numbers.
 
-    text: one line per row of `frame`. Raises BadOptions for another suffix, and StoreError where
-    the file cannot be written.
+    text: one line per row of `frame`, and its notes. Raises BadOptions for another suffix, and
+    StoreError where the file cannot be written.
     """
     lines = visible(text).splitlines()
     items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
