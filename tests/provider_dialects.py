@@ -2,10 +2,10 @@
 it writes an error. `Server` speaks one of them, and answers by the situation that the question
 names.
 
-A dialect is not its provider. The shapes are those that litellm's code for the provider reads.
-`source` is the page that documents the API; the shapes and the words of errors were not compared
-with it line by line, nor with recorded answers. Where litellm and a page differ it is said at the
-dialect.
+A dialect is not its provider. The shapes were tried against litellm's code in `reader`. With their
+pages (stored excerpts, 2026) only Anthropic's streams, Cohere's streams and errors, and OpenRouter's
+streams and errors were compared, and Cohere's stream with a recorded one. For all others `source` is
+the page to compare with, which nobody has done line by line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.providers import Providers, Wire, wire_of
 
 End = Literal["stop", "filter"]
 ErrorName = Literal["rate", "overloaded", "server", "context", "policy"]
-IN, OUT, THOUGHT = 9, 3, 2  # tokens of every answer
+IN, OUT, THOUGHT, CACHED = 9, 3, 2, 4  # tokens of every answer; of the thoughts, of the cache
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,23 @@ class Chat(Events):
 
     reasoning: str | None = "reasoning_content"
     members: tuple[tuple[str, Any], ...] = ()  # more of a whole answer
+    cache: str | None = None  # the member of usage that counts cached tokens, "" for none
+    comments: str = ""  # the line that keeps a connection alive
+    last_counts: bool = False  # usage stands in the chunk with the finish reason
+
+    def framed(self, events: list[Any]) -> Wire:
+        wire = wire_of(events)
+        comment = f": {self.comments}\n\n".encode()
+        body = wire.body.replace(b"data: ", comment + b"data: ") if self.comments else wire.body
+        return replace(wire, body=body)
 
     def _usage(self, said: Said) -> dict[str, Any]:
         thought = {"completion_tokens_details": {"reasoning_tokens": THOUGHT}}
+        cached: dict[str, Any] = {"prompt_tokens_details": {"cached_tokens": CACHED}}
+        if self.cache is not None:
+            cached = {self.cache: CACHED} if self.cache else {}
         counts = {"prompt_tokens": IN, "completion_tokens": OUT, "total_tokens": IN + OUT}
-        return {**counts, **(thought if said.reasoning else {})}
+        return {**counts, **cached, **(thought if said.reasoning else {})}
 
     def _thought(self, text: str) -> dict[str, Any]:
         if self.reasoning is None or not text:
@@ -140,6 +152,8 @@ class Chat(Events):
             deltas += [{"tool_calls": [call]}, {"tool_calls": [rest]}]
         *events, end, done = shapes.openai_stream({"role": "assistant"}, *filter(None, deltas))
         end["choices"][0]["finish_reason"] = self._end(said)
+        if self.last_counts:
+            return [*events, {**end, "usage": self._usage(said)}, done]
         usage = {**end, "choices": [], "usage": self._usage(said)}
         return [*events, end, usage, done]
 
@@ -189,7 +203,6 @@ class Responses(Chat):
 
     def whole(self, said: Said) -> Any:
         answer = shapes.responses(*self._items(said))
-        answer["usage"]["input_tokens_details"] = {"cached_tokens": 0}
         if said.end == "filter":
             details = {"reason": "content_filter"}
             answer |= {"status": "incomplete", "incomplete_details": details}
@@ -253,12 +266,18 @@ class Messages(Events):
         return "tool_use" if said.calls else "end_turn"
 
     def whole(self, said: Said) -> Any:
-        return {**shapes.anthropic(*self._blocks(said)), "stop_reason": self._end(said)}
+        whole = {**shapes.anthropic(*self._blocks(said)), "stop_reason": self._end(said)}
+        return {**whole, "usage": self._usage(OUT)}
+
+    def _usage(self, output: int) -> dict[str, int]:
+        # What was read from the cache is not among the input tokens.
+        cache = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": CACHED}
+        return {"input_tokens": IN - CACHED, **cache, "output_tokens": output}
 
     def stream(self, said: Said) -> list[Any]:
         start = {**shapes.anthropic(), "stop_reason": None}
-        start["usage"] = {"input_tokens": IN, "output_tokens": 1}
-        events: list[Any] = [{"type": "message_start", "message": start}]
+        start["usage"] = self._usage(1)
+        events: list[Any] = [{"type": "message_start", "message": start}, {"type": "ping"}]
         for index, block in enumerate(self._blocks(said)):
             deltas, empty = self._deltas(block)
             events.append(
@@ -288,14 +307,15 @@ class Messages(Events):
         return [{"type": "text_delta", "text": block["text"]}], {"text": ""}
 
     def error(self, fault: Fault, code: str, message: str) -> Any:
-        return {"type": "error", "error": {"type": code, "message": message}}
+        error = {"type": code, "message": message}
+        return {"type": "error", "error": error, "request_id": "req_1"}
 
 
 class Converse:
     """Bedrock's converse; its streams are AWS event streams."""
 
     def _blocks(self, said: Said) -> list[dict[str, Any]]:
-        thought = {"reasoningText": {"text": said.reasoning, "signature": "s"}}
+        thought = {"reasoningText": {"text": said.reasoning, "signature": "c2ln"}}
         return [
             *([{"reasoningContent": thought}] if said.reasoning else ()),
             *({"text": part} for part in said.parts),
@@ -311,7 +331,10 @@ class Converse:
         return "tool_use" if said.calls else "end_turn"
 
     def whole(self, said: Said) -> Any:
-        return {**shapes.converse(*self._blocks(said)), "stopReason": self._end(said)}
+        cache = {"cacheReadInputTokens": CACHED, "cacheWriteInputTokens": 0}
+        usage = {"inputTokens": IN - CACHED, "outputTokens": OUT, "totalTokens": IN + OUT, **cache}
+        whole = shapes.converse(*self._blocks(said))
+        return {**whole, "stopReason": self._end(said), "usage": usage}
 
     def stream(self, said: Said) -> list[Any]:
         events: list[Any] = [("messageStart", {"role": "assistant"})]
@@ -324,6 +347,7 @@ class Converse:
                 deltas: list[dict[str, Any]] = [{"toolUse": {"input": t}} for t in texts]
             elif "reasoningContent" in block:
                 deltas = [{"reasoningContent": {"text": t}} for t in halves(said.reasoning)]
+                deltas.append({"reasoningContent": {"signature": "c2ln"}})
             else:
                 deltas = [block]
             events += [("contentBlockDelta", {**at, "delta": delta}) for delta in deltas]
@@ -372,7 +396,7 @@ class Generate(Events):
     def _of(self, said: Said, *parts: dict[str, Any]) -> dict[str, Any]:
         # Thoughts are counted apart from the candidates' tokens.
         thoughts = THOUGHT if said.reasoning else 0
-        usage = {"candidatesTokenCount": OUT - thoughts}
+        usage = {"candidatesTokenCount": OUT - thoughts, "cachedContentTokenCount": CACHED}
         answer = shapes.gemini(
             *parts, usage={**usage, **({"thoughtsTokenCount": thoughts} if thoughts else {})}
         )
@@ -394,9 +418,8 @@ class Generate(Events):
 
 
 class Cohere(Lines):
-    """Cohere's chat, version 2. Its streams are written as lines of JSON here, which is what litellm
-    1.110 reads. Other clients read the same objects as server-sent events; with the `event:` lines
-    of those litellm fails on the first one ("Error parsing chunk"). Not tried at the provider."""
+    """Cohere's chat, version 2. Its streams are lines of JSON for who accepts `application/json`,
+    as litellm does, and server-sent events for others. The plan before calls is reasoning too."""
 
     def _calls(self, said: Said) -> list[dict[str, Any]]:
         return [
@@ -414,34 +437,40 @@ class Cohere(Lines):
         answer = shapes.cohere(*thought, *({"type": "text", "text": p} for p in said.parts))
         if said.calls:
             answer["message"]["tool_calls"] = self._calls(said)
-        return {**answer, "finish_reason": self._end(said)}
+        return {**answer, "finish_reason": self._end(said), "usage": self._usage()}
+
+    def _usage(self) -> dict[str, Any]:
+        billed = {"input_tokens": 7, "output_tokens": 2}
+        tokens = {"input_tokens": IN, "output_tokens": OUT}
+        return {"billed_units": billed, "tokens": tokens, "cached_tokens": CACHED}
 
     def stream(self, said: Said) -> list[Any]:
-        start = {"message": {"role": "assistant", "content": []}}
+        empty_message = {"content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+        start = {"message": {"role": "assistant", **empty_message}}
         events: list[Any] = [{"type": "message-start", "id": "x", "delta": start}]
-        blocks = [("thinking", said.reasoning)] if said.reasoning else []
-        blocks += [("text", part) for part in said.parts]
-        for index, (kind, text) in enumerate(blocks):
+        blocks: list[tuple[str, tuple[str, ...]]] = []
+        blocks += [("thinking", halves(said.reasoning))] if said.reasoning else []
+        blocks += [("text", said.parts)] if said.parts else []
+        for index, (kind, texts) in enumerate(blocks):
             empty = {"message": {"content": {"type": kind, kind: ""}}}
-            delta = {"message": {"content": {kind: text}}}
+            deltas = [{"message": {"content": {kind: text}}} for text in texts]
             events += [
                 {"type": "content-start", "index": index, "delta": empty},
-                {"type": "content-delta", "index": index, "delta": delta},
+                *({"type": "content-delta", "index": index, "delta": delta} for delta in deltas),
                 {"type": "content-end", "index": index},
             ]
         for index, call in enumerate(self._calls(said)):
             function = call["function"]
             start_call = {**call, "function": {**function, "arguments": ""}}
-            rest = {"function": {"arguments": function["arguments"]}}
+            rests = [{"function": {"arguments": half}} for half in halves(function["arguments"])]
             events += [
                 {"type": "tool-call-start", "index": index,
                  "delta": {"message": {"tool_calls": start_call}}},
-                {"type": "tool-call-delta", "index": index,
-                 "delta": {"message": {"tool_calls": rest}}},
+                *({"type": "tool-call-delta", "index": index,
+                   "delta": {"message": {"tool_calls": rest}}} for rest in rests),
                 {"type": "tool-call-end", "index": index},
             ]  # fmt: skip
-        usage = shapes.cohere()["usage"]
-        end = {"finish_reason": self._end(said), "usage": usage}
+        end = {"finish_reason": self._end(said), "usage": self._usage()}
         return [*events, {"type": "message-end", "delta": end}]
 
     def error(self, fault: Fault, code: str, message: str) -> Any:
@@ -453,8 +482,8 @@ class OllamaChat(Lines):
 
     def _message(self, said: Said) -> dict[str, Any]:
         calls = [
-            {"function": {"name": name, "arguments": json.loads(text)}}
-            for _, name, text in said.arguments()
+            {"id": i, "function": {"index": n, "name": name, "arguments": json.loads(text)}}
+            for n, (i, name, text) in enumerate(said.arguments())
         ]
         return {
             "content": said.text,
@@ -518,12 +547,14 @@ _OPENAI: Words = {
 class Dialect:
     """A dialect: `model` is litellm's model string, `path` follows the server's address in
     api_base, `route` is how the paths of its requests end (with "stream" for those that ask for a
-    stream elsewhere)."""
+    stream elsewhere). `reader` is the file of litellm that reads the answers, under litellm/.
+    counts: which counts its usage has beside the two that all have."""
 
     model: str
     shape: Shape
     route: str
     source: str
+    reader: str
     path: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     words: Words = field(default_factory=lambda: _OPENAI)
@@ -531,6 +562,8 @@ class Dialect:
     takes_tools: bool = True
     shows_reasoning: bool = True  # or litellm hands none on
     template: str | None = None
+    counts: tuple[str, ...] = ("cached_tokens", "reasoning_tokens")
+    whole_calls: bool = False  # a stream has each call in one piece
 
     def written(self, said: Said | Fault, *, stream: bool) -> tuple[int, Wire]:
         if isinstance(said, Fault):
@@ -573,21 +606,25 @@ DIALECTS: dict[str, Dialect] = {
     "OpenAI chat": Dialect(
         "openai/gpt-4.1-mini", Chat(None), "/chat/completions",
         "https://platform.openai.com/docs/api-reference/chat",
+        "llms/openai/chat/gpt_transformation.py",
         path="/v1", shows_reasoning=False,
     ),
     "OpenAI Responses": Dialect(
         "openai/responses/gpt-5-mini", Responses(), "/responses",
         "https://platform.openai.com/docs/api-reference/responses",
+        "completion_extras/litellm_responses_transformation/transformation.py",
         path="/v1",
     ),
     "OpenAI completions": Dialect(
         "text-completion-openai/m", Completions(), "/completions",
         "https://platform.openai.com/docs/api-reference/completions",
+        "llms/openai/completion/transformation.py",
         path="/v1", takes_tools=False, shows_reasoning=False, template="chatml",
     ),
     "Azure OpenAI": Dialect(
         "azure/gpt-4.1-mini", Chat(None), "/chat/completions",
         "https://learn.microsoft.com/azure/ai-foundry/openai/reference",
+        "llms/azure/azure.py",
         params={"api_version": "2025-01-01-preview"}, shows_reasoning=False,
         words=_words(
             policy=(
@@ -600,12 +637,14 @@ DIALECTS: dict[str, Dialect] = {
     "Anthropic messages": Dialect(
         "anthropic/claude-sonnet-4-5", Messages(), "/v1/messages",
         "https://docs.claude.com/en/api/messages",
-        words=_ANTHROPIC,
+        "llms/anthropic/chat/handler.py",
+        words=_ANTHROPIC, counts=("cached_tokens",),
     ),
     "Bedrock converse": Dialect(
         "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", Converse(), "/converse",
         "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html",
-        params={"aws_bedrock_runtime_endpoint": "{url}"},
+        "llms/bedrock/chat/converse_transformation.py",
+        params={"aws_bedrock_runtime_endpoint": "{url}"}, counts=("cached_tokens",),
         words=_words(
             rate=("ThrottlingException", "Too many requests, please wait before trying again."),
             overloaded=("ServiceUnavailableException", "The service is unavailable."),
@@ -616,16 +655,26 @@ DIALECTS: dict[str, Dialect] = {
     "Gemini": Dialect(
         "gemini/gemini-2.5-pro", Generate(), "enerateContent",
         "https://ai.google.dev/api/generate-content",
+        "llms/vertex_ai/gemini/vertex_and_google_ai_studio_gemini.py", whole_calls=True,
         words=_GOOGLE,
     ),
     "Vertex AI": Dialect(
         "vertex_ai/gemini-2.5-pro", Generate(), "enerateContent",
         "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference",
+        "llms/vertex_ai/gemini/vertex_and_google_ai_studio_gemini.py", whole_calls=True,
         params={"vertex_project": "p", "vertex_location": "us-east5"}, words=_GOOGLE,
     ),
+    "Claude on Vertex AI": Dialect(
+        "vertex_ai/claude-sonnet-4-5@20250929", Messages(), "awPredict",
+        "https://cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude",
+        "llms/vertex_ai/vertex_ai_partner_models/anthropic/transformation.py",
+        params={"vertex_project": "p", "vertex_location": "us-east5"}, words=_ANTHROPIC,
+        counts=("cached_tokens",),
+    ),
     "Mistral": Dialect(
-        "mistral/magistral-medium-latest", Chat("parts"), "/chat/completions",
+        "mistral/magistral-medium-latest", Chat("parts", last_counts=True), "/chat/completions",
         "https://docs.mistral.ai/api/endpoint/chat",
+        "llms/mistral/chat/transformation.py",
         path="/v1",
         words=_words(
             context=(
@@ -638,7 +687,8 @@ DIALECTS: dict[str, Dialect] = {
     "Cohere v2": Dialect(
         "cohere_chat/command-a-03-2025", Cohere(), "/v2/chat",
         "https://docs.cohere.com/v2/reference/chat",
-        path="/v2/chat", shows_reasoning=False,
+        "llms/cohere/chat/v2_transformation.py",
+        path="/v2/chat", counts=("cached_tokens",),
         words=_words(
             context=(
                 "",
@@ -650,16 +700,19 @@ DIALECTS: dict[str, Dialect] = {
     "Ollama chat": Dialect(
         "ollama_chat/qwen3", OllamaChat(), "/api/chat",
         "https://docs.ollama.com/api/chat",
-        words=_OLLAMA,
+        "llms/ollama/chat/transformation.py", whole_calls=True,
+        words=_OLLAMA, counts=(),
     ),
     "Ollama generate": Dialect(
         "ollama/qwen3", OllamaGenerate(), "/api/generate",
         "https://docs.ollama.com/api/generate",
-        words=_OLLAMA, takes_tools=False,
+        "llms/ollama/completion/transformation.py",
+        words=_OLLAMA, takes_tools=False, counts=(),
     ),
     "DeepSeek": Dialect(
-        "deepseek/deepseek-reasoner", Chat(), "/chat/completions",
+        "deepseek/deepseek-reasoner", Chat(cache="prompt_cache_hit_tokens", comments="keep-alive"), "/chat/completions",
         "https://api-docs.deepseek.com/api/create-chat-completion",
+        "llms/deepseek/chat/transformation.py",
         path="/v1",
     ),
     "Groq": Dialect(
@@ -667,6 +720,7 @@ DIALECTS: dict[str, Dialect] = {
         Chat("reasoning", (("service_tier", "on_demand"),)),  # litellm fails without it
         "/chat/completions",
         "https://console.groq.com/docs/api-reference",
+        "llms/groq/chat/transformation.py",
         path="/v1",
         words=_words(
             context=(
@@ -676,8 +730,10 @@ DIALECTS: dict[str, Dialect] = {
         ),
     ),
     "OpenRouter": Dialect(
-        "openrouter/openai/gpt-4.1-mini", Chat("reasoning"), "/chat/completions",
+        "openrouter/openai/gpt-4.1-mini",
+        Chat("reasoning", comments="OPENROUTER PROCESSING"), "/chat/completions",
         "https://openrouter.ai/docs/api-reference/overview",
+        "llms/openrouter/chat/transformation.py",
         path="/v1",
         words=_words(
             context=(
@@ -690,6 +746,7 @@ DIALECTS: dict[str, Dialect] = {
     "xAI": Dialect(
         "xai/grok-3-mini", Chat(), "/chat/completions",
         "https://docs.x.ai/docs/api-reference",
+        "llms/xai/chat/transformation.py",
         path="/v1",
         words=_words(
             context=(
@@ -702,6 +759,7 @@ DIALECTS: dict[str, Dialect] = {
     "Hugging Face": Dialect(
         "huggingface/Qwen/Qwen3-8B", Chat(), "/chat/completions",
         "https://huggingface.co/docs/inference-providers/tasks/chat-completion",
+        "llms/huggingface/chat/transformation.py",
         path="/v1", overflow=422,
         words=_words(
             context=(
@@ -714,11 +772,13 @@ DIALECTS: dict[str, Dialect] = {
     "vLLM": Dialect(
         "hosted_vllm/Qwen3-8B", Chat("reasoning"), "/chat/completions",
         "https://docs.vllm.ai/en/latest/serving/openai_compatible_server",
+        "llms/hosted_vllm/chat/transformation.py",
         path="/v1",
     ),
     "SGLang": Dialect(
         "openai/Qwen3-8B", Chat(), "/chat/completions",
         "https://docs.sglang.ai/basic_usage/openai_api_completions.html",
+        "llms/openai/chat/gpt_transformation.py",
         path="/v1",
         words=_words(
             context=(
@@ -730,6 +790,7 @@ DIALECTS: dict[str, Dialect] = {
     "llama.cpp": Dialect(
         "openai/qwen3-8b", Chat(), "/chat/completions",
         "https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+        "llms/openai/chat/gpt_transformation.py",
         path="/v1",
         words=_words(
             context=(

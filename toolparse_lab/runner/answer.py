@@ -16,6 +16,8 @@ from .body_end import BodyEnd
 from .exchange.types import Chunk
 from .litellm_door import close_body, close_quietly
 from .local.provider import PROVIDER
+from .stream_lines import chunks_of_lines, lines_of
+from .whole_answer import as_chat, finish_reason_of, is_of_ollama, ollama_usage
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
 # way: it splits off reasoning, makes up finish reasons, and rebuilds tool calls. So everything is
@@ -64,6 +66,8 @@ class Answer:
     body: Any = None
     original: Any = None
     got_any: bool = False
+    # The error that a server gave with an answer, in place of the rest of it.
+    reported: Mapping[str, Any] | None = None
     cut: bool = False
     # Bytes of text that may still come; below 0 the answer is too large.
     room: float = math.inf
@@ -99,13 +103,31 @@ class Answer:
         message = choice.message
         self.finish_reason = choice.finish_reason
 
-        original = _original_choice(self.original)
-        if original is not None:
-            message = original["message"]
-            self.finish_reason = original.get("finish_reason") or self.finish_reason
+        original = _json_object(self._own_text()) or {}
+        chat = as_chat(original)
+        own = _first_choice(chat)
+        if own is not None and ("choices" in original or "finish_reason" in original):
+            message = own["message"]
+            self._finish(own.get("finish_reason"))
+            self._take_usage(chat)
+            self._take_error(own)
         self._add(message)
+        if own is not None:
+            self._fill_in(own["message"], chat)
+        elif is_of_ollama(original):
+            self._finish(original.get("done_reason"))
+            self.usage = ollama_usage(original)  # where one is missing, litellm guesses
         self.got_any = True
         self.check_room()
+
+    def _fill_in(self, message: Mapping[str, Any], chat: Any) -> None:
+        """Take over the text and the reasoning of an answer's original, where litellm has none."""
+        thought, content = message.get("reasoning_content"), message.get("content")
+        if not self.reasoning:
+            self._add_text(self.reasoning, thought, None, "reasoning")
+        if not self.content and not self.calls and content and isinstance(content, str):
+            self._add_text(self.content, content, None, "content")
+            self._take_usage(chat)
 
     def recover(self) -> bool:
         """Take in a whole answer that litellm refused, from the provider's own text.
@@ -114,13 +136,18 @@ class Answer:
 
         An answer without choices is one without text, whatever the reason.
         """
-        response = _json_object(self.original)
+        response = _json_object(self._own_text())
         if self.got_any or response is None or response.get("error"):
             return False
-        if not isinstance(response.get("choices"), list):
+        chat = as_chat(response)
+        if chat is None:
             return False
-        self._take_object(response)
+        self._take_object(chat)
         return True
+
+    def _own_text(self) -> str | None:
+        """Return the provider's own text of a whole answer; not every provider's is logged."""
+        return self.original if isinstance(self.original, str) else self.body_end.text()
 
     def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
         """Take in a whole response of OpenAI's shape, which came `at` so many seconds where a
@@ -128,7 +155,8 @@ class Answer:
         """
         self._identify(response)
         for choice in (response.get("choices") or ())[:1]:
-            self.finish_reason = _text_or_none(_get(choice, "finish_reason"))
+            self._finish(_get(choice, "finish_reason"))
+            self._take_error(choice)
             message = _get(choice, "message")
             if message is not None:
                 self._add(message, at)
@@ -144,8 +172,9 @@ class Answer:
         Raises NotAStream with the server's words where it is not an answer either.
         """
         text = await _unstreamed_text(stream)
-        if text is None:
-            return False
+        return text is not None and self._take_unstreamed(text)
+
+    def _take_unstreamed(self, text: str) -> bool:
         at = round(time.perf_counter() - self.started, 6)
         self.original = text
         response = _json_object(text)
@@ -169,6 +198,9 @@ class Answer:
             async for chunk in _chunks_of(stream):
                 if not self.got_any:
                     wrapper = _wrapper_of(stream)
+                if isinstance(chunk, Mapping) and "not_a_stream" in chunk:
+                    is_whole = self._take_unstreamed(chunk["not_a_stream"])
+                    break
                 self.take_chunk(chunk)
                 if self.room < 0:
                     break
@@ -201,6 +233,7 @@ class Answer:
         for choice in (_get(chunk, "choices") or ())[:1]:
             delta = _get(choice, "delta")
             self._finish(_get(choice, "finish_reason") or _get(delta, "finish_reason"))
+            self._take_error(choice)
             if delta is not None:
                 self._add(delta, at)
 
@@ -209,6 +242,7 @@ class Answer:
 
         The last one counts, but that "stop" does not take back one that says more.
         """
+        reason = finish_reason_of(reason)
         if reason and (reason != "stop" or self.finish_reason is None):
             self.finish_reason = reason
 
@@ -238,6 +272,14 @@ class Answer:
             value = _get(response, name)
             if isinstance(value, str) and value:
                 self.ids.setdefault(name, value)
+        self._take_usage(response)
+
+    def _take_error(self, choice: Any) -> None:
+        """Take over the error that OpenRouter gives a choice whose finish reason is "error"."""
+        error = _get(choice, "error")
+        self.reported = error if isinstance(error, Mapping) else self.reported
+
+    def _take_usage(self, response: Any) -> None:
         usage = _get(response, "usage")
         # A text or a list in its place counts nothing.
         if usage and (isinstance(usage, Mapping) or hasattr(usage, "model_dump")):
@@ -250,11 +292,15 @@ class Answer:
         """
         thought = _get(message, "reasoning_content") or _get(message, "reasoning")
         thought = thought or _get(message, "thinking")
+        if not thought and (details := _get(message, "reasoning_details")):
+            thought = _thought_of_details(details)
         self._add_text(self.reasoning, thought, at, "reasoning")
         content = _get(message, "content")
         if isinstance(content, (list, tuple)):
             self._add_parts(content, at, thoughts=not thought)
         else:
+            # A refusal stands in a member of its own, in place of the text.
+            content = content or _get(message, "refusal")
             self._add_text(self.content, content, at, "content")
 
         # Most deltas are text alone, and there may be thousands: they end here.
@@ -361,10 +407,6 @@ def _json_object(text: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 _SSE_LINES = ("data:", "event:", "id:", "retry:", ":")
 
 
@@ -408,34 +450,38 @@ def _thought_of_part(part: Any) -> str | None:
     return inner if isinstance(inner, str) else ""
 
 
-def _original_choice(text: Any) -> dict[str, Any] | None:
-    """Return the first choice of an OpenAI-shaped response body.
+def _thought_of_details(details: Any) -> str:
+    """Return the texts of OpenRouter's `reasoning_details`, of which some are encrypted."""
+    parts = details if isinstance(details, (list, tuple)) else ()
+    texts = [_get(part, "text") or _get(part, "summary") for part in parts]
+    return "".join(text for text in texts if isinstance(text, str))
 
-    None if the provider has a shape of its own.
+
+def _first_choice(chat: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the first choice with a message, None where there is none.
 
     Whatever is wrong with the text, litellm's own reading is used then.
     """
-    if not isinstance(text, str) or not text.startswith("{"):
-        return None
-    try:
-        choice = json.loads(text)["choices"][0]
-        return choice if isinstance(choice["message"], dict) else None
-    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        return None
+    choices = (chat or {}).get("choices") or ()
+    choice = choices[0] if choices else None
+    if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
+        return choice
+    return None
 
 
 # Streams of provider's clients whose chunks have OpenAI's shape already.
-_DIRECT = frozenset({"AsyncStream", "OpenAIChatCompletionStreamingHandler"})
+_DIRECT = frozenset({"AsyncStream"})
 
 
 def _is_direct(stream: Any) -> bool:
     """Return True for a wrapper around a stream that can be read without it.
 
-    Two clients give chunks in OpenAI's shape, and so does the embedded model's provider. The
-    clients' streams are known by the names of their classes: importing these takes seconds.
+    One client gives chunks in OpenAI's shape, and so does the embedded model's provider. The
+    client's stream is known by the name of its class: importing it takes seconds. Others are read
+    from their lines.
     """
     inner = getattr(stream, "completion_stream", None)
-    if type(inner).__name__ in _DIRECT:
+    if type(inner).__name__ in _DIRECT or lines_of(stream) is not None:
         return True
     return getattr(stream, "custom_llm_provider", None) == PROVIDER
 
@@ -448,6 +494,8 @@ async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
     """
     # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
     source = stream.completion_stream if _is_direct(stream) else stream
+    if lines_of(stream) is not None:
+        source = chunks_of_lines(stream)
     async for chunk in source:
         if chunk is not None:
             yield chunk

@@ -23,11 +23,32 @@ from .litellm_door import close_body
 class BodyEnd:
     """reached: nothing more comes, because the body is complete or because the connection broke.
 
-    finish_part: whether the provider has said why it ends, None where that is not watched.
+    finish_part: whether the provider has said why it ends, None where that is not watched. began:
+    some of a stream has come. error: what the server wrote into the stream as one, where it is
+    watched. response: that of httpx, which came last.
     """
 
     reached: bool = False
     finish_part: bool | None = None
+    began: bool = False
+    error: Any = None
+    response: Any = None
+
+    @property
+    def status(self) -> int | None:
+        """The HTTP status as the server sent it, None before it came."""
+        return getattr(self.response, "status_code", None)
+
+    @property
+    def kind(self) -> str:
+        """The content type in lower case, "" where there is none."""
+        headers = getattr(self.response, "headers", None) or {}
+        return str(headers.get("content-type", "")).lower()
+
+    def text(self) -> str | None:
+        """The body of a whole response, None for a stream."""
+        content = getattr(self.response, "_content", None)
+        return content.decode("utf-8", "replace") if isinstance(content, bytes) else None
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -52,6 +73,13 @@ def note_finish_part(is_one: bool) -> None:
         end.finish_part = end.finish_part or is_one
 
 
+def note_error(error: Any) -> None:
+    """Note for the call under way an error that the server wrote into the stream."""
+    end = _watching.get()
+    if end is not None:
+        end.error = error
+
+
 @functools.lru_cache(maxsize=1)
 def _wrap_send() -> None:
     """Let every client of httpx ask `_watching` for each streamed response. Done once."""
@@ -68,6 +96,7 @@ def _wrap_send() -> None:
         async def __aiter__(self) -> AsyncIterator[bytes]:
             try:
                 async for piece in self._stream:
+                    self._end.began = True
                     yield piece
             except Exception:
                 self._end.reached = True
@@ -82,9 +111,11 @@ def _wrap_send() -> None:
     async def watched_send(self: Any, request: Any, *, stream: bool = False, **kw: Any) -> Any:
         response = await send(self, request, stream=stream, **kw)
         end = _watching.get()
-        # What is not streamed is another request of the same call: a login, a log.
+        if end is not None:
+            end.response = response
+        # What is not streamed may be another request of the same call: a login, a log.
         if stream and end is not None:
-            end.reached = False
+            end.reached = end.began = False
             response.stream = Watched(response.stream, end)
         return response
 

@@ -15,12 +15,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..core.types.call_pieces import joined
-from .answer import Answer, TooLarge, close_stream, plain
-from .body_end import note_finish_part
+from .answer import Answer, NotAStream, TooLarge, close_stream, plain
+from .body_end import note_error, note_finish_part
 from .exchange.redaction import redact, redact_named, redact_strings
 from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
 from .exchange.usage import token_details
-from .failures import error_kind, error_message, retry_after, status_code
+from .failures import (
+    ReportedError,
+    error_kind,
+    error_message,
+    kind_of_body,
+    kind_of_exception,
+    kind_of_status,
+    reported_kind,
+    retry_after,
+    status_code,
+)
 from .litellm_door import recording_litellm, text_client, watched_globals
 from .litellm_faults import (
     allow_tools_without_mcp,
@@ -36,8 +46,11 @@ from .takes import note_refusal, refused_param
 # Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
 # Arguments that are this module's to set, whatever a request's parameters say.
+# Finish reasons that say that the answer has failed.
+_FAILED = frozenset({"error", "network_error", "insufficient_system_resource"})
 # Kinds of a failure that a client may make up for a stream that ended.
 _UNEXPLAINED = frozenset({"server_error", "other"})
+_LONGEST_MESSAGE = 500
 _LONGEST_BODY = 100_000  # characters of a response that is no answer
 _RESERVED = frozenset(
     {"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"}
@@ -155,7 +168,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     if request.tools:
         out["tools"] = list(map(dict, request.tools))
     if request.stream:
-        keep_finish_parts(provider_of(model.name), note_finish_part)
+        keep_finish_parts(model.name, provider_of(model.name), note_finish_part, note_error)
         _ask_for_counts(out, model.name)
     return out
 
@@ -220,24 +233,64 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
     if e is None:
         if answer.cut:
             return _Failure("cut_stream", "the stream ended without a finish part", cut=True)
+        if answer.finish_reason in _FAILED:
+            said = f"the provider ended the answer with the reason {answer.finish_reason!r}"
+            reported = reported_kind(answer.reported) or "server_error"
+            message = answer.reported.get("message") if answer.reported else None
+            text = redact(f"{said}: {message}" if message else said, request.secrets)
+            return _Failure(reported, text[:_LONGEST_MESSAGE])
         return _Failure()
 
-    kind: str = error_kind(e)
+    kind: str = _seen_kind(request, answer, e)
     message = error_message(e, request.secrets)
     if isinstance(e, TimeoutError) and not str(e):
         message = f"no finished answer after {request.model.timeout:g} s"
     cut = _broke_off(request, answer)
-    if cut and _ended_early(answer, kind):
-        kind = "cut_stream"
+    if _may_be_cut(request, answer, e) and _ended_early(answer, kind, e):
+        kind, cut = "cut_stream", True
     return _Failure(kind, message, cut)
 
 
-def _ended_early(answer: Answer, kind: str) -> bool:
+def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
+    """Return the kind of a failure: what the server itself said, where litellm changed that."""
+    kind: str = error_kind(e)
+    end = answer.body_end
+    if end.error is not None:
+        return reported_kind(end.error) or kind
+    if kind in ("bad_request", "other", "connection", "server_error"):
+        if end.status == 200 and not request.stream and (text := end.text()) is not None:
+            failed = _failed_response(text)
+            return failed or kind_of_body(text) or kind
+        if kind == "bad_request":
+            return kind_of_status(end.status) or kind_of_exception(str(e)) or kind
+    return kind
+
+
+def _failed_response(text: str) -> str | None:
+    """Return the kind of the error inside an answer of the Responses API that has failed."""
+    response = _parsed(text)
+    error = response.get("error") if isinstance(response, Mapping) else None
+    return None if error is None else reported_kind(error) or "server_error"
+
+
+def _ended_early(answer: Answer, kind: str, e: BaseException) -> bool:
     """Return True for a failure of this kind if it only says that no more bytes came."""
     # Providers' clients and litellm's versions each have their own exception for it, some with a
     # status that no server sent. An error that the server wrote into the stream is found while
     # more bytes may come, or has a kind of its own.
+    if isinstance(e, ReportedError) or answer.body_end.error is not None:
+        return False
     return kind == "connection" or (answer.body_end.reached and kind in _UNEXPLAINED)
+
+
+def _may_be_cut(request: Request, answer: Answer, e: BaseException) -> bool:
+    """Return True for a stream that began and has no finish part, though no piece may be read."""
+    if not request.stream or answer.finish_reason is not None or isinstance(e, NotAStream):
+        return False
+    if answer.got_any:
+        return True
+    end = answer.body_end
+    return end.began and end.status == 200 and not end.kind.startswith(("text/html", "text/plain"))
 
 
 def _broke_off(request: Request, answer: Answer) -> bool:

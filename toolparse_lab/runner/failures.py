@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,20 @@ RETRIABLE: frozenset[str] = frozenset(
     {"timeout", "rate_limited", "server_error", "connection", "cut_stream"}
 )
 """Failures that may go away by asking again."""
+
+
+class ReportedError(Exception):
+    """An error that a server wrote where an answer was awaited.
+
+    The message holds its words, `body` the error and `event` what it came in.
+    """
+
+    def __init__(self, error: Any, event: Any = None) -> None:
+        self.body = error if isinstance(error, Mapping) else {"message": error}
+        if isinstance(event, Mapping) and "code" in event:
+            self.body = {"code": event["code"], **self.body}
+        super().__init__(str(self.body.get("message") or error))
+
 
 # How a failure is classed. Providers' clients, litellm and asyncio each have exceptions of their
 # own, and litellm maps many of them wrongly. So the sources are asked from sure to vague: the class
@@ -75,6 +90,7 @@ _NO_KEY = re.compile(
 )
 PACKAGES = {"google": "google-cloud-aiplatform", "boto3": "boto3", "botocore": "boto3"}
 """Module of a provider -> the package that has it, in the words of litellm's own messages."""
+_RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
 _LONGEST_MESSAGE = 500
 
@@ -86,10 +102,69 @@ _BY_STATUS: Mapping[int, ErrorKind] = MappingProxyType(
         404: "not_found",
         408: "timeout",
         413: "context_overflow",
+        424: "server_error",  # the model, or the server behind this one, has failed
         429: "rate_limited",
         504: "timeout",
     }
 )
+
+
+# The names that servers give an error in `code`, `type` or `status`, from the most telling on.
+_BY_NAME: tuple[tuple[str, ErrorKind], ...] = (
+    (r"context_?(?:length|size|window)|exceed_context|request_too_large", "context_overflow"),
+    (r"content_?(?:filter|policy)|moderation|invalid_prompt|guardrail", "refused"),
+    (r"rate_?limit|resource_?exhausted|throttl|too_?many_?requests|insufficient_quota"
+     r"|quota_?exceeded", "rate_limited"),
+    (r"time_?out|deadline", "timeout"),
+    (r"authenti|permission|unauthori[sz]ed|access_?denied|invalid_api_key|forbidden", "auth"),
+    (r"not_?found", "not_found"),
+    (r"overloaded|unavailable|server_?error|internal|api_error|upstream|bad_?gateway|server_busy"
+     r"|model_?(?:stream_?)?error", "server_error"),
+    (r"invalid|bad_?request|validation|unprocessable|failed_precondition", "bad_request"),
+)  # fmt: skip
+
+
+def reported_kind(error: Any) -> ErrorKind | None:
+    """Return the kind of an error by what the server itself says of it, None if that is nothing.
+
+    error: the object in the stream. Its status counts first, then its names, then its words.
+    """
+    if not isinstance(error, Mapping):
+        return None
+    message = str(error.get("message") or "")
+    for value in (error.get("code"), error.get("status"), error.get("http_status")):
+        by_status = _kind_by_status(_status(value), message)
+        if by_status is not None:
+            return by_status
+    names = [error.get(name) for name in ("code", "type", "status", "error_type")]
+    text = " ".join(name for name in names if isinstance(name, str))
+    kind = next((k for words, k in _BY_NAME if re.search(words, text, re.IGNORECASE)), None)
+    if kind in (None, "bad_request"):
+        if _OVERFLOW.search(message):
+            return "context_overflow"
+        if _REFUSED.search(message):
+            return "refused"
+    return kind
+
+
+def kind_of_body(text: str) -> ErrorKind | None:
+    """Return the kind of a whole answer's body that cannot be read: it broke off, or is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return "connection" if text.lstrip().startswith(("{", "[")) else "server_error"
+    return None if isinstance(value, (dict, list)) else "server_error"
+
+
+def kind_of_exception(message: str) -> ErrorKind | None:
+    """Return the kind of the exception that Bedrock sent in a stream, by its name."""
+    found = re.search(r"\b(\w{1,60}Exception) \{", message)
+    return None if found is None else reported_kind({"type": found[1], "message": message})
+
+
+def kind_of_status(status: int | None) -> ErrorKind | None:
+    """Return the kind that an HTTP status alone tells, None where it does not."""
+    return None if status is None else _BY_STATUS.get(status)
 
 
 def _chain(e: BaseException) -> Iterator[BaseException]:
@@ -128,6 +203,8 @@ def error_kind(e: BaseException) -> ErrorKind:
     if _missing_module(e) is not None:
         return "setup"
     names = {c.__name__ for c in type(e).__mro__}
+    if isinstance(e, ReportedError):
+        return reported_kind(e.body) or "server_error"
     if isinstance(e, asyncio.TimeoutError):
         return "timeout"
     if _UNSENDABLE.search(message):
@@ -147,7 +224,13 @@ def error_kind(e: BaseException) -> ErrorKind:
     if "APIConnectionError" in names:
         return "connection"
     by_status = _kind_by_status(status_code(e), message)
-    return _kind_by_default(names) if by_status is None else by_status
+    if by_status is not None:
+        return by_status
+    # An error in a stream has no status, and OpenAI's client keeps it as it came.
+    body = getattr(e, "body", None)
+    if "APIError" in names and isinstance(body, (Mapping, str)) and body:
+        return reported_kind(body) or "server_error"
+    return _kind_by_default(names)
 
 
 def _missing_module(e: BaseException) -> str | None:
@@ -254,7 +337,9 @@ def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if 400 <= status < 500:
-        return "context_overflow" if _OVERFLOW.search(message) else "bad_request"
+        if _OVERFLOW.search(message):
+            return "context_overflow"
+        return "refused" if _REFUSED.search(message) else "bad_request"
     return "server_error" if status >= 500 else None
 
 
@@ -304,7 +389,9 @@ def retry_after(e: BaseException, *, now: float | None = None) -> float | None:
         wait = _wait_in(headers, now)
         if wait is not None:
             return wait
-    return None
+    # Google has no header for it.
+    found = _RETRY_DELAY.search(str(e))
+    return None if found is None else _number(found[1])
 
 
 def _all_headers(e: BaseException) -> Iterator[Any]:

@@ -15,7 +15,7 @@ Here, because they reach into litellm:
 - `let_params_pass`: a custom provider cannot say which parameters it takes
 - `name_outer_stream`: chunks of a custom provider's stream are named after the model string
 - `remember_context_lengths`: each call of a `huggingface/` model asks huggingface.co for one
-- `keep_finish_parts`: the end of Cohere's streams is not read, and each chunk of Gemini ends one
+- `keep_finish_parts`: each chunk of Gemini ends its stream, errors in Anthropic's lose their type
 
 At the one import:
 
@@ -35,6 +35,8 @@ If an answer is read:
 
 - `answer.Answer.log`: finish reasons, reasoning and calls are rewritten. The answer is logged only
 - `answer._chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
+- `stream_lines.chunks_of_lines`: its readers end early and make up finish reasons
+- `whole_answer.as_chat`: it loses reasoning, refusals and texts of some whole answers
 - `answer.Answer._undo_wrapper`: a stream that broke off ends with "stop" and guessed token counts
 - `answer.close_stream`: a stream that is dropped keeps its connection
 - `failures.error_kind`: a refused connection is an internal server error
@@ -281,33 +283,43 @@ def name_outer_stream(model: Any) -> None:
 # -- finish parts of streams (1.80 to 1.110)
 
 
-def keep_finish_parts(provider: str, note: Callable[[bool], None]) -> None:
-    """Let litellm read the event that ends a stream of Cohere, which it looks for under a name that
-    version 2 of its chat does not have, so that finish reason and token counts are lost. Let `note`
-    know of each chunk of Gemini whether it has a finish reason: litellm reads "stop" from every
-    chunk, and a stream that was cut looks finished.
+def keep_finish_parts(
+    model: str, provider: str, note: Callable[[bool], None], note_error: Callable[[Any], None]
+) -> None:
+    """Let litellm's readers of streams hand on what they lose; nothing is done for others.
 
-    Nothing is done for other providers.
+    Gemini: `note` knows of each chunk whether it has a finish reason (litellm reads "stop" from
+    every chunk, and a stream that was cut looks finished), and a comment is no broken JSON.
+    Anthropic: `note_error` knows the error in a stream, of which litellm keeps the message alone.
+    Responses: refusals are text, and reasoning content is reasoning.
     """
-    if provider in ("cohere", "cohere_chat"):
-        module = importlib.import_module("litellm.llms.cohere.common_utils")
-        _wrap_parser(module, "CohereV2ModelResponseIterator", _cohere)
+    if "claude" in model and provider.startswith(("anthropic", "vertex_ai")):
+        module = importlib.import_module("litellm.llms.anthropic.chat.handler")
+        before = functools.partial(_anthropic, note_error)
+        _wrap_parser(module, "ModelResponseIterator", before)
     elif provider in ("gemini", "vertex_ai", "vertex_ai_beta"):
         module = importlib.import_module(
             "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
         )
         _wrap_parser(module, "ModelResponseIterator", functools.partial(_gemini, note))
+        _skip_comments(module)
+    elif provider in ("openai", "azure"):
+        with contextlib.suppress(ImportError):  # not in the oldest
+            module = importlib.import_module(_RESPONSES)
+            _wrap_parser(module, "OpenAiResponsesToChatCompletionStreamIterator", _responses)
 
 
+_RESPONSES = "litellm.completion_extras.litellm_responses_transformation.transformation"
 _wrapped_parsers: set[str] = set()
 
 
 def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) -> None:
     """Let the class of that name parse what `before` makes of a chunk. Done once."""
     with _lock:
-        if name in _wrapped_parsers:
+        key = f"{module.__name__}:{name}"
+        if key in _wrapped_parsers:
             return
-        _wrapped_parsers.add(name)
+        _wrapped_parsers.add(key)
         parser = getattr(module, name, None)
         original = getattr(parser, "chunk_parser", None)
         if original is None:  # another litellm
@@ -320,23 +332,38 @@ def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) ->
         setattr(parser, "chunk_parser", chunk_parser)  # noqa: B010 - the class is not known
 
 
-_COHERE_REASONS = {
-    "COMPLETE": "stop",
-    "STOP_SEQUENCE": "stop",
-    "MAX_TOKENS": "length",
-    "TOOL_CALL": "tool_calls",
-    "ERROR_TOXIC": "content_filter",
+def _skip_comments(module: ModuleType) -> None:
+    """Let Gemini's reader pass over comments between events. Done once."""
+    reader = getattr(module, "ModelResponseIterator", None)
+    original = getattr(reader, "_common_chunk_parsing_logic", None)
+    if original is None or hasattr(original, "skips_comments"):
+        return
+
+    @functools.wraps(original)
+    def parse(self: Any, chunk: Any) -> Any:
+        is_comment = isinstance(chunk, str) and chunk.startswith(":")
+        return original(self, "" if is_comment else chunk)
+
+    parse.__dict__["skips_comments"] = True
+    setattr(reader, "_common_chunk_parsing_logic", parse)  # noqa: B010 - the class is not known
+
+
+def _anthropic(note_error: Callable[[Any], None], chunk: dict[str, Any]) -> dict[str, Any]:
+    if chunk.get("type") == "error":
+        note_error(chunk.get("error"))
+    return chunk
+
+
+_READ_AS = {
+    "response.refusal.delta": "response.output_text.delta",
+    "response.reasoning_text.delta": "response.reasoning_summary_text.delta",
 }
 
 
-def _cohere(chunk: dict[str, Any]) -> dict[str, Any]:
-    if chunk.get("type") != "message-end" or "event" in chunk:
-        return chunk
-    # In a whole answer litellm translates these reasons, in a stream it does not.
-    end = dict(chunk.get("delta") or {})
-    reason = end.get("finish_reason")
-    end["finish_reason"] = _COHERE_REASONS.get(str(reason), reason)
-    return {"event": "message-end", "data": {**chunk, "delta": end}}
+def _responses(chunk: dict[str, Any]) -> dict[str, Any]:
+    # An enum of litellm's, or a text.
+    kind = getattr(chunk.get("type"), "value", chunk.get("type"))
+    return {**chunk, "type": _READ_AS[kind]} if kind in _READ_AS else chunk
 
 
 def _gemini(note: Callable[[bool], None], chunk: dict[str, Any]) -> dict[str, Any]:

@@ -46,9 +46,6 @@ INTERNALS: tuple[Internal, ...] = (
     Internal("litellm:suppress_debug_info", "litellm_door._set_up", "set: it prints on failures"),
     Internal("httpx:AsyncClient.send", "body_end",
              "wrapped: the one way out of every provider's client, so that a stream's end is seen"),
-    Internal("litellm.llms.cohere.common_utils:CohereV2ModelResponseIterator.chunk_parser",
-             "litellm_faults.keep_finish_parts",
-             "wrapped: the event that ends a stream is not read"),
     Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
              "ModelResponseIterator.chunk_parser",
              "litellm_faults.keep_finish_parts",
@@ -56,6 +53,17 @@ INTERNALS: tuple[Internal, ...] = (
     Internal("litellm.utils:_get_max_position_embeddings",
              "litellm_faults.remember_context_lengths",
              "wrapped: huggingface.co is asked for the length of a context with each call"),
+    Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
+             "ModelResponseIterator._common_chunk_parsing_logic",
+             "litellm_faults.keep_finish_parts",
+             "wrapped: a comment between events is read as broken JSON"),
+    Internal("litellm.llms.anthropic.chat.handler:ModelResponseIterator.chunk_parser",
+             "litellm_faults.keep_finish_parts",
+             "wrapped: an error in a stream loses its type"),
+    Internal("litellm.completion_extras.litellm_responses_transformation.transformation:"
+             "OpenAiResponsesToChatCompletionStreamIterator.chunk_parser",
+             "litellm_faults.keep_finish_parts",
+             "wrapped: refusals and reasoning content are not read", seen="1.110"),
     # The clients.
     Internal("litellm:in_memory_llm_clients_cache.cache_dict", "litellm_door.close_clients",
              "clients are closed in their own loop"),
@@ -89,8 +97,21 @@ INTERNALS: tuple[Internal, ...] = (
     Internal(_STREAM, "litellm_faults.name_outer_stream", "chunks are named after the model string",
              "self.model"),
     Internal("openai:AsyncStream", "answer._DIRECT", "its chunks have OpenAI's shape already"),
-    Internal("litellm.llms.openai.chat.gpt_transformation:OpenAIChatCompletionStreamingHandler",
-             "answer._DIRECT", "its chunks have OpenAI's shape already"),
+    Internal("litellm.llms.openai.chat.gpt_transformation:"
+             "OpenAIChatCompletionStreamingHandler",
+             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+    Internal("litellm.llms.openrouter.chat.transformation:"
+             "OpenRouterChatCompletionStreamingHandler",
+             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+    Internal("litellm.llms.cohere.common_utils:"
+             "CohereV2ModelResponseIterator",
+             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+    Internal("litellm.llms.ollama.chat.transformation:"
+             "OllamaChatCompletionResponseIterator",
+             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+    Internal("litellm.llms.ollama.completion.transformation:"
+             "OllamaTextCompletionResponseIterator",
+             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
     Internal("litellm.exceptions:MidStreamFallbackError", "failures._unwrapped",
              "it is around every failure of a stream", "self.original_exception"),
     # What is logged.

@@ -188,6 +188,7 @@ def _listed_price(name: str, tokens: int) -> _Price | None:
     models cost more for long prompts.
     """
     litellm = recording_litellm()
+    name = name.replace("/responses/", "/", 1)  # the same model, asked by another API
     try:
         prices = litellm.cost_per_token(model=name, prompt_tokens=tokens, completion_tokens=tokens)
     except Exception:  # an unmapped model raises one of several kinds
