@@ -15,6 +15,7 @@ Here, because they reach into litellm:
 - `let_params_pass`: a custom provider cannot say which parameters it takes
 - `name_outer_stream`: chunks of a custom provider's stream are named after the model string
 - `remember_context_lengths`: each call of a `huggingface/` model asks huggingface.co for one
+- `join_text_parts`: of the texts in an answer of Mistral it keeps the last
 - `keep_finish_parts`: each chunk of Gemini ends its stream, errors in Anthropic's lose their type
 
 At the one import:
@@ -352,6 +353,35 @@ def _anthropic(note_error: Callable[[Any], None], chunk: dict[str, Any]) -> dict
     if chunk.get("type") == "error":
         note_error(chunk.get("error"))
     return chunk
+
+
+def join_text_parts(model: str) -> None:
+    """Let litellm keep every text of a whole answer of Mistral whose content is a list: it keeps
+    the last one. Done once, and only where the model may be Mistral's.
+    """
+    if "mistral" not in model and "magistral" not in model:
+        return
+    module = importlib.import_module("litellm.llms.mistral.chat.transformation")
+    config = getattr(module, "MistralConfig", None)
+    original = getattr(config, "_handle_content_list_to_str_conversion", None)
+    if original is None or hasattr(original, "joins_texts"):
+        return
+
+    @functools.wraps(original)
+    def convert(response_data: dict[str, Any]) -> Any:
+        for choice in response_data.get("choices") or ():
+            message = choice.get("message") or {}
+            content = message.get("content")
+            if isinstance(content, list):
+                texts = [part for part in content if part.get("type") == "text"]
+                joined = "".join(str(part.get("text") or "") for part in texts)
+                others = [part for part in content if part.get("type") != "text"]
+                message["content"] = [*others, {"type": "text", "text": joined}]
+        return original(response_data)
+
+    convert.__dict__["joins_texts"] = True
+    name = "_handle_content_list_to_str_conversion"
+    setattr(config, name, staticmethod(convert))
 
 
 _READ_AS = {

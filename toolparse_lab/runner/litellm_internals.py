@@ -64,6 +64,10 @@ INTERNALS: tuple[Internal, ...] = (
              "OpenAiResponsesToChatCompletionStreamIterator.chunk_parser",
              "litellm_faults.keep_finish_parts",
              "wrapped: refusals and reasoning content are not read", seen="1.110"),
+    Internal("litellm.llms.mistral.chat.transformation:"
+             "MistralConfig._handle_content_list_to_str_conversion",
+             "litellm_faults.join_text_parts",
+             "wrapped: of several texts in an answer the last is kept", seen="1.110"),
     # The clients.
     Internal("litellm:in_memory_llm_clients_cache.cache_dict", "litellm_door.close_clients",
              "clients are closed in their own loop"),

@@ -12,6 +12,7 @@ from ...formats.like import ProtocolLike
 from ...middleware import ToolCallMiddleware, Turn
 from ...middleware.flow.litellm_arguments import LitellmArguments
 from ...runner.litellm_door import litellm_module
+from ...runner.litellm_faults import join_text_parts
 from .again import Again
 from .answer_ids import AnswerIds
 from .arguments import BridgeArguments
@@ -212,6 +213,7 @@ def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, 
         choice_schema="any_of_many",
     )
     let_pass(litellm, turn.params)
+    join_text_parts(str(arguments.get("model")))
     return turn
 
 
