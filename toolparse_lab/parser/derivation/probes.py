@@ -73,7 +73,6 @@ class Wire:
                     "content": probe.result,
                 }
             )
-        [tool.to_openai() for tool in tools]
         return {
             "messages": messages,
             "tools": [
