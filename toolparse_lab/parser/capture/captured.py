@@ -8,33 +8,29 @@ provider's own tool calls as they came, broken argument strings included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadOptions, UnreadableInput
+from ...core.types.call_pieces import joined
 from ...core.types.call_pieces import member as get
 from ...core.types.inputs import RawLike, TokenizerLike
 from ...core.types.server import ServerReading
 from ...core.values import read_strict, write_canonical
-from .assembly import Assembly, items
-from .chunks import take_chunk
-from .responses import take_response
-from .sse import is_event_stream, read_events
-from .tokens import eats
+from .shapes import Assembly, take_chunk, take_response
+from .sse import Events, is_event_stream, read_events
+from .tokens import eats, items
 
 EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
 Fidelity: TypeAlias = Literal["wire", "sdk", "replayed", "logprobs", "token_ids", "raw_messages"]
 CapturedChunk: TypeAlias = tuple[Literal["content", "reasoning"], str]
-"""What a piece of a stream is of, and its text; pieces of tool calls are content."""
+"""What a piece of a stream belongs to, and its text; pieces of tool calls are content."""
 
 _EXPECTED = (
     "a text, a chat completion, a text completion, a Responses API object, an Anthropic message, "
-    "one of their choices "
-    "or messages, a list of stream chunks, or a Captured"
+    "one of their choices or messages, a list of stream chunks, or a Captured"
 )
-
-
 # The end of the canonical JSON of calls: closing quote, function, call, list, message.
 _END_OF_CALL = '"}}]}'
 
@@ -47,20 +43,19 @@ class Captured:
         content: the model's text.
         tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
         reasoning: the text that the client or server split off the text. It is not a part of `raw`.
-        refusal: a refusal that stood apart from the text.
+        refusal: a refusal that came apart from the text.
         finish_reason: in the provider's own word, None if none was given.
         chunks: the pieces of a stream.
         cut: a stream that ended without a finish part.
-        error: the message of an error that stood in the answer's place or broke the stream off.
+        error: the message of an error that came in the answer's place or broke the stream off.
         unreadable: events that were not JSON.
         choices: how many answers there were, of which this is one.
-        offers_tools: read as a provider's own tool calling even where no call was assembly
-            (`as_native`).
+        offers_tools: read as a provider's own tool calling even if it makes no call (`as_native`).
         token_text: the model's own text, where the response's tokens say more than its content,
             which a server's parser has eaten from. '' elsewhere.
         prompt: the text of the prompt, where its token ids are given with a tokenizer.
-        fidelity: 'wire' for event-stream text, 'sdk' for objects that a client assembly, 'replayed'
-            for a text that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for what says
+        fidelity: 'wire' for event-stream text, 'sdk' for objects of a client, 'replayed' for a
+            string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
 
     endpoint_kind: native_tools, chat_text or raw_completion.
@@ -122,7 +117,7 @@ class Captured:
 
     @property
     def endpoint_kind(self) -> EndpointKind:
-        """The lane that the answer came by.
+        """The kind of endpoint that the answer came from.
 
         It is derived, and may differ from the request's purpose: a model that answers a request
         with native tools in plain text is chat text.
@@ -191,72 +186,36 @@ def capture(
         # What is no UTF-8 becomes lone surrogates, which every parser here takes.
         obj = bytes(obj).decode("utf-8", "surrogateescape")
     if isinstance(obj, str):
-        return _captured_text(obj, choice, tokenizer)
+        # The order matters: the JSON of a response is one line that is not an event.
+        response = response_in(obj)
+        if response is not None:
+            return capture(response, choice, tokenizer)
+        if not is_event_stream(obj):
+            return Captured(obj, fidelity="replayed")
+        return _streamed(read_events(obj), choice, tokenizer, fidelity="wire")
     if isinstance(obj, (list, tuple)):
-        return _captured_chunks(obj, choice, tokenizer)
-    return _captured_object(obj, choice, tokenizer)
-
-
-def _captured_text(text: str, choice: int, tokenizer: Any) -> Captured:
-    """Return a text: the JSON of a response, the dump of an event stream, or a model's words.
-
-    The order matters: the JSON of a response is one line that is not an event, and the rules of an
-    event stream are strict enough to pass a model's words about one.
-    """
-    response = response_in(text)
-    if response is not None:
-        return capture(response, choice, tokenizer)
-    if not is_event_stream(text):
-        return Captured(text, fidelity="replayed")
-
-    events = read_events(text)
-    return _streamed(
-        events.messages,
-        choice,
-        tokenizer,
-        done=events.done,
-        unreadable=events.unreadable,
-        fidelity="wire",
-    )
-
-
-def _captured_chunks(chunks: list[Any] | tuple[Any, ...], choice: int, tokenizer: Any) -> Captured:
-    """Return a list of stream chunks.
-
-    Raises UnreadableInput for a list of anything else.
-
-    Some of the chunks may be of no known shape. `_streamed` passes over them, as long as there is
-    one that is known.
-    """
-    wrong = next((chunk for chunk in chunks if not _may_hold(chunk)), None)
-    if not chunks or not all(map(_may_hold, chunks)):
-        raise UnreadableInput(
-            "this is no list of stream chunks",
-            got=_name(wrong) if chunks else "an empty list",
-            expected="the chunks of one stream, each an object or a dict",
-        )
-    return _streamed(chunks, choice, tokenizer)
-
-
-def _captured_object(obj: Any, choice: int, tokenizer: Any) -> Captured:
-    """Return a response, one of its parts, or a single chunk.
-
-    Raises UnreadableInput.
-
-    A single chunk counts as a stream of one. Whether an iterator holds chunks cannot be seen
-    without consuming it, so that the error says how to.
-    """
+        if not obj or not all(map(_may_hold, obj)):
+            wrong = next((chunk for chunk in obj if not _may_hold(chunk)), None)
+            raise UnreadableInput(
+                "this is no list of stream chunks",
+                got=_name(wrong) if obj else "an empty list",
+                expected="the chunks of one stream, each an object or a dict",
+            )
+        return _streamed(Events(tuple(obj)), choice, tokenizer)
+    # A single chunk counts as a stream of one.
     if any(get(c, "delta") is not None for c in items(get(obj, "choices"))):
-        return _streamed([obj], choice, tokenizer)
+        return _streamed(Events((obj,)), choice, tokenizer)
 
     assembly = Assembly(choice)
     if _may_hold(obj) and take_response(obj, assembly):
         return _finished(assembly, tokenizer, stream=False)
-    hint = None
-    if hasattr(obj, "__next__"):
-        hint = "a stream that is still under way is read by list(stream)"
+    # Whether an iterator holds chunks cannot be seen without consuming it.
+    is_iterator = hasattr(obj, "__next__")
     raise UnreadableInput(
-        "this holds no answer of a model", got=_name(obj), expected=_EXPECTED, hint=hint
+        "this holds no answer of a model",
+        got=_name(obj),
+        expected=_EXPECTED,
+        hint="a stream that is still under way is read by list(stream)" if is_iterator else None,
     )
 
 
@@ -283,76 +242,50 @@ def response_in(text: str) -> Mapping[str, Any] | None:
 
     # Models write messages and calls themselves; they do not write the envelope around an answer.
     choices = response.get("choices")
-    if isinstance(choices, list) and any(map(_is_choice, choices)):
+    if isinstance(choices, list) and any(
+        # A message may be null where a content filter took it.
+        isinstance(c, dict) and not {"message", "delta", "text"}.isdisjoint(c)
+        for c in choices
+    ):
         return response
     if response.get("object") == "response" and isinstance(response.get("output"), list):
         return response
     return None
 
 
-_ANSWER_MEMBERS = frozenset(("message", "delta", "text"))
-
-
-def _is_choice(obj: Any) -> bool:
-    """Return True for a JSON object that holds a message, a delta or a text.
-
-    Their values are not looked at: a message may be null where a content filter took it.
-    """
-    return isinstance(obj, dict) and not _ANSWER_MEMBERS.isdisjoint(obj)
-
-
-def _streamed(
-    messages: Iterable[Any],
-    choice: int,
-    tokenizer: Any = None,
-    *,
-    done: bool = False,
-    unreadable: tuple[str, ...] = (),
-    fidelity: Fidelity = "sdk",
-) -> Captured:
-    """Return the answer number `choice` of a stream.
-
-    `done`: the stream had its end mark. `unreadable`: the data of events that were not JSON. Raises
-    UnreadableInput if none of the messages is a chunk, or there is no such choice.
-    """
+def _streamed(events: Events, choice: int, tokenizer: Any, fidelity: Fidelity = "sdk") -> Captured:
     assembly = Assembly(choice, streamed=True)
-    count = 0
-    for message in messages:
-        count += take_chunk(message, assembly)
-    if not count and not done and not unreadable:
+    # Chunks of no known shape are passed over, as long as there is one that is known.
+    count = sum([take_chunk(message, assembly) for message in events.messages])
+    if not count and not events.done and not events.unreadable:
         raise UnreadableInput("none of these is a chunk of a stream", expected=_EXPECTED)
 
-    # Either mark will do: some servers send no finish reason, others no `[DONE]`.
-    cut = assembly.finish_reason is None and not done
     captured = _finished(assembly, tokenizer, stream=True)
-    if captured.token_text:
-        fidelity = captured.fidelity
-    return replace(captured, cut=cut, unreadable=unreadable, fidelity=fidelity)
+    return replace(
+        captured,
+        # Either mark will do: some servers send no finish reason, others no `[DONE]`.
+        cut=assembly.finish_reason is None and not events.done,
+        unreadable=events.unreadable,
+        fidelity=captured.fidelity if captured.token_text else fidelity,
+    )
 
 
 def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
-    """Return the answer put together.
-
-    Raises UnreadableInput if there is no such choice.
-
-    `stream` says how the answer came, whatever was in it. A response without any choice counts as
-    one answer that is empty.
-    """
     if assembly.choice and assembly.choice >= max(assembly.choices, 1):
         raise UnreadableInput(
             "this response has no such choice",
             got=assembly.choice,
             expected=f"0 to {max(assembly.choices, 1) - 1}",
         )
-    content = assembly.content
+    content, refusal = joined(assembly.content), joined(assembly.refusal)
     token_text, evidence = assembly.tokens.text(tokenizer)
-    if evidence is None or not eats(token_text, content or assembly.refusal):
+    if evidence is None or not eats(token_text, content or refusal):
         token_text, evidence = "", None
     return Captured(
         content=content,
-        tool_calls=assembly.tool_calls,
-        reasoning=assembly.reasoning,
-        refusal=assembly.refusal,
+        tool_calls=tuple(assembly.calls.to_list()),
+        reasoning=joined(assembly.reasoning),
+        refusal=refusal,
         finish_reason=assembly.finish_reason,
         usage=assembly.usage,
         model=assembly.ids.get("model"),
@@ -374,22 +307,14 @@ _PLAIN_VALUES = (str, bytes, bool, int, float, list, tuple, type)
 
 
 def _may_hold(x: Any) -> bool:
-    """Return True for an object that may be a response or a part of one: no text, number or other
-    plain value.
-
-    Whether it does is found out by reading it. This only keeps texts and numbers from being asked
-    for attributes.
-    """
+    # Keeps strings and numbers from being asked for attributes; reading finds out the rest.
     if isinstance(x, Mapping):
         return True
     return x is not None and not isinstance(x, _PLAIN_VALUES)
 
 
 def _name(x: Any) -> str:
-    """Return a value for an error: its type, with its members or its first characters.
-
-    At most 80 characters, or eight members: an answer may be long, and may be confidential.
-    """
+    # At most 80 characters, or eight members: an answer may be long, and may be confidential.
     if isinstance(x, Mapping):
         members = ", ".join(map(str, list(x)[:8]))
         return f"a dict with {members or 'nothing in it'}"

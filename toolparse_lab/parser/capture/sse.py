@@ -37,9 +37,9 @@ class Events:
     the very end is among them.
     """
 
-    messages: tuple[Mapping[str, Any], ...]
-    done: bool
-    unreadable: tuple[str, ...]
+    messages: tuple[Any, ...]
+    done: bool = False
+    unreadable: tuple[str, ...] = ()
 
 
 def is_event_stream(text: str) -> bool:
@@ -48,7 +48,7 @@ def is_event_stream(text: str) -> bool:
     Every line must be a line of the event stream format (`data:`, `event:`, `id:`, `retry:`, a
     comment that begins with a colon, or empty, the last one may be cut off), and the first event's
     data must be `[DONE]` or a JSON object with one of the members by which chat streams are known:
-    `choices`, `type`, `error` or `output`. Prose before, between or behind the lines makes it text.
+    `choices`, `type`, `error` or `output`. Prose before, between or after the lines makes it text.
 
     >>> is_event_stream('data: {"choices": []}\\n\\ndata: [DONE]\\n\\n')
     True
@@ -61,9 +61,13 @@ def is_event_stream(text: str) -> bool:
     if not _FIRST.match(text):
         return False
     lines = _BREAK.split(text.removeprefix("\ufeff"))
-    *whole, last = lines
-    if not all(map(_is_line, whole)) or not _may_begin_line(last):
-        return False
+    # White space alone counts as empty, as servers behind proxies write it. The last line may have
+    # ended anywhere, also in the middle of a field's name.
+    odd = next((i for i, line in enumerate(lines) if line.strip() and not _LINE.match(line)), None)
+    if odd is not None:
+        is_last = odd == len(lines) - 1
+        if not is_last or not any(name.startswith(lines[odd]) for name in _FIELDS):
+            return False
 
     # The first event decides; a dump of comments alone has none, and tells nothing.
     first = next(iter(_data_of_events(lines)), None)
@@ -75,33 +79,12 @@ def is_event_stream(text: str) -> bool:
     return message is not None and any(name in message for name in _CHAT_MEMBERS)
 
 
-def _is_line(line: str) -> bool:
-    """Return True for a line of the event stream format.
-
-    A line of white space alone counts as empty, as servers behind proxies write it.
-    """
-    return not line.strip() or _LINE.match(line) is not None
-
-
-def _may_begin_line(text: str) -> bool:
-    """Return True for a line of the format that may have ended early anywhere.
-
-    A dump ends where its connection did, which may be in the middle of a field's name.
-    """
-    return _is_line(text) or any(name.startswith(text) for name in _FIELDS)
-
-
 def read_events(text: str) -> Events:
-    """Return the messages of an event stream, the end mark, and the unreadable part.
-
-    See `Events`.
-
-    Any text can be passed: lines of no known form are skipped.
-    """
+    """Return the messages of an event stream. Lines of no known form are skipped."""
     messages: list[Mapping[str, Any]] = []
     unreadable: list[str] = []
     done = False
-    # What comes behind the end mark is read too: joined dumps have several of them.
+    # What comes after the end mark is read too: joined dumps have several of them.
     for data in _data_of_events(_BREAK.split(text.removeprefix("\ufeff"))):
         if data.strip() == DONE:
             done = True
@@ -115,10 +98,7 @@ def read_events(text: str) -> Events:
 
 
 def _data_of_events(lines: list[str]) -> list[str]:
-    """Return the data of each event: its `data:` lines joined.
-
-    Some servers leave out the empty line between two events.
-    """
+    # Some servers leave out the empty line between two events.
     events: list[str] = []
     parts: list[str] = []
 
@@ -134,33 +114,19 @@ def _data_of_events(lines: list[str]) -> list[str]:
         name, _, value = line.partition(":")
         if name == "data":
             value = value.removeprefix(" ")
-            if _begins_event(value, parts):
+            # An event of its own although no empty line ended the one before? Data of one event
+            # may be spread over several lines, which must not be torn apart: so the lines before
+            # have to be a whole JSON object.
+            begins = value.lstrip()[:1] == "{" or value.strip() == DONE
+            if parts and begins and _read("\n".join(parts)) is not None:
                 end_event()
             parts.append(value)
     end_event()
     return events
 
 
-def _begins_event(value: str, parts: list[str]) -> bool:
-    """Return True for data that is an event of its own, although no empty line ended the one
-    before.
-
-    `value` is the data of the line, `parts` the data lines of the event so far. Data of one event
-    may be spread over several lines, and those must not be torn apart: so the text before it has to
-    be a whole JSON object.
-    """
-    if not parts:
-        return False
-    if value.lstrip()[:1] != "{" and value.strip() != DONE:
-        return False
-    return _read("\n".join(parts)) is not None
-
-
 def _read(data: str) -> Mapping[str, Any] | None:
-    """Return a JSON object of any depth, None for everything else.
-
-    Anything else cannot be a message of a chat stream, and is reported as unreadable.
-    """
+    # Only an object can be a message of a chat stream.
     try:
         value = read_strict(data)
     except (ValueError, RecursionError):

@@ -13,8 +13,9 @@ beside the content are still there.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
+
+from ...core.types.call_pieces import member as _get
 
 Evidence: TypeAlias = Literal["logprobs", "token_ids", "raw_messages"]
 
@@ -28,13 +29,17 @@ _ESCAPED_BYTES = re.compile(r"bytes:(?:\\x[0-9A-Fa-f]{2})+")
 _ID = re.compile(r"token_id:(\d{1,9})")
 
 
+def items(x: Any) -> list[Any]:
+    """Return the items of a list, none for anything else, strings included."""
+    return list(x) if isinstance(x, (list, tuple)) else []
+
+
 class Tokens:
     """The tokens of one answer, as far as they were received."""
 
     __slots__ = ("_bytes", "_ids", "_listed_ids", "_messages", "_prompt_ids", "_unknown")
 
     def __init__(self) -> None:
-        """Begin with nothing received."""
         self._bytes: list[bytes] = []
         self._unknown = False  # a token came whose text the response does not say
         self._listed_ids: list[int] = []  # of tokens that are named by their ids
@@ -43,10 +48,7 @@ class Tokens:
         self._messages: list[str] = []
 
     def take_choice(self, choice: Any) -> None:
-        """Take in a choice, whole or a delta: its log probabilities and ids.
-
-        Any object will do. Anything that it does not list does not count.
-        """
+        """Take in a choice, whole or a delta: its log probabilities and ids."""
         self.take_logprobs(_get(choice, "logprobs"))
         message = _get(choice, "message")
         extra = _get(choice, "provider_specific_fields")
@@ -61,7 +63,7 @@ class Tokens:
         self._prompt_ids = _ids_in(_get(response, "prompt_token_ids")) or self._prompt_ids
         engine = _get(_get(response, "nvext"), "engine_data")
         self._ids += _ids_in(_get(engine, "completion_token_ids"))
-        for message in _list_in(_get(response, "output_messages")):
+        for message in items(_get(response, "output_messages")):
             self._take_message(message)
 
     def take_logprobs(self, logprobs: Any) -> None:
@@ -71,7 +73,7 @@ class Tokens:
         entries = logprobs if isinstance(logprobs, (list, tuple)) else _get(logprobs, "content")
         if not isinstance(entries, (list, tuple)):
             entries = _get(logprobs, "tokens")
-        for entry in _list_in(entries):
+        for entry in items(entries):
             self._take_entry(entry)
 
     def text(self, tokenizer: Any = None) -> tuple[str, Evidence | None]:
@@ -93,13 +95,11 @@ class Tokens:
         return max(candidates, key=lambda candidate: len(candidate[0]))
 
     def prompt(self, tokenizer: Any = None) -> str:
-        """Return the text of the prompt, from its ids. '' without them or a tokenizer."""
         if not self._prompt_ids or tokenizer is None:
             return ""
         return _detokenized(self._prompt_ids, tokenizer)
 
     def _take_entry(self, entry: Any) -> None:
-        """Take in one token: its bytes, or else its text."""
         token: Any = entry
         values: Any = None
         if not isinstance(entry, (bytes, str)):
@@ -114,10 +114,7 @@ class Tokens:
             self._unknown = True
 
     def _take_token(self, token: str) -> None:
-        """Take in a token that came without bytes.
-
-        Some servers write a single byte, or bytes that are not UTF-8, or the id, in its place.
-        """
+        # Some servers write a single byte, or bytes that are not UTF-8, or the id, in its place.
         if named := _ID.fullmatch(token):
             self._listed_ids.append(int(named[1]))
             self._unknown = True
@@ -129,9 +126,8 @@ class Tokens:
             self._bytes.append(token.encode("utf-8", "surrogatepass"))
 
     def _take_message(self, message: Any) -> None:
-        """Take in a raw message: a text that holds all that was written, or a Harmony message,
-        which is written as the model wrote it.
-        """
+        """Take in a raw message: a string with all that was written, or a Harmony message, which is
+        written as the model wrote it."""
         text = _get(message, "message")
         if isinstance(text, str):
             self._messages.append(text)
@@ -141,7 +137,7 @@ class Tokens:
         if role != "assistant" or not isinstance(channel, str):
             return
         words = _get(message, "content")
-        parts = [words] if isinstance(words, str) else [_get(p, "text") for p in _list_in(words)]
+        parts = [words] if isinstance(words, str) else [_get(p, "text") for p in items(words)]
         # The prompt ends with the start of the first message.
         start = "<|start|>assistant" if self._messages else ""
         body = "".join(part for part in parts if isinstance(part, str))
@@ -149,7 +145,6 @@ class Tokens:
 
 
 def _harmony(message: Any, channel: str, body: str) -> str:
-    """Return a Harmony message from its channel on."""
     recipient, kind = _get(message, "recipient"), _get(message, "content_type")
     to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
     kind = f" {kind}" if isinstance(kind, str) and kind else ""
@@ -157,25 +152,22 @@ def _harmony(message: Any, channel: str, body: str) -> str:
     return f"<|channel|>{channel}{to}{kind}<|message|>{body}{end}"
 
 
-def eats(raw: str, content: str) -> bool:
-    """Return True if the content holds less than was written: something was taken out of it.
-
-    White space around either, and marks behind the end of the turn, count for nothing.
-    """
-    raw, content = raw.strip(), content.strip()
-    return len(raw) > len(content) and not _only_marks(raw, content)
-
-
 _MARKS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>))*")
 
 
-def _only_marks(raw: str, content: str) -> bool:
-    """Return True if nothing but special tokens stands behind the content."""
-    return bool(content) and bool(raw.startswith(content) and _MARKS.fullmatch(raw, len(content)))
+def eats(raw: str, content: str) -> bool:
+    """Return True if the content is less than was written: something was taken out of it.
+
+    White space around either, and marks after the end of the turn, count for nothing.
+    """
+    raw, content = raw.strip(), content.strip()
+    if len(raw) <= len(content):
+        return False
+    only_marks = content and raw.startswith(content) and _MARKS.fullmatch(raw, len(content))
+    return not only_marks
 
 
 def _without_end(text: str) -> str:
-    """Return a text without the token that ended the turn."""
     for end in _END_OF_TURN:
         if text.endswith(end):
             return text.removesuffix(end)
@@ -183,11 +175,8 @@ def _without_end(text: str) -> str:
 
 
 def _decoded(joined: bytes) -> str:
-    """Bytes as text.
-
-    Lone surrogates may stand in them as such, and anything but UTF-8 becomes UTF-8: every parser
-    here takes them.
-    """
+    # Lone surrogates may be in them as such, and anything but UTF-8 becomes lone surrogates: every
+    # parser here takes them.
     try:
         return joined.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
@@ -195,11 +184,7 @@ def _decoded(joined: bytes) -> str:
 
 
 def _detokenized(ids: list[int], tokenizer: Any) -> str:
-    """Return the text of ids, special tokens included where the tokenizer can say them. '' for a
-    tokenizer that gives no text.
-
-    The error that a tokenizer raises passes through: it is the caller's.
-    """
+    # The error that a tokenizer raises passes through: it is the caller's.
     decode = getattr(tokenizer, "decode", tokenizer)
     try:
         text = decode(ids, skip_special_tokens=False)
@@ -210,22 +195,10 @@ def _detokenized(ids: list[int], tokenizer: Any) -> str:
 
 
 def _is_byte(x: Any) -> bool:
-    """Return True for a number that is a byte."""
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= 255
 
 
 def _ids_in(x: Any) -> list[int]:
-    """Return a list of token ids, empty for anything else."""
-    ids = _list_in(x)
+    ids = items(x)
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in ids)
     return ids if whole else []
-
-
-def _list_in(x: Any) -> list[Any]:
-    """Return the items of a list, none for anything else."""
-    return list(x) if isinstance(x, (list, tuple)) else []
-
-
-def _get(obj: Any, name: str) -> Any:
-    """Return a member of a dict or an attribute of an object, None if there is none."""
-    return obj.get(name) if isinstance(obj, Mapping) else getattr(obj, name, None)

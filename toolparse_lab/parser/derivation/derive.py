@@ -1,43 +1,76 @@
 """`Protocol.from_chat_template`: render probes, fit a family, read other probes back."""
 
 # How it works. A template renders two groups of conversations with calls of invented names. From
-# the first group each family of formats takes the constants that it would need (`fit_*.py`); each
-# set of constants is a protocol. The second group decides: the first protocol that reads all of it
-# back is the answer. Where none does, shipped protocols are tried whose openers stand in the
+# the first group each family of formats takes the constants that it would need (`families.py`);
+# each set of constants is a protocol. The second group decides: the first protocol that reads all
+# of it back is the answer. Where none does, shipped protocols are tried whose openers are in the
 # answers. Where none of them does, the differing probe is the error.
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ...core.errors import UnreadableTemplate, UnwritableCall
+from ...core.types import ParseOptions
 from ...core.types.derivation import Derivation
+from ...core.values import same
 from ...formats.base import Protocol
 from ...formats.derived import derived_protocol
+from ...formats.json.shaped import TEXT
 from ...formats.registry import protocols
 from ...formats.spec_fields import SpecFields
-from .account import account_of
-from .answers import Answers, answers_of
-from .fit_json import fit_json, fit_named, lost_in
-from .fit_tags import fit_bare, fit_python, fit_tags
-from .fitting import FERRY, Constants, Samples, beside_of, result_of, thought_of
-from .probes import FIT, HELD, RESULT, tools_of
+from ..parse import parse_text
+from .answers import Answer, Answers, answers_of, rendered_like
+from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
+from .probes import FIT, HELD, KINDS, TWO, Call, tools_of
 from .prompt import prompt_of
 from .renderer import ChatTemplate, TemplateLike
-from .verifying import Proof, prove, with_alike
-
-_FITS: tuple[Callable[[Samples], Constants | None], ...] = (
-    fit_json,
-    fit_named,
-    fit_tags,
-    fit_bare,
-    fit_python,
-)
 
 _BY_HAND = "describe the format: Protocol.from_spec, or a codec of your own as in CONTRIBUTING.md"
+_MARKUP = "a <b> & c"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One probe read back.
+
+    calls: those that were read. whole: they are those of the probe. clean: so is the text. changes:
+    the edits and problems it took. alike: the template writes the calls that were read as it writes
+    those of the probe, so that no reader can tell them apart.
+    """
+
+    answer: Answer
+    calls: tuple[Call, ...]
+    whole: bool
+    clean: bool
+    changes: int = 0
+    alike: bool = False
+
+    @property
+    def good(self) -> bool:
+        return self.whole or self.alike
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """All probes read back by one protocol."""
+
+    protocol: Protocol
+    checks: tuple[Check, ...]
+
+    @property
+    def differing(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.good)
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        # Probes that differ in calls, and in text, and changes.
+        unclean = sum(1 for check in self.checks if not check.clean)
+        return len(self.differing), unclean, sum(check.changes for check in self.checks)
 
 
 def from_chat_template(template: TemplateLike, id: str | None = None) -> Protocol:
@@ -50,7 +83,6 @@ def from_chat_template(template: TemplateLike, id: str | None = None) -> Protoco
 
 
 def checked_id(id: str | None) -> str | None:
-    """Return an id that frames and files can have, None for none. Raises BadSpec."""
     return None if id is None else SpecFields({"id": id}).id()
 
 
@@ -71,12 +103,12 @@ def protocol_of_answers(
 
 
 def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> Proof | None:
-    """Return the best proof: of a fitted protocol, or of a shipped one that does better."""
-    proofs = [_proof(protocol, answers, template) for protocol in _fitted(answers, protocol_id)]
+    # A fitted protocol, or a shipped one that reads the answers better.
+    proofs = [_prove(protocol, answers, template) for protocol in _fitted(answers, protocol_id)]
     best = min(proofs, key=lambda proof: proof.rank, default=None)
     if best is not None and best.rank[:2] == (0, 0) and _begins_with_token(best.protocol):
         return best
-    row = best_row(answers)
+    row = _best_row(answers)
     if row is None or (best is not None and best.rank[:2] < row.rank[:2]):
         return best
     if best is not None and best.rank[:2] == row.rank[:2] and _begins_with_token(best.protocol):
@@ -87,7 +119,7 @@ def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> 
         "lost": lost_in(Samples.of(answers)),
     }
     protocol = derived_protocol({"body": "derived", "id": protocol_id, **constants})
-    return _proof(protocol, answers, template)
+    return _prove(protocol, answers, template)
 
 
 def _begins_with_token(protocol: Protocol) -> bool:
@@ -100,18 +132,11 @@ def _begins_with_token(protocol: Protocol) -> bool:
     return not str(form.get("header", "<"))[:1].isalpha()
 
 
-def _proof(protocol: Protocol, answers: Answers, template: ChatTemplate | None) -> Proof:
-    """Return the proof of a protocol, values that its template does not tell apart included."""
-    proof = _prove(protocol, answers)
-    return proof if template is None else with_alike(proof, template, answers)
-
-
 def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
-    """Return the protocols of every family that fits the answers."""
     samples = Samples.of(answers)
-    thought, result = thought_of(answers), result_of(answers, RESULT, answers.full)
+    thought, result = thought_of(answers), result_of(answers)
     beside = [text for text in beside_of(answers) if text not in thought]
-    for fit in _FITS:
+    for fit in FITS:
         constants = fit(samples)
         if constants is None:
             continue
@@ -124,53 +149,86 @@ def _fitted(answers: Answers, protocol_id: str) -> Iterator[Protocol]:
         yield derived_protocol(constants)
 
 
-def best_row(answers: Answers) -> Proof | None:
-    """Return the proof of the shipped protocol that reads the answers best.
-
-    Of those that read them alike, one that writes such an answer, and whose opener says most.
-    """
+def _best_row(answers: Answers) -> Proof | None:
+    # The shipped protocol that reads the answers best. Of those that read them alike, one that
+    # writes such an answer, and whose opener says most.
     samples = Samples.of(answers)
-    proofs = [
-        (_prove(row, answers), _distance(row, samples.one), -length)
-        for row, length in shipped_like(samples.first)
-    ]
-    return min(proofs, key=lambda rating: (rating[0].rank, *rating[1:]), default=(None,))[0]
-
-
-def _distance(protocol: Protocol, text: str) -> int:
-    """Return how unlike a protocol writes the call in an answer: 0 for not at all, 1 for other
-    blanks, 2 for more.
-    """
-    tool = next(tool for tool in tools_of(FIT) if tool.name == FERRY.name)
-    try:
-        call = protocol.write_call(FERRY.name, json.dumps(dict(FERRY.arguments)), tool)
-    except UnwritableCall:
-        return 2
-    if call in text:
-        return 0
-    return 1 if "".join(call.split()) in "".join(text.split()) else 2
-
-
-def shipped_like(text: str) -> Iterator[tuple[Protocol, int]]:
-    """Return the shipped protocols that may have written a text, and the length of their opener.
-
-    Formats without any opener may have written everything.
-    """
     tools = {tool.name: tool for tool in tools_of(FIT)}
-    for protocol in protocols().values():
-        heads = protocol.envelope.heads(tools)
-        lengths = [len(head) for head in heads if head in text]
-        if lengths or not heads:
-            yield protocol, max(lengths, default=0)
+    ratings: list[tuple[Proof, int, int]] = []
+    for row in protocols().values():
+        heads = row.envelope.heads(tools)
+        lengths = [len(head) for head in heads if head in samples.first]
+        # Formats without any opener may have written everything.
+        if heads and not lengths:
+            continue
+        try:
+            call = row.write_call(FERRY.name, json.dumps(FERRY.arguments), tools[FERRY.name])
+        except UnwritableCall:
+            unlike = 2
+        else:
+            is_written = "".join(call.split()) in "".join(samples.one.split())
+            unlike = 0 if call in samples.one else 1 if is_written else 2
+        ratings.append((_prove(row, answers), unlike, -max(lengths, default=0)))
+    return min(ratings, key=lambda rating: (rating[0].rank, *rating[1:]), default=(None,))[0]
 
 
-def _prove(protocol: Protocol, answers: Answers) -> Proof:
-    """Return the proof of a protocol on the probes that were not used to fit."""
-    return prove(protocol, answers.others.values(), tools_of(HELD))
+def expected(answer: Answer) -> tuple[Call, ...]:
+    # Some templates write the first call alone.
+    return tuple(call for call in answer.probe.calls if call.name in answer.text)
+
+
+def options_for(text: str) -> ParseOptions:
+    # Reasoning that began in the prompt shows in a lone closer.
+    lone = "</think>" in text and "<think>" not in text
+    return ParseOptions(reasoning="prefilled" if lone else "auto")
+
+
+def _prove(protocol: Protocol, answers: Answers, template: ChatTemplate | None = None) -> Proof:
+    # On the probes that were not used to fit.
+    tools = tools_of(HELD)
+    checks: list[Check] = []
+    for answer in answers.others.values():
+        meaning = expected(answer)
+        if not meaning:
+            continue
+        result = parse_text(answer.text, protocol, tools, options_for(answer.text))
+        calls = tuple(Call(call.name, call.arguments, call.wire_id or "") for call in result.calls)
+        whole = all(call.ok for call in result.calls) and len(calls) == len(meaning)
+        whole = whole and all(
+            a.name == b.name and same(dict(a.arguments or {}), dict(b.arguments))
+            for a, b in zip(calls, meaning, strict=True)
+        )
+        said, thought = answer.probe.content, answer.probe.reasoning
+        clean = result.text.strip() in (said, thought, f"{thought}{said}", "")
+        changes = sum(len(call.edits) + len(call.problems) for call in result.calls)
+        checks.append(Check(answer, calls, whole, clean, changes))
+    proof = Proof(protocol, tuple(checks))
+    return proof if template is None else _with_alike(proof, template, answers)
+
+
+def _with_alike(proof: Proof, template: ChatTemplate, answers: Answers) -> Proof:
+    # The calls that were read are rendered in place of those of the probe: where the text is the
+    # same, no reader can tell them apart.
+    probes, doubtful = [], []
+    for check in proof.differing:
+        # Other arguments under the same names.
+        if [call.name for call in check.calls] == [call.name for call in expected(check.answer)]:
+            probe, n = check.answer.probe, len(check.calls)
+            calls = [
+                replace(own, arguments=dict(call.arguments or {}))
+                for call, own in zip(check.calls, probe.calls, strict=False)
+            ]
+            probes.append(replace(probe, calls=(*calls, *probe.calls[n:])))
+            doubtful.append(check.answer)
+    if not doubtful:
+        return proof
+    texts = rendered_like(template, answers, probes, tools_of(HELD))
+    alike = {a.probe.id for a, text in zip(doubtful, texts, strict=True) if text.text == a.text}
+    checks = (replace(c, alike=c.answer.probe.id in alike) for c in proof.checks)
+    return replace(proof, checks=tuple(checks))
 
 
 def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
-    """Return the error with the first probe that no protocol reads back."""
     if best is None or not best.differing:
         answer = next(iter(answers.fit.values()))
         return UnreadableTemplate(
@@ -196,14 +254,95 @@ def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
 def _with_account(
     proof: Proof, answers: Answers, origin: str, template: ChatTemplate | None
 ) -> Protocol:
-    """Return the protocol of a proof with its derivation."""
-    row = best_row(answers)
+    row = _best_row(answers)
     if row is not None and template is not None:
-        row = with_alike(row, template, answers)
+        row = _with_alike(row, template, answers)
     same = row.protocol.id if row is not None and not row.differing else None
-    derivation: Derivation = account_of(proof, answers, same, origin)
+    derivation = _account_of(proof, answers, same, origin)
     if template is None:
         return replace(proof.protocol, derivation=derivation)
     # The template stays with the protocol, since it is the model's own prompt as well.
     constants = {**json.loads(proof.protocol.spec), "prompt": prompt_of(template)}
     return replace(derived_protocol(constants), derivation=derivation)
+
+
+def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) -> Derivation:
+    # row: the shipped protocol that reads it as well. origin: the kind of file it is from.
+    constants: Mapping[str, Any] = json.loads(proof.protocol.spec or "{}")
+    form = constants.get("form", {})
+    samples = Samples.of(answers)
+    opener, closer = thought_of(answers)
+    result = result_of(answers)
+    opening, closing = _edges(form)
+    at = samples.one.find(FERRY.id)
+    return Derivation(
+        source=origin,
+        family=constants.get("family", "row"),
+        opener=opening,
+        closer=closing,
+        separators=tuple(dict.fromkeys((*form.get("markup", ()), *constants.get("markup", ())))),
+        ids=samples.one[max(0, at - 20) : at] + "{id}" if at >= 0 else "",
+        encoding=(
+            (("arguments", "JSON in a JSON string"),)
+            if TEXT in form.get("shape", ())
+            else _encoding_of(samples.kinds)
+        ),
+        reasoning=(opener, closer),
+        result=(result[0], result[1]) if result else ("", ""),
+        parallel=bool(samples.two),
+        read_back=tuple(c.answer.probe.id for c in proof.checks if c.whole),
+        unclear=tuple(_unclear(proof, answers)),
+        example=samples.first,
+        row=row,
+    )
+
+
+def _edges(form: Mapping[str, Any]) -> tuple[str, str]:
+    opener = form.get("opener") or form.get("header") or ""
+    closer = form.get("closer") or ""
+    if not opener and "function" in form:
+        function = form["function"]
+        opener = function[0] if isinstance(function, list) else f"<{function}"
+        closer = form.get("function_end") or f"</{function}>"
+    return opener or form.get("id", ""), closer
+
+
+def _encoding_of(text: str) -> tuple[tuple[str, str], ...]:
+    # How each kind of value is written, of a call with one of each. No row for an unusual notation.
+    rows: list[tuple[str, str]] = []
+    for kind, value in KINDS.calls[0].arguments.items():
+        at = text.find(kind)
+        behind = text[at + len(kind) : at + len(kind) + 120] if at >= 0 else ""
+        notations: list[tuple[str, str]] = [("JSON", json.dumps(value))]
+        if value == _MARKUP:
+            notations.insert(0, ("with entities", "&lt;b&gt;"))
+        if isinstance(value, str):
+            notations += [("Python", repr(value)), ("bare", value)]
+        else:
+            notations += [
+                ("JSON", json.dumps(value, separators=(",", ":"))),
+                ("Python", str(value)),
+            ]
+        rows += [(kind, name) for name, shape in notations if shape in behind][:1]
+    return tuple(rows)
+
+
+def _unclear(proof: Proof, answers: Answers) -> list[str]:
+    sentences: list[str] = []
+    for check in proof.checks:
+        if check.alike:
+            sentences.append(
+                f"the template writes {check.answer.probe.id} as it writes other values"
+            )
+        elif not check.clean:
+            sentences.append(f"tokens of the format stay in the text: {check.answer.probe.id}")
+    for answer in answers.others.values():
+        if answer.error:
+            sentences.append(f"the template does not render {answer.probe.id}: {answer.error}")
+        elif not expected(answer):
+            sentences.append(f"the template writes no call: {answer.probe.id}")
+    if not answers.wire.thought_key:
+        sentences.append("the template writes no reasoning")
+    if not Samples.of(answers).two and not answers.fit[TWO.id].error:
+        sentences.append("the template writes the first of two calls")
+    return sentences

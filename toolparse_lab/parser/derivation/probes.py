@@ -60,7 +60,6 @@ class Wire:
     def job(
         self, probe: Probe, tools: tuple[ToolSpec, ...], *, prompt: bool = False
     ) -> dict[str, Any]:
-        """Return the variables of a rendering: the question alone, or with the probe's answer."""
         messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
         if not prompt:
             messages.append(self._answer(probe))
@@ -74,7 +73,6 @@ class Wire:
                     "content": probe.result,
                 }
             )
-        [tool.to_openai() for tool in tools]
         return {
             "messages": messages,
             "tools": [
@@ -85,7 +83,6 @@ class Wire:
         }
 
     def _answer(self, probe: Probe) -> dict[str, Any]:
-        """Return a probe's answer as a message."""
         message: dict[str, Any] = {"role": "assistant", "content": probe.content or self.content}
         if self.content == "absent" and not probe.content:
             del message["content"]
@@ -96,7 +93,6 @@ class Wire:
         return message
 
     def _call(self, call: Call) -> dict[str, Any]:
-        """Return a call in OpenAI's shape."""
         arguments = dict(call.arguments)
         value: Any = json.dumps(arguments, ensure_ascii=False) if self.as_text else arguments
         return {
@@ -155,7 +151,6 @@ FIT = (PLAIN, EMPTY, ONE, TWO, SAID, THOUGHTFUL, ANSWERED, KINDS)
 
 
 def _held(id: str, *arguments: Arguments, content: str = "", reasoning: str = "") -> Probe:
-    """Return a probe with a call for each of these arguments."""
     names = ("weigh_parcel", "sealCrate", "post_letter")
     calls = tuple(Call(names[i], members, f"held{i:05d}") for i, members in enumerate(arguments))
     return Probe(id, calls, content, reasoning)
@@ -186,7 +181,6 @@ HELD = (
 
 
 def _type_of(value: Value) -> dict[str, Any]:
-    """Return the JSON schema of a value's type."""
     if value is None:
         # Templates that spell types out know no type of null alone.
         return {"type": ["string", "null"]}

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.errors import BadOptions
 from ...core.toolspec import ToolSpec
 from ...formats.base import Protocol
-from .affixes import common_prefix, common_suffix
+from .answers import common_prefix, common_suffix
 from .probes import QUESTION, plain_tool
 from .renderer import ChatTemplate
 
@@ -26,7 +26,6 @@ _END = re.compile(rf"(?:\s*{_SPECIAL})+\s*[\[<]?\Z")
 
 
 def prompt_of(template: ChatTemplate) -> dict[str, Any]:
-    """Return a template as a protocol's constants keep it."""
     return {"template": template.text, "tokens": dict(template.tokens)}
 
 
@@ -51,10 +50,6 @@ def model_prompt_of(protocol: Protocol, tools: tuple[ToolSpec, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _prompt(text: str, tokens: str, definitions: str) -> str:
-    """Return the text that a template writes about tools.
-
-    Raises BadOptions if it writes nothing.
-    """
     template = ChatTemplate(text, json.loads(tokens))
     whole = json.loads(definitions)
     plain = [plain_tool(tool) for tool in json.loads(definitions)]
@@ -84,9 +79,6 @@ def _prompt(text: str, tokens: str, definitions: str) -> str:
 
 
 def _inserted(text: str, without: str) -> str:
-    """Return the part of one text that is not in another, without the tokens of the turn
-    around it.
-    """
     start = common_prefix(text, without)
     rest, other = text[start:], without[start:]
     end = len(rest) - common_suffix(rest, other)

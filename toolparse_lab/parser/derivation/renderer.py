@@ -62,10 +62,6 @@ class ChatTemplate:
 
     @classmethod
     def _of_path(cls, path: Path) -> ChatTemplate:
-        """Return the template of a file, or of the first that a folder has.
-
-        Raises BadOptions.
-        """
         if is_folder(path):
             files = [path / name for name in _FILES if (path / name).is_file()]
             if not files:
@@ -86,7 +82,6 @@ class ChatTemplate:
 
     @classmethod
     def _of_mapping(cls, config: Mapping[str, Any], path: Path | None = None) -> ChatTemplate:
-        """Return the template of a configuration. path: of its file. Raises BadOptions."""
         template = config.get("chat_template")
         if isinstance(template, Sequence) and not isinstance(template, (str, bytes)):
             template = {t.get("name"): t.get("template") for t in template if _is_named(t)}
@@ -130,10 +125,6 @@ class ChatTemplate:
 
 
 def _answer(request: str, seconds: int) -> dict[str, Any]:
-    """Return the answer of the process of `sandbox.py` answers.
-
-    Raises UnreadableTemplate for none.
-    """
     # Its own environment: a template that broke out would find nothing of ours in it.
     environment = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
     if "SYSTEMROOT" in os.environ:  # Windows starts no Python without it
@@ -158,7 +149,6 @@ def _answer(request: str, seconds: int) -> dict[str, Any]:
 
 
 def _too_much(limit: str) -> UnreadableTemplate:
-    """Return the error of a template that was stopped."""
     return UnreadableTemplate(
         "rendering the template took more than it may",
         got=limit,
@@ -168,7 +158,6 @@ def _too_much(limit: str) -> UnreadableTemplate:
 
 
 def _not_rendered(error: str) -> UnreadableTemplate:
-    """Return the error of a template that cannot be compiled."""
     if error.startswith("MemoryError"):
         return _too_much(f"{MEMORY >> 20} MB")
     return UnreadableTemplate(
@@ -180,7 +169,6 @@ def _not_rendered(error: str) -> UnreadableTemplate:
 
 
 def _no_template(got: str, advice: str | None = None) -> BadOptions:
-    """Return the error about input that holds no template."""
     return BadOptions(
         "there is no chat template here",
         got=got,
@@ -191,7 +179,6 @@ def _no_template(got: str, advice: str | None = None) -> BadOptions:
 
 
 def _advice_on(x: Any) -> str | None:
-    """Return what to pass in the place of an object that is no template."""
     if isinstance(getattr(x, "chat_template", None), (str, Mapping)):
         return "pass its chat_template"
     if isinstance(x, bytes):
@@ -202,7 +189,6 @@ def _advice_on(x: Any) -> str | None:
 
 
 def _advice_on_neighbour(path: Path | None) -> str | None:
-    """Return the file beside a configuration that holds its template, as advice."""
     if path is None:
         return None
     for name in _FILES[:-1]:
@@ -212,12 +198,11 @@ def _advice_on_neighbour(path: Path | None) -> str | None:
 
 
 def _is_named(x: Any) -> bool:
-    """Return True for a template with a name, as lists of them have."""
     return isinstance(x, Mapping) and isinstance(x.get("name"), str)
 
 
 def is_folder(path: Path) -> bool:
-    """Return True if a path is that of a folder, False also for one that no file can have."""
+    # False also for a path that no file can have.
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -225,7 +210,6 @@ def is_folder(path: Path) -> bool:
 
 
 def _checked(text: str) -> str:
-    """Return the text of a template. Raises BadOptions for one that is far too long."""
     if len(text) > _LONGEST:
         raise BadOptions(
             "this chat template is too long",
@@ -237,7 +221,6 @@ def _checked(text: str) -> str:
 
 
 def _text_of(path: Path) -> str:
-    """Return the text of a file. Raises BadOptions if it cannot be read."""
     try:
         if path.stat().st_size > 20 * _LONGEST:  # a tokenizer_config.json lists added tokens
             raise _no_template(f"{path}, a file of {path.stat().st_size} bytes")
@@ -253,7 +236,6 @@ def _text_of(path: Path) -> str:
 
 
 def _advice_on_missing(path: Path, error: Exception) -> str | None:
-    """Return what to do about the name of a model in place of a path, None for other errors."""
     if not isinstance(error, FileNotFoundError) or path.is_absolute() or path.suffix in _SUFFIXES:
         return None
     return (
@@ -263,17 +245,14 @@ def _advice_on_missing(path: Path, error: Exception) -> str | None:
 
 
 def _short(text: str) -> str:
-    """Return a text as it may stand in an error."""
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def json_file(path: Path) -> Mapping[str, Any]:
-    """Return the object of a JSON file. Raises BadOptions if it cannot be read."""
     return _json_of(_text_of(path), path)
 
 
 def _json_of(text: str, path: Path) -> Mapping[str, Any]:
-    """Return the object of a JSON file. Raises BadOptions for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -284,7 +263,6 @@ def _json_of(text: str, path: Path) -> Mapping[str, Any]:
 
 
 def _tokens(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the special tokens of a configuration, each as text."""
     tokens: dict[str, str] = {}
     for name in _TOKENS:
         token = config.get(name)

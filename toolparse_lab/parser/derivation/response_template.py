@@ -12,9 +12,12 @@ chat template.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +25,81 @@ from typing import Any
 from ...core.errors import BadOptions, UnreadableTemplate
 from ...formats.base import Protocol
 from .answers import Answer, Answers
-from .patterns import UnsampledPattern, sample_of
+from .derive import checked_id, protocol_of_answers
 from .probes import FIT, HELD, Call, Probe, Wire
 from .renderer import is_folder, json_file
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _CALLS = "tool_calls"
+# The parser of Python's own `re`: its tree is all that is needed, and nothing is matched here.
+_PARSER = importlib.import_module("re._parser")
+_LONGEST = 1000  # characters of one repetition
+
+
+class UnsampledPattern(ValueError):
+    """Raised for a pattern that is not one, or one whose texts cannot be told from it."""
+
+
+def sample_of(pattern: str) -> str:
+    """Return a text that a regular expression matches, each named group as its name in braces.
+
+    What may be missing drops out, of alternatives the first is taken, and a group without a name
+    is `{1}`, a run of digits `{index}`. Raises UnsampledPattern.
+
+    >>> sample_of(r"<call>\\s*<function=(?P<name>[^>]+)>")
+    '<call><function={name}>'
+    """
+    try:
+        tree = _PARSER.parse(pattern, re.DOTALL)
+        names = {number: name for name, number in tree.state.groupdict.items()}
+        return "".join(_sample(tree, names, 0))
+    except (re.error, RecursionError, OverflowError, TypeError) as error:
+        raise UnsampledPattern(str(error)) from None
+
+
+def _sample(tree: Iterable[Any], names: dict[int, str], depth: int) -> list[str]:
+    if depth > 40:
+        raise UnsampledPattern("nested too deep")
+    parts: list[str] = []
+    for code, argument in tree:
+        kind = str(code)
+        if kind == "LITERAL":
+            parts.append(chr(argument))
+        elif kind == "IN":
+            # White space where the set has it, else its first literal.
+            known = (
+                "\n" if str(value).endswith("CATEGORY_SPACE") else chr(value)
+                for of, value in argument
+                if str(of) == "LITERAL" or str(value).endswith("CATEGORY_SPACE")
+            )
+            parts.append(next(known, "x"))
+        elif kind in ("ANY", "NOT_LITERAL", "CATEGORY"):
+            parts.append("x")
+        elif kind.endswith("_REPEAT"):
+            least, _, inside = argument
+            if _is_digit(inside):
+                parts += ["{index}"] if least else []
+                continue
+            once = _sample(inside, names, depth + 1)
+            if len(once) * least > _LONGEST:
+                raise UnsampledPattern("a repetition that is too long")
+            parts += once * least
+        elif kind == "SUBPATTERN":
+            number, _, _, inside = argument
+            if number is None:
+                parts += _sample(inside, names, depth + 1)
+            else:
+                parts.append("{" + names.get(number, str(number)) + "}")
+        elif kind == "BRANCH":
+            parts += _sample(argument[1][0], names, depth + 1)
+        # Anchors and looks around take no characters.
+    return parts
+
+
+def _is_digit(tree: Any) -> bool:
+    if len(tree) != 1 or str(tree[0][0]) != "IN":
+        return False
+    return all(str(value).endswith("CATEGORY_DIGIT") for _, value in tree[0][1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +119,6 @@ class Region:
 
     @classmethod
     def of(cls, field: Mapping[str, Any]) -> Region:
-        """Return the region of a field. Raises UnsampledPattern."""
         arguments = field.get("content_args")
         return cls(
             _edge(field, "open"),
@@ -59,25 +130,23 @@ class Region:
         )
 
     def text(self, text: str) -> str:
-        """Return a text in this region."""
         return f"{self.opener}{text}{self.closer}"
 
     def calls(self, calls: Sequence[Call]) -> str:
-        """Return calls as this region has them. Raises UnsampledPattern."""
         if not calls:
             return ""
         if self.each:
             return self.text(json.dumps([self._item(call) for call in calls], ensure_ascii=False))
-        return "\n".join(self._call(call, i) for i, call in enumerate(calls))
-
-    def _call(self, call: Call, index: int) -> str:
-        """Return one call, the number `index` of its answer."""
-        body = self._body(call)
-        opener = self.opener.replace("{name}", call.name).replace("{id}", call.id)
-        return f"{opener.replace('{index}', str(index))}{body}{self.closer}"
+        return "\n".join(
+            self.opener.replace("{name}", call.name)
+            .replace("{id}", call.id)
+            .replace("{index}", str(index))
+            + self._body(call)
+            + self.closer
+            for index, call in enumerate(calls)
+        )
 
     def _body(self, call: Call) -> str:
-        """Return the text between opener and closer of a call."""
         if self.content == "json":
             if self.arguments.get("unquoted_keys") and self.arguments.get("string_delims"):
                 opener, closer = self.arguments["string_delims"][0]
@@ -91,34 +160,40 @@ class Region:
                 raise UnsampledPattern("a tag_pattern has the groups key and value")
             is_json = _is_json(self.arguments.get("value_parser"))
             return "\n".join(
-                tag.replace("{key}", key).replace("{value}", _value(value, is_json))
+                tag.replace("{key}", key).replace(
+                    "{value}",
+                    value
+                    if isinstance(value, str) and not is_json
+                    else json.dumps(value, ensure_ascii=False),
+                )
                 for key, value in call.arguments.items()
             )
         raise UnsampledPattern(f"calls whose content is {self.content}")
 
     def _item(self, call: Call) -> Any:
-        """Return the value that a parser of JSON gives for a call: the transform backwards."""
-        root = "" if self.each else "content"
+        # What a parser of JSON gives for a call: the transform backwards.
         arguments = dict(call.arguments)
         if "{name}" in self.opener:
             return arguments
         places = dict(_places(self.transform))
-        name, value = places.get("name", ""), places.get("arguments", "")
         if not self.transform or places.get("function") == "content":
             return {"name": call.name, "arguments": arguments}
         item: dict[str, Any] = {}
-        for path, member in ((name, call.name), (value, arguments), (places.get("id"), call.id)):
-            keys = (path or "").split(".") if path else []
-            if root and keys[:1] == [root]:
+        for slot, member in (("name", call.name), ("arguments", arguments), ("id", call.id)):
+            keys = places[slot].split(".") if places.get(slot) else []
+            if not self.each and keys[:1] == ["content"]:
                 keys = keys[1:]
-            _put(item, keys, member)
+            inner = item
+            for key in keys[:-1]:
+                inner = inner.setdefault(key, {})
+            if keys:
+                inner[keys[-1]] = member
         if not item:
             raise UnsampledPattern("a transform without the name and the arguments of a call")
         return item
 
 
 def _edge(field: Mapping[str, Any], side: str) -> str:
-    """Return opener or closer of a field, "" for none. Raises UnsampledPattern."""
     literal, pattern = field.get(side), field.get(f"{side}_pattern")
     if isinstance(literal, list) and literal:
         literal = literal[0]
@@ -129,17 +204,8 @@ def _edge(field: Mapping[str, Any], side: str) -> str:
     return sample_of(pattern) if isinstance(pattern, str) else ""
 
 
-def _with_one_opener(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a field as it is. Raises UnsampledPattern if its calls open in several ways."""
-    openers = field.get("open")
-    if isinstance(openers, list) and len(set(map(str, openers))) > 1:
-        # Calls written with one of them would say nothing about the others.
-        raise UnsampledPattern(f"one of several openers: {', '.join(map(str, openers))}")
-    return field
-
-
 def _places(transform: Any, key: str = "") -> list[tuple[str, str]]:
-    """Return (key, path of its placeholder) for every placeholder of a transform."""
+    # (key, path of its placeholder) for every placeholder of a transform.
     if isinstance(transform, Mapping):
         return [place for k, member in transform.items() for place in _places(member, str(k))]
     if isinstance(transform, str) and transform.startswith("{") and transform.endswith("}"):
@@ -147,19 +213,8 @@ def _places(transform: Any, key: str = "") -> list[tuple[str, str]]:
     return []
 
 
-def _put(item: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    """Put a value at a path of keys into an object."""
-    for key in keys[:-1]:
-        item = item.setdefault(key, {})
-    if keys:
-        item[keys[-1]] = value
-
-
 def _is_json(parser: Any) -> bool:
-    """Return True if a parser of values takes texts in quotes alone, as JSON has them.
-
-    Raises UnsampledPattern for a parser that not all values can be written for.
-    """
+    # True for a parser of values for which strings are in quotes, as JSON has them.
     if parser is None:
         return False
     name = parser.get("name", "text") if isinstance(parser, Mapping) else parser
@@ -170,15 +225,7 @@ def _is_json(parser: Any) -> bool:
     return name == "json" and not is_lax
 
 
-def _value(value: Any, is_json: bool) -> str:
-    """Return a value as text between tags. is_json: a text stands in quotes there."""
-    if isinstance(value, str) and not is_json:
-        return value
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _bare(value: Any, opener: str, closer: str) -> str:
-    """Return a value with bare keys, its texts between delimiters of their own."""
     if isinstance(value, str):
         return f"{opener}{value}{closer}"
     if isinstance(value, Mapping):
@@ -206,7 +253,11 @@ class ResponseTemplate:
         fields = _fields(x)
         thought = next((fields[name] for name in _THOUGHTS if name in fields), None)
         try:
-            region = Region.of(_with_one_opener(fields[_CALLS]))
+            openers = fields[_CALLS].get("open")
+            if isinstance(openers, list) and len(set(map(str, openers))) > 1:
+                # Calls written with one of them would say nothing about the others.
+                raise UnsampledPattern(f"one of several openers: {', '.join(map(str, openers))}")
+            region = Region.of(fields[_CALLS])
             reasoning = Region.of(thought) if isinstance(thought, Mapping) else None
             region.calls(FIT[1].calls)
         except UnsampledPattern as error:
@@ -220,7 +271,6 @@ class ResponseTemplate:
         return cls(region, reasoning)
 
     def answer(self, probe: Probe) -> Answer:
-        """Return the answer to a probe."""
         thought = ""
         if probe.reasoning and self.thought is not None:
             thought = self.thought.text(probe.reasoning)
@@ -229,60 +279,40 @@ class ResponseTemplate:
         return Answer(probe, f"{thought}{probe.content}{gap}{calls}")
 
     def answers(self) -> Answers:
-        """Return the answers to all probes."""
         fit = {probe.id: self.answer(probe) for probe in FIT}
         others = {probe.id: self.answer(probe) for probe in HELD}
         key = "reasoning_content" if self.thought else ""
-        return Answers(fit, others, Wire(thought_key=key), "", {}, "")
+        return Answers(fit, others, Wire(thought_key=key))
 
 
 def _fields(x: Any) -> Mapping[str, Any]:
-    """Return the fields of a response template. Raises BadOptions."""
-    config = _loaded(x)
-    spec = config
+    config = x
+    if isinstance(x, str) and x.lstrip()[:1] == "{":
+        with suppress(ValueError, RecursionError):
+            config = json.loads(x)
+    elif isinstance(x, (str, os.PathLike)) and str(x).strip():
+        path = Path(x)
+        config = json_file(path / "tokenizer_config.json" if is_folder(path) else path)
+
+    got, fields = type(config).__name__, None
     if isinstance(config, Mapping):
+        got = ", ".join(map(str, list(config)[:20])) or "no keys"
         spec = config.get("response_template") or config.get("response_schema") or config
-    fields = spec.get("fields") if isinstance(spec, Mapping) else None
-    if isinstance(spec, Mapping) and isinstance(spec.get("properties"), Mapping):
-        fields = _of_schema(spec["properties"])
+        if isinstance(spec, Mapping):
+            fields = spec.get("fields")
+            if isinstance(spec.get("properties"), Mapping):
+                fields = _of_schema(spec["properties"])
     if not isinstance(fields, Mapping) or not isinstance(fields.get(_CALLS), Mapping):
-        raise _no_template(config)
+        raise BadOptions(
+            "there is no response template with calls here",
+            got=got,
+            expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
+            hint="many models have a chat template alone: Protocol.from_chat_template",
+        )
     return fields
 
 
-def _loaded(x: Any) -> Any:
-    """Return what a path or JSON text holds, anything else as it is. Raises BadOptions."""
-    if isinstance(x, str) and x.lstrip()[:1] == "{":
-        return _json_text(x)
-    if isinstance(x, (str, os.PathLike)) and str(x).strip():
-        path = Path(x)
-        return json_file(path / "tokenizer_config.json" if is_folder(path) else path)
-    return x
-
-
-def _no_template(x: Any) -> BadOptions:
-    """Return the error about input without a response template."""
-    got = type(x).__name__
-    if isinstance(x, Mapping):
-        got = ", ".join(map(str, list(x)[:20])) or "no keys"
-    return BadOptions(
-        "there is no response template with calls here",
-        got=got,
-        expected="{fields: {tool_calls: …}}, or a tokenizer_config.json with response_template",
-        hint="many models have a chat template alone: Protocol.from_chat_template",
-    )
-
-
-def _json_text(text: str) -> Any:
-    """Return the value of JSON text, or the text itself if it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 def _of_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of the older `response_schema`, whose regions are regular expressions."""
     fields: dict[str, Any] = {}
     for name, schema in properties.items():
         if not isinstance(schema, Mapping):
@@ -306,9 +336,6 @@ def from_response_template(template: Any, id: str | None = None) -> Protocol:
 
     See `Protocol.from_response_template`.
     """
-    # `derive` is the larger half; both lead to it.
-    from .derive import checked_id, protocol_of_answers
-
     own_id = checked_id(id)
     source = ResponseTemplate.of(template)
     text = json.dumps(repr(source))

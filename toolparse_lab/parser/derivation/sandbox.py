@@ -35,7 +35,6 @@ class GenerationTag(Extension):
     tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
 
     def parse(self, parser: Parser) -> nodes.Node:
-        """Return the tag's inside as if the tag were not there."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.Scope(body, lineno=line)
@@ -45,7 +44,6 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
     """jinja2's sandbox, in which lists and dicts may be added to."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Return True if a template may use an attribute."""
         if attr in _COLLECTING and isinstance(obj, (list, dict)):
             return True
         return super().is_safe_attribute(obj, attr, value)
@@ -58,7 +56,7 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """Return a value as JSON, without the escapes for HTML that jinja2's own filter writes."""
+    # Without the escapes for HTML that jinja2's own filter writes.
     return json.dumps(
         value,
         ensure_ascii=ensure_ascii,
@@ -70,12 +68,10 @@ def _to_json(
 
 
 def _raise(message: str) -> None:
-    """End a rendering with the template's own message."""
     raise TemplateError(message)
 
 
 def environment() -> TemplateSandbox:
-    """Return the environment that chat templates expect."""
     sandbox = TemplateSandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
@@ -87,10 +83,7 @@ def environment() -> TemplateSandbox:
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Bound this process.
-
-    If the system has no such limits only its caller's clock does.
-    """
+    # A system without such limits leaves it to the caller's clock.
     try:
         import resource  # not on every system
     except ImportError:
@@ -103,10 +96,7 @@ def limit(seconds: int, memory: int) -> None:
 
 
 def rendering(template: Any, variables: Mapping[str, Any], most: int) -> dict[str, str]:
-    """Return {"text": …} or {"error": …} of one rendering.
-
-    most: characters of text, beyond which it is an error.
-    """
+    # most: characters of text, beyond which it is an error.
     pieces: list[str] = []
     length = 0
     for piece in template.generate(**variables):
@@ -137,14 +127,12 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def message_of(error: Exception) -> str:
-    """Return an error as one line, with the line of the template that has it."""
     line = getattr(error, "lineno", None)
     place = f"line {line}: " if isinstance(line, int) else ""
     return f"{type(error).__name__}: {place}{str(error)[:400]}".removesuffix(": ")
 
 
 def main() -> None:
-    """Answer the request on standard input."""
     # Before the limit of memory counts: whatever is written later is short.
     request = json.load(sys.stdin)
     limit(request["seconds"], request["memory"])

@@ -49,6 +49,7 @@ LAWS: Final[Mapping[str, str]] = {
 _LOST = frozenset(
     ("foreign.text-not-in-raw", "foreign.dropped-text", "foreign.no-place", "foreign.bad-part")
 )
+_RAISED = frozenset(("parser.failed",))
 _EVERY_SPLIT = 60  # characters up to which every split is tried
 _STEEP = 8  # quadratic cost is 16 times for four times the text; a loaded machine blurs the clock
 _TRIES = 250  # texts tried to make a counterexample smaller
@@ -101,18 +102,13 @@ class LawReport:
 
     @property
     def violated(self) -> tuple[Finding, ...]:
-        """The findings of the laws that do not hold.
-
-        They stand in the order of `LAWS`, or empty if every law holds or does not apply.
-        """
+        """The findings of the laws that do not hold, in the order of `LAWS`."""
         return tuple(f for f in self.findings if f.verdict == "violated")
 
     def __getitem__(self, law: str) -> Finding:
-        """Return the finding of a law.
+        """Return the finding of a law, such as 'split invariance'.
 
-        KeyError for a name that is none.
-
-        law: one of the names in `LAWS`, such as 'split invariance'.
+        Raises KeyError for a name that is not in `LAWS`.
         """
         for finding in self.findings:
             if finding.law == law:
@@ -169,18 +165,13 @@ def check_protocol(
 
 
 def _subject(x: Any) -> Any:
-    """Return the protocol that is tried.
-
-    Raises UnknownProtocol, with the methods that are there.
-
-    x: an id such as "hermes" or "auto", a Protocol, or another's object with its methods.
-    """
     if isinstance(x, str):
         return any_protocol(x)
 
     subject = adapt(x)
     if subject is None:
-        near = [method for method in REQUIRED if _has_method(x, method)]
+        # By Python's spelling or by TypeScript's.
+        near = [m for m in REQUIRED if any(callable(getattr(x, n, None)) for n in (m, camel(m)))]
         raise UnknownProtocol(
             "this is no protocol",
             got=type(x).__name__,
@@ -189,15 +180,6 @@ def _subject(x: Any) -> Any:
         )
 
     return subject
-
-
-def _has_method(x: Any, name: str) -> bool:
-    """Return True if an object has a method, by Python's spelling or by TypeScript's.
-
-    >>> _has_method("text", "upper"), _has_method("text", "lower_case")
-    (True, False)
-    """
-    return callable(getattr(x, name, None)) or callable(getattr(x, camel(name), None))
 
 
 class _Court:
@@ -211,31 +193,25 @@ class _Court:
         self.tools = tools
         self.options = options
         self.seed = seed
-        self.is_foreign = isinstance(subject, ForeignProtocol)
         self.checked: dict[str, int] = {}
         self.broken: dict[str, tuple[str | None, str]] = {}
 
     def finding(self, law: str) -> Finding:
-        """Return the outcome of a law.
-
-        One tried on nothing is not applicable.
-
-        law: one of the names in `LAWS`. The reason is that of the smallest counterexample.
-        """
         checked = self.checked.get(law, 0)
         if law in self.broken:
             return Finding(law, "violated", checked, *self.broken[law])
         return Finding(law, "held" if checked else "not applicable", checked)
 
     def try_all(self, texts: list[str]) -> None:
-        """Try every law.
-
-        texts: any. Each is tried on every law that no shorter text has broken.
-        """
-        if self.is_foreign:
-            self._try_surface()
-
-        checks = self._foreign_checks() if self.is_foreign else self._our_checks()
+        if isinstance(self.subject, ForeignProtocol):
+            # This law looks at the object and at no text.
+            missing = self.subject.missing()
+            self.checked["surface"] = len(REQUIRED)
+            if missing:
+                self.broken["surface"] = (None, f"missing: {', '.join(missing)}")
+            checks = self._foreign_checks()
+        else:
+            checks = self._our_checks()
         # The shortest first, so that the first counterexample is a short one.
         for raw in sorted(texts, key=len):
             for law, check in checks.items():
@@ -245,18 +221,9 @@ class _Court:
         self._try_linear()
 
     def _count(self, law: str) -> None:
-        """Count one more trial of a law."""
         self.checked[law] = self.checked.get(law, 0) + 1
 
     def _try(self, law: str, raw: str, check: Callable[[str], None]) -> None:
-        """Try a law on a text, unless it is broken already.
-
-        law: its name in `LAWS`.
-        raw: the text.
-        check: raises LawBroken if the law does not hold on a text.
-
-        The first failure is made smaller and kept, and the law is not tried again.
-        """
         if law in self.broken:
             return
 
@@ -269,51 +236,26 @@ class _Court:
 
     # a protocol of ours
 
-    def _trial(self, raw: str) -> Trial:
-        """Return the text parsed by the protocol.
-
-        Raises LawBroken if parsing itself breaks a law.
-        """
-        return try_text(raw, self.subject, self.tools, self.options)
-
     def _our_checks(self) -> Mapping[str, Callable[[str], None]]:
-        """Law -> a function of a text that raises LawBroken.
-
-        'idempotent' and 'trace replay' are one function, which raises the name of the law it saw
-        broken. `_why` tells them apart.
-        """
-
+        # Law -> a function of a text that raises LawBroken. 'idempotent' and 'trace replay' are
+        # one function, which raises the name of the law it saw broken. `_why` tells them apart.
         def of(check: Callable[[Trial], None]) -> Callable[[str], None]:
-            """Return a function of a text that parses it and checks the law."""
-            return lambda raw: check(self._trial(raw))
+            return lambda raw: check(try_text(raw, self.subject, self.tools, self.options))
 
         checks = {law: of(check) for law, check in TEXT_LAWS.items() if law != "split invariance"}
         # These two are checked by parsing alone: `try_text` raises for them.
         checks["total"] = checks["text is final"] = of(lambda _: None)
         checks["idempotent"] = checks["trace replay"]
-        checks["split invariance"] = lambda raw: check_splits(self._trial(raw), _EVERY_SPLIT)
+        checks["split invariance"] = of(lambda trial: check_splits(trial, _EVERY_SPLIT))
         return checks
 
     # an object of somebody else's
 
-    def _try_surface(self) -> None:
-        """Look for the methods that every protocol has.
-
-        This law looks at the object and at no text, so its counterexample has only a reason.
-        """
-        missing = self.subject.missing()
-        self.checked["surface"] = len(REQUIRED)
-        if missing:
-            self.broken["surface"] = (None, f"missing: {', '.join(missing)}")
-
     def _foreign_checks(self) -> Mapping[str, Callable[[str], None]]:
-        """Law -> a function of a text that raises LawBroken.
-
-        The laws of streams only for one.
-        """
         checks = {
-            "total": self._raises_nothing,
-            "partition": self._accounts,
+            # The engine turns an exception, and a part without a place, into a problem.
+            "total": lambda raw: self._has_none_of(raw, "total", _RAISED),
+            "partition": lambda raw: self._has_none_of(raw, "partition", _LOST),
             "repeatable": self._repeats,
         }
         if self.subject.method("create_stream_parser") is not None:
@@ -325,89 +267,48 @@ class _Court:
         return checks
 
     def _read(self, raw: str) -> ParseResult:
-        """Return the result of a whole text.
-
-        Raises nothing for a foreign parser that fails: its exception is a problem of the result.
-        """
         return parse(raw, self.subject, self.tools, self.options)
 
-    def _raises_nothing(self, raw: str) -> None:
-        """The law 'total'.
-
-        The engine turns an exception into a problem.
-
-        raw: the text. Raises LawBroken with the parser's own message.
-        """
+    def _has_none_of(self, raw: str, law: str, codes: frozenset[str]) -> None:
         for p in self._read(raw).problems:
-            if p.code == "parser.failed":
-                raise LawBroken("total", p.message)
-
-    def _accounts(self, raw: str) -> None:
-        """The law 'partition': every part has a place in the text, every character a part.
-
-        raw: the text. Raises LawBroken with the first part that has no place.
-        """
-        for p in self._read(raw).problems:
-            if p.code in _LOST:
-                raise LawBroken("partition", p.message)
+            if p.code in codes:
+                raise LawBroken(law, p.message)
 
     def _repeats(self, raw: str) -> None:
-        """The law 'repeatable', broken by state that one parse leaves to the next.
-
-        raw: the text, parsed twice by the same object.
-        """
         if self._read(raw) != self._read(raw):
             raise LawBroken("repeatable", "a second parse said something else")
 
     def _streamed(self, chunks: Iterable[str]) -> list[tuple[Any, ...]]:
-        """Return the joined parts of the object's own stream parser.
-
-        chunks: the pieces of one text, in order.
-
-        Each call makes a new parser, so that no state remains from the chunks before.
-        """
+        # A new parser each time, so that no state remains from the chunks before.
         parser = self.subject.create_stream_parser(self.tools)
-        parts: list[Any] = []
-        for chunk in chunks:
-            parts.extend(parser.feed(chunk))
-
-        parts.extend(parser.close())
-        return joined_parts(parts)
+        parts = [part for chunk in chunks for part in parser.feed(chunk)]
+        return joined_parts([*parts, *parser.close()])
 
     def _same_in_pieces(self, raw: str) -> None:
-        """The law 'split invariance'.
-
-        raw: the text. Raises LawBroken for the first chunking that gives other parts, with both
-        results.
-        """
         whole = self._streamed([raw])
         for chunks in chunkings(raw, most=_EVERY_SPLIT):
             other = self._streamed(chunks)
             if other != whole:
-                raise LawBroken(
-                    "split invariance",
-                    f"in {_pieces(chunks)} it says {other}, in one piece {whole}",
-                )
+                where = "single characters"
+                if len(chunks) == 2:
+                    where = f"the pieces {chunks[0][-20:]!r} and {chunks[1][:20]!r}"
+                why = f"in {where} it says {other}, in one piece {whole}"
+                raise LawBroken("split invariance", why)
 
     def _stream_agrees(self, raw: str) -> None:
-        """The law 'stream agrees', but for white space.
+        def without_blanks(parts: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+            return [part for part in parts if part[0] == "call" or part[1].strip()]
 
-        raw: the text, read once as a whole and once as a stream of one piece.
-        """
         batch = joined_parts(self.subject.parse_generated_text(raw, self.tools))
-        got = [part for part in self._streamed([raw]) if _has_words(part)]
-        expected = [part for part in batch if _has_words(part)]
+        got, expected = without_blanks(self._streamed([raw])), without_blanks(batch)
         if got != expected:
             raise LawBroken("stream agrees", f"the stream says {got}, the whole text {expected}")
 
     # both
 
     def _try_round_trips(self) -> None:
-        """Write calls of every tool, simple arguments first, and read them back.
-
-        Calls that the protocol refuses to write do not count: refusing is allowed.
-        """
-        # Calls, not texts: so there is nothing to shrink, and the shortest failure is kept.
+        # Simple arguments first. Calls that the protocol refuses to write do not count: refusing
+        # is allowed. There is no text to shrink, so the shortest failure is kept.
         rng = random.Random(self.seed)  # noqa: S311
         smallest: tuple[str, str] | None = None
 
@@ -425,10 +326,6 @@ class _Court:
             self.broken["round trip"] = smallest
 
     def _try_linear(self) -> None:
-        """Measure how the cost of some texts grows, up to the first that grows too fast.
-
-        A text on which the parser raises is left out here, because another law tells of it.
-        """
         for start, unit in self._growing_texts():
             self._count("linear")
             try:
@@ -445,50 +342,23 @@ class _Court:
                 return
 
     def _growing_texts(self) -> Iterable[tuple[str, str]]:
-        """(beginning, repeated piece) of texts on which a careless scanner is slow.
-
-        They are made of a call of the protocol's own, cut in the middle, and of its first opener. A
-        protocol that writes no call still gets plain words.
-        """
+        # (beginning, repeated piece) of texts on which a careless scanner is slow. A protocol that
+        # writes no call still gets plain words.
         rng = random.Random(self.seed)  # noqa: S311
         call = next(written_calls(self.subject, self.tools, rng, len(self.tools)), "")
         opener = next(iter(delimiters(self.subject, self.tools, [call] if call else [])), "")
         half = len(call) // 2
         first, second = call[:half], call[half:]
         texts = [
-            (opener, "x "),
-            ("", opener),
-            ("", call),
-            ("", first),
-            ("", second),
-            (first, "x "),
-            (first, "{"),
-            ("", "word "),
-            ("", call[:1]),
-        ]
+            (opener, "x "), ("", opener), ("", call), ("", first), ("", second),
+            (first, "x "), (first, "{"), ("", "word "), ("", call[:1]),
+        ]  # fmt: skip
         return dict.fromkeys((start, unit) for start, unit in texts if unit)
 
 
-def _has_words(part: tuple[Any, ...]) -> bool:
-    """Return False for a part that is white space alone.
-
-    >>> _has_words(("text", " ")), _has_words(("call", "f", "{}"))
-    (False, True)
-    """
-    return part[0] == "call" or bool(part[1].strip())
-
-
 def _why(check: Callable[[str], None], raw: str, law: str) -> str | None:
-    """The reason why a law does not hold on a text.
-
-    None if it does, or where it is another law that does not.
-
-    check: raises LawBroken if a law does not hold.
-    raw: the text it is tried on.
-    law: the name of the law that is asked about.
-
-    Any other exception counts as a broken law, with its class and message as the reason.
-    """
+    # None if the law is kept, or where it is another law that is broken. Any other exception
+    # counts as a broken law.
     try:
         check(raw)
     except LawBroken as no:
@@ -529,15 +399,8 @@ def shrink(raw: str, bad: Callable[[str], bool]) -> str:
 
 
 def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> float:
-    """Return the factor by which four times the text takes longer, at a size where the clock can
-    tell. 1.0 if it never can.
-
-    beginning: stands once before what is repeated.
-    unit: the piece that is repeated up to the size, never empty.
-    parse_text: the function whose time is taken, as processor time of this process.
-
-    Sizes grow by four until one measurement is long enough to compare the next one with.
-    """
+    # The factor by which four times the text takes longer, at a size where the clock can tell.
+    # 1.0 if it never can.
     size, before = 250, 0.0
     while size <= 64_000:
         seconds = _fastest(parse_text, beginning + (unit * (size // len(unit) + 1))[:size])
@@ -551,34 +414,19 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
 
 
 def _fastest(parse_text: Callable[[str], Any], raw: str) -> float:
-    """Return the processor time of the fastest of three runs, in seconds.
-
-    A loaded machine slows one measurement down, hardly three. Each size is measured so, because a
-    slow measurement of the small text hides the growth as surely as one of the large text feigns
-    it.
-    """
+    # Seconds of processor time, the best of three: a loaded machine slows one measurement down,
+    # hardly three. A slow measurement of the small text would hide the growth as surely as one of
+    # the large text feigns it.
     collects = gc.isenabled()
     # A collection takes as long as the heap of the caller is large, whatever the text.
     gc.disable()
     try:
-        return min(_processor_time(parse_text, raw) for _ in range(3))
+        times: list[float] = []
+        for _ in range(3):
+            start = time.process_time()
+            parse_text(raw)
+            times.append(time.process_time() - start)
+        return min(times)
     finally:
         if collects:
             gc.enable()
-
-
-def _processor_time(parse_text: Callable[[str], Any], raw: str) -> float:
-    start = time.process_time()
-    parse_text(raw)
-    return time.process_time() - start
-
-
-def _pieces(chunks: list[str]) -> str:
-    """Return the chunking in words.
-
-    >>> _pieces(["ab", "c"]), _pieces(["a", "b", "c"])
-    ("the pieces 'ab' and 'c'", 'single characters')
-    """
-    if len(chunks) != 2:
-        return "single characters"
-    return f"the pieces {chunks[0][-20:]!r} and {chunks[1][:20]!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -89,47 +90,25 @@ def check_stream(raw: str, parser: Any, tools: Any = None, options: Any = None) 
     """
     new_parser = _factory(parser, tools, options)
     whole = _outcome(new_parser(), [raw])
-    splits = [*chunkings(raw), *_pieces(raw)]
+    # Sizes of pieces that are small and have few common factors, so that the cuts differ.
+    sizes = (2, 3, 5, 8, 13, 32)
+    pieces = ([raw[i : i + n] for i in range(0, len(raw), n)] for n in sizes)
+    splits = [*chunkings(raw), *pieces]
     differences: list[Difference] = []
 
     for chunks in splits:
         other = _outcome(new_parser(), chunks)
         if other != whole:
-            differences.append(Difference(_cuts(chunks), _shortened(other), _shortened(whole)))
+            cuts = tuple(accumulate(len(chunk) for chunk in chunks[:-1]))
+            differences.append(Difference(cuts, _shortened(other), _shortened(whole)))
 
     # The fewest cuts first: one cut that is enough says where to look.
     differences.sort(key=lambda d: (len(d.cuts), d.cuts))
     return StreamReport(raw, len(splits), tuple(differences))
 
 
-def _pieces(raw: str) -> Iterator[list[str]]:
-    """Yield the text in pieces of one size, for several sizes.
-
-    raw: the text. The sizes are small and have few common factors, so that the cuts differ.
-    """
-    for size in (2, 3, 5, 8, 13, 32):
-        yield [raw[i : i + size] for i in range(0, len(raw), size)]
-
-
-def _cuts(chunks: list[str]) -> tuple[int, ...]:
-    """Return the offsets between chunks.
-
-    >>> _cuts(["ab", "c", "d"])
-    (2, 3)
-    """
-    return tuple(accumulate(len(chunk) for chunk in chunks[:-1]))
-
-
 def _factory(parser: Any, tools: Any, options: Any) -> Callable[[], Any]:
-    """Return a function that makes a new parser like the one that is tried.
-
-    Raises UnknownProtocol.
-
-    parser: anything that `check_stream` takes.
-    tools, options: for a protocol. A parser that is given brings its own.
-
-    A finished parser cannot be used again, which is why each chunking needs a new one.
-    """
+    # A finished parser cannot be used again, which is why each chunking needs a new one.
     if isinstance(parser, (StreamParser, ForeignParser)):
         specs = tuple(parser.tools.values())
         return lambda: stream(parser.protocol, specs, parser.options)
@@ -137,42 +116,26 @@ def _factory(parser: Any, tools: Any, options: Any) -> Callable[[], Any]:
         return lambda: stream(parser, tools, options)
 
     # A class is taken for a function that makes parsers, not for a protocol object.
-    foreign = None
     if not callable(parser):
         foreign = adapt(parser)
-
-    if isinstance(foreign, ForeignProtocol):
-        return lambda: foreign.create_stream_parser(tools)
-    if not callable(parser):
+        if isinstance(foreign, ForeignProtocol):
+            return lambda: foreign.create_stream_parser(tools)
         raise UnknownProtocol(
             "this is no stream parser that can be made anew",
             got=type(parser).__name__,
             expected="a protocol, a parser of tp.stream, or a function that makes a parser",
         )
 
-    return lambda: _with_feed(parser())
+    def new_parser() -> Any:
+        made = parser()
+        return made if isinstance(made, (StreamParser, ForeignParser)) else TheirStream(made)
 
-
-def _with_feed(parser: Any) -> Any:
-    """Return a parser with `feed` and `close`, whatever its methods are called.
-
-    parser: one of ours, which stays as it is, or an object whose methods `TheirStream` knows.
-    """
-    if isinstance(parser, (StreamParser, ForeignParser)):
-        return parser
-    return TheirStream(parser)
+    return new_parser
 
 
 def _outcome(parser: Any, chunks: Iterable[str]) -> Any:
-    """Everything a parser says of some chunks, in a form that compares.
-
-    An exception as text.
-
-    parser: a new one, which is used up here.
-    chunks: the pieces of one text, in order.
-
-    Of our parsers it is the result with the merged event log, of others the joined parts.
-    """
+    # Of our parsers the result with the merged event log, of others the joined parts; an exception
+    # as a string.
     try:
         if isinstance(parser, (StreamParser, ForeignParser)):
             events = [e for chunk in chunks for e in parser.feed(chunk)]
@@ -190,10 +153,6 @@ def _outcome(parser: Any, chunks: Iterable[str]) -> Any:
 
 
 def _shortened(outcome: Any) -> str:
-    """Return an outcome in a few words.
-
-    outcome: of `_outcome`: a tuple has a result of ours first, which explains itself best.
-    """
     text = str(outcome[0].why()) if isinstance(outcome, tuple) else str(outcome)
     return text if len(text) <= 300 else text[:297] + "..."
 
@@ -227,10 +186,14 @@ def joined_parts(parts: Iterable[Any]) -> list[tuple[Any, ...]]:
     [('text', 'ab'), ('call', 'f', '{}')]
     """
     out: list[tuple[Any, ...]] = []
-    for part in read_parts(map(_whole_part, filter(_has_content, parts)), []):
+    for part in read_parts(_whole_parts(parts), []):
         if part.kind == "call":
-            arguments = "{}" if part.input is None else write_canonical(_plain(part.input))
-            out.append(("call", part.name, arguments))
+            arguments = {} if part.input is None else part.input
+            if isinstance(arguments, str):
+                # JSON text as a rule. Other strings stay as they are.
+                with suppress(ValueError, RecursionError):
+                    arguments = read_plain(arguments)
+            out.append(("call", part.name, write_canonical(arguments)))
         elif not part.text:
             continue
         elif out and out[-1][0] == part.kind:
@@ -241,43 +204,15 @@ def joined_parts(parts: Iterable[Any]) -> list[tuple[Any, ...]]:
     return out
 
 
-def _plain(value: Any) -> Any:
-    """Return the value of a call's input, which may be JSON text.
-
-    A text that is none stays one.
-
-    >>> _plain('{"a": 1}'), _plain("words"), _plain([1])
-    ({'a': 1}, 'words', [1])
-    """
-    try:
-        return read_plain(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
-
-
-def _has_content(part: Any) -> bool:
-    """Return False for the frame around content: starts, ends, inputs under way, the end of the
-    stream.
-
-    >>> _has_content("words"), _has_content({"type": "text-start"})
-    (True, False)
-    """
-    kind = part.get("type", "") if isinstance(part, Mapping) else "text"
-    return kind in ("text", "text-delta", "reasoning", "reasoning-delta", "tool-call", "tool_call")
-
-
-def _whole_part(part: Any) -> Any:
-    """Return a piece of text or reasoning as a part of its own.
-
-    Other parts as they are.
-
-    >>> _whole_part({"type": "text-delta", "textDelta": "a"})
-    {'type': 'text', 'text': 'a'}
-    """
-    if not isinstance(part, Mapping) or not str(part.get("type")).endswith("-delta"):
-        return part
-
-    # Versions of the AI SDK differ in the name.
-    names = ("delta", "textDelta", "text_delta", "text")
-    text = next((part[name] for name in names if isinstance(part.get(name), str)), "")
-    return {"type": str(part["type"]).removesuffix("-delta"), "text": text}
+def _whole_parts(parts: Iterable[Any]) -> Iterator[Any]:
+    # Without the frame around content: starts, ends, inputs under way, the end of the stream. A
+    # piece of text or reasoning becomes a part of its own.
+    for part in parts:
+        kind = part.get("type", "") if isinstance(part, Mapping) else "text"
+        if kind in ("text-delta", "reasoning-delta"):
+            # Versions of the AI SDK differ in the name.
+            names = ("delta", "textDelta", "text_delta", "text")
+            text = next((part[name] for name in names if isinstance(part.get(name), str)), "")
+            yield {"type": kind.removesuffix("-delta"), "text": text}
+        elif kind in ("text", "reasoning", "tool-call", "tool_call"):
+            yield part

@@ -87,9 +87,13 @@ def merge(events: Iterable[Any]) -> Log:
         if kind == "Retract":
             log = retract(log, event.start)
             continue
-
         if kind == "Withdrawn":
-            log = _withdraw(log, {call.index: call for call in event.calls})
+            # Calls keep the reading that took the place of an earlier one.
+            new = {call.index: call for call in event.calls}
+            log = [
+                (name, a, b, calls and tuple(new.get(call.index, call) for call in calls))
+                for name, a, b, calls in log
+            ]
             continue
 
         start, end = event.span.start, event.span.end
@@ -105,29 +109,8 @@ def merge(events: Iterable[Any]) -> Log:
     return log
 
 
-def _withdraw(log: Log, calls: dict[int, ToolCall]) -> Log:
-    """Return a log in which calls keep the reading that they got.
-
-    calls: index -> the call that takes the place of an earlier one.
-    """
-    rest: Log = []
-    for kind, a, b, of_event in log:
-        if of_event is not None:
-            of_event = tuple(calls.get(call.index, call) for call in of_event)
-        rest.append((kind, a, b, of_event))
-    return rest
-
-
 def retract(log: Log, start: int) -> Log:
-    """The rest of a log once everything from `start` on is void.
-
-    log: everything merged so far, in the order of the text.
-    start: the offset from which on everything is taken back.
-
-    An entry that reaches over `start` is cut there.
-
-    Raises LawBroken if a text or a finished call would be void.
-    """
+    # An entry that reaches over `start` is cut there.
     rest: Log = []
     for kind, a, b, calls in log:
         # An opener without characters at this very place is void as well.
@@ -175,38 +158,19 @@ def chunkings(
 
 
 def _cuts_near(raw: str, delimiters: Sequence[str]) -> set[int]:
-    """Offsets in delimiters and up to two characters beside them, where splits do most harm.
-
-    delimiters: literal texts. Empty ones are nowhere and everywhere, and drop out.
-    """
+    # Offsets in delimiters and up to two characters next to them, where splits do most harm.
     cuts: set[int] = set()
     for delimiter in filter(None, delimiters):
-        for start in _finds(raw, delimiter):
+        start = raw.find(delimiter)
+        while start >= 0:
             cuts.update(range(start - 2, start + len(delimiter) + 3))
+            start = raw.find(delimiter, start + 1)
 
     return {cut for cut in cuts if 0 <= cut <= len(raw)}
 
 
-def _finds(raw: str, literal: str) -> Iterator[int]:
-    """Yield the offsets of a literal, overlapping ones included.
-
-    >>> list(_finds("aaa", "aa"))
-    [0, 1]
-    """
-    at = raw.find(literal)
-    while at >= 0:
-        yield at
-        at = raw.find(literal, at + 1)
-
-
 def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) -> Trial:
-    """Return the text, parsed in one piece.
-
-    Raises LawBroken for a protocol that raises or a log that takes text back.
-
-    raw: any text, lone surrogates included.
-    protocol, tools, options: as for `stream`.
-    """
+    # Raises LawBroken for a protocol that raises or a log that takes text back.
     try:
         result, log = run_chunks([raw], protocol, tools, options)
     except LawBroken:
@@ -223,7 +187,7 @@ def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) ->
 def check_all(
     raw: str, protocol: Any, tools: Any = None, options: Any = None, *, every_split: bool = True
 ) -> ParseResult:
-    """Return every law of one text.
+    """Check every law on one text and return its result.
 
     Split invariance unless `every_split` is False. Raises LawBroken for the first that fails.
 
@@ -239,10 +203,6 @@ def check_all(
 
 
 def _hold(condition: bool, law: str, why: str) -> None:
-    """Raise LawBroken unless the condition holds.
-
-    law: its name in `check_protocol.LAWS`. why: the sentence for a person where it fails.
-    """
     if not condition:
         raise LawBroken(law, why)
 
@@ -269,13 +229,7 @@ def check_partition(result: ParseResult) -> None:
 
 
 def check_splits(trial: Trial, most: int = LONG) -> None:
-    """The result and the merged event log are the same for all splits.
-
-    trial: a text and the result of its parse in one piece.
-    most: the number of characters up to which every split is tried.
-
-    Splits are most likely to do harm in openers, so those of all protocols are looked for.
-    """
+    # Splits are most likely to do harm in openers, so those of all protocols are looked for.
     by_name = {t.name: t for t in tool_specs(trial.tools)}
     all_protocols = list(protocols().values())
     if isinstance(trial.protocol, Protocol):
@@ -290,12 +244,8 @@ def check_splits(trial: Trial, most: int = LONG) -> None:
 
 
 def check_log(result: ParseResult, log: Log) -> None:
-    """The events, with retractions honoured, say every character once.
-
-    log: the merged event log of the parse.
-
-    Its calls must be those of the result, in the same order.
-    """
+    # The events, with retractions honoured, say every character once, and their calls are those of
+    # the result, in the same order.
     at = 0
     calls: list[ToolCall] = []
 
@@ -315,7 +265,7 @@ def check_log(result: ParseResult, log: Log) -> None:
 def check_serial(result: ParseResult) -> None:
     """The result survives JSON, origins included.
 
-    Origins are compared beside the result, because they are no part of its equality.
+    Origins are compared on their own, because they are not part of its equality.
     """
     # Through text, because a tuple would survive a dict.
     text = json.dumps(result.to_dict())
@@ -330,14 +280,13 @@ def check_serial(result: ParseResult) -> None:
         )
 
 
-def check_call(result: ParseResult, call: ToolCall) -> None:
-    """The steps lead from the source to the arguments, coercing again makes no step, every argument
-    has an origin.
+def check_calls(result: ParseResult) -> None:
+    for call in result.calls:
+        _check_call(result, call)
 
-    result: the parse that the call is of, with its segments, tools and options.
 
-    An unreadable call has no arguments, so only its status is looked at.
-    """
+def _check_call(result: ParseResult, call: ToolCall) -> None:
+    # An unreadable call has no arguments, so only its status is looked at.
     _hold(
         call.segment == result.segments[call.segment_index],
         "partition",
@@ -351,44 +300,24 @@ def check_call(result: ParseResult, call: ToolCall) -> None:
         )
         return
 
-    _check_trace(call)
-    _check_idempotent(result, call)
-    _check_origins(result, call)
-
-
-def _check_trace(call: ToolCall) -> None:
-    """The steps of coercion, applied to the source, give the arguments.
-
-    Steps of other stages, such as validation, change no value.
-    """
+    # The steps of coercion, applied to the source, give the arguments. Steps of other stages, such
+    # as validation, change no value.
     value = read_strict(call.source_json)
     for step in call.steps:
         if step.stage == "coerce":
-            value = pointer_set(value, step.path, _copy(step.after))
-
+            # A copy: a later step may set a value inside an earlier one, which has to stay.
+            after = read_strict(write_canonical(step.after))
+            value = pointer_set(value, step.path, after)
     reached = write_canonical(value) == call.arguments_json
     _hold(reached, "trace replay", "the steps do not lead from source to arguments")
 
-
-def _check_idempotent(result: ParseResult, call: ToolCall) -> None:
-    """Coercing the arguments once more makes no step.
-
-    A call of a tool that no one offered was not coerced, so there is nothing to repeat.
-    """
+    # A call of a tool that no one offered was not coerced, so there is nothing to repeat.
     tool = next((t for t in result.tools if t.name == call.name), None)
-    if tool is None:
-        return
+    if tool is not None:
+        arguments = read_strict(call.arguments_json)
+        again = coerce(arguments, tool.schema_json, result.options.coerce, one_item=True)
+        _hold(again.steps == (), "idempotent", f"coercing twice makes a step: {again.steps}")
 
-    arguments = read_strict(call.arguments_json)
-    again = coerce(arguments, tool.schema_json, result.options.coerce, one_item=True)
-    _hold(again.steps == (), "idempotent", f"coercing twice makes a step: {again.steps}")
-
-
-def _check_origins(result: ParseResult, call: ToolCall) -> None:
-    """The name's span holds the name, and every leaf of the arguments has an origin in the call.
-
-    The origin of a leaf may be empty: a value that a repair added stands nowhere in the text.
-    """
     if call.name_span is not None:
         text = call.name_span.of(result.raw)
         # A name may be written with escapes of JSON or entities of XML, or without its dots.
@@ -401,29 +330,21 @@ def _check_origins(result: ParseResult, call: ToolCall) -> None:
     for path, _leaf in leaves(read_strict(call.arguments_json)):
         _hold(path in table, "trace replay", f"no origin for {path!r}")
         span = table[path].span
+        # A value that a repair added is nowhere in the text, so its span is empty.
         inside = call.segment.span.covers(span) or len(span) == 0
         _hold(inside, "trace replay", f"the origin of {path!r} is outside its call")
-
-
-def _copy(value: Any) -> Any:
-    """Return a copy that setting a value in it leaves apart.
-
-    The steps of a call must stay as they are when a later step sets a value inside an earlier one.
-    """
-    return read_strict(write_canonical(value))
 
 
 _JSON_BODY = re.compile(r"\s*+(?:\[\s*+)?\{")
 
 
 def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
-    """Body by body: the edited body reads strictly to the same.
-
-    A body that is strict has no edit.
-
-    used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
-    """
-    for index, calls in _calls_by_segment(result).items():
+    # Body by body: the edited body reads strictly to the same. A body that is strict has no edit.
+    # used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
+    by_segment: dict[int, list[ToolCall]] = {}
+    for call in result.calls:
+        by_segment.setdefault(call.segment_index, []).append(call)
+    for index, calls in by_segment.items():
         segment = result.segments[index]
         if segment.body is None or not all(call.readable for call in calls):
             continue
@@ -431,43 +352,43 @@ def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
         owner = _owner(result, used, index, calls)
         tools = {tool.name: tool for tool in result.tools}
         body = segment.body
-        # Arguments may stand in the opener, between the name and the body.
+        # Arguments may be in the opener, between the name and the body.
         name = calls[0].name_span
         attributes = result.raw[name.end : body.start] if name else ""
         opening = Opening(0, name=calls[0].name, attributes=attributes)
         reading = Reading(opening, True, False, 1000, tools)
-        edits = sorted((e for c in calls for e in c.edits), key=_place_of)
+        edits = sorted(
+            (e for c in calls for e in c.edits), key=lambda e: (e.span.start, e.span.end)
+        )
         if law != "strict identity":
-            _check_edited(body.of(result.raw), body.start, edits, calls, owner, reading)
+            for a, b in pairwise(edits):
+                _hold(a.span.end <= b.span.start, "edit law", f"edits overlap: {a} {b}")
+            start = body.start
+            local = [
+                Edit(Span(e.span.start - start, e.span.end - start), e.text, e.rule) for e in edits
+            ]
+            edited = apply_edits(body.of(result.raw), local)
+            strict = owner.codec.strict(edited, reading)
+            _hold(strict, "edit law", f"the edited body is not strict: {edited[:200]!r}")
+
+            values = [decoded.arguments for decoded in owner.codec.read(edited, reading)]
+            same_number = len(values) == len(calls)
+            _hold(same_number, "edit law", "the edited body holds another number of calls")
+            for value, call in zip(values, calls, strict=True):
+                right = same(value, read_strict(call.source_json))
+                _hold(right, "edit law", "the edited body reads to something else")
 
         if law != "edit law" and owner.codec.strict(body.of(result.raw), reading):
             _hold(not edits, "strict identity", f"a strict body was edited: {edits}")
 
 
-def _calls_by_segment(result: ParseResult) -> dict[int, list[ToolCall]]:
-    """Return index of a segment -> its calls, in order.
-
-    One body may hold several calls, as a list of them does.
-    """
-    by_segment: dict[int, list[ToolCall]] = {}
-    for call in result.calls:
-        by_segment.setdefault(call.segment_index, []).append(call)
-
-    return by_segment
-
-
 def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) -> Protocol:
-    """Return the protocol that read a segment.
-
-    used: the protocol that the caller named. index: of the segment. calls: those of the segment.
-
-    With 'auto' each segment may be of another protocol, which its calls name.
-    """
+    # With 'auto' each segment may be of another protocol, which its calls name.
     segment = result.segments[index]
     if segment.kind == "recovered" and segment.body is not None:
         name = calls[0].name_span
         if name is not None and name.end <= segment.body.start:
-            return protocol_of("glm4_9b")  # nothing but arguments, behind a line with the name
+            return protocol_of("glm4_9b")  # nothing but arguments, after a line with the name
         # Read as JSON or as Python, whatever the protocol; a list may be either.
         is_json = _JSON_BODY.match(segment.body.of(result.raw))
         return HERMES if is_json else protocol_of("pythonic")
@@ -482,55 +403,9 @@ def _owner(result: ParseResult, used: Any, index: int, calls: list[ToolCall]) ->
     return protocol if protocol.id == id else protocol_of(id)
 
 
-def _place_of(edit: Edit) -> tuple[int, int]:
-    """Return the order of edits in the text.
-
-    It is a key for sorting: those at one place are in the order of their ends.
-    """
-    return edit.span.start, edit.span.end
-
-
-def _check_edited(
-    text: str,
-    start: int,
-    edits: list[Edit],
-    calls: list[ToolCall],
-    owner: Protocol,
-    reading: Reading,
-) -> None:
-    """The body with its edits applied is strict and holds the same calls.
-
-    text: the body. start: its offset, which edits count from the beginning of the raw text.
-    edits: sorted by their place.
-    calls: those read from the body, each with its source as JSON.
-    owner: the protocol that reads the body again, without any repair.
-    reading: how it is read.
-    """
-    for a, b in pairwise(edits):
-        _hold(a.span.end <= b.span.start, "edit law", f"edits overlap: {a} {b}")
-
-    local = [Edit(Span(e.span.start - start, e.span.end - start), e.text, e.rule) for e in edits]
-    edited = apply_edits(text, local)
-    strict = owner.codec.strict(edited, reading)
-    _hold(strict, "edit law", f"the edited body is not strict: {edited[:200]!r}")
-
-    values = [decoded.arguments for decoded in owner.codec.read(edited, reading)]
-    same_number = len(values) == len(calls)
-    _hold(same_number, "edit law", "the edited body holds another number of calls")
-
-    for value, call in zip(values, calls, strict=True):
-        right = same(value, read_strict(call.source_json))
-        _hold(right, "edit law", "the edited body reads to something else")
-
-
 def check_round_trip(protocol: Any, tool: ToolSpec, arguments_json: str) -> bool:
-    """Return a call that is written reads back the same, or writing raises UnwritableCall: then
-    False comes back.
-
-    protocol: one that writes and reads calls.
-    tool: the tool that is called.
-    arguments_json: its arguments. Values are compared, not their spelling.
-    """
+    """Return False if writing raises UnwritableCall, True if the call reads back the same. Raises
+    LawBroken."""
     # A call that cannot be written is refused, never changed.
     try:
         text = protocol.write_call(tool.name, arguments_json, tool)
@@ -547,20 +422,11 @@ def check_round_trip(protocol: Any, tool: ToolSpec, arguments_json: str) -> bool
     return True
 
 
-def _check_calls(trial: Trial) -> None:
-    """The laws of one call, for all of them.
-
-    Raises LawBroken for the first call on which one of them fails.
-    """
-    for call in trial.result.calls:
-        check_call(trial.result, call)
-
-
 TEXT_LAWS: Mapping[str, Callable[[Trial], None]] = {
     "partition": lambda t: check_partition(t.result),
     "log replay": lambda t: check_log(t.result, t.log),
     "serial": lambda t: check_serial(t.result),
-    "trace replay": _check_calls,
+    "trace replay": lambda t: check_calls(t.result),
     "edit law": lambda t: check_edits(t.result, t.protocol, "edit law"),
     "strict identity": lambda t: check_edits(t.result, t.protocol, "strict identity"),
     "split invariance": check_splits,

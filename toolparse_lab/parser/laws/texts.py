@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...core.errors import ToolparseError
@@ -79,100 +79,32 @@ def make_arguments(tool: ToolSpec, rng: random.Random, simple: bool = False) -> 
 
 
 def _value(node: Any, rng: random.Random, simple: bool) -> Any:
-    """Return a value of a schema.
-
-    Of one that is not a plain object, a text.
-
-    node: the schema of the value.
-    rng, simple: as for `make_arguments`.
-
-    If the schema itself lists values, one of those is drawn. Its type then says nothing.
-    """
     if not isinstance(node, dict):
         node = {}
 
+    # If the schema itself lists values, its type says nothing more.
     for key in ("enum", "examples"):
         if isinstance(node.get(key), list) and node[key]:
             return rng.choice(node[key])
-
     if "const" in node:
         return node["const"]
 
-    # A schema may list several types, or none; a text is as good as any then.
     kind = node.get("type")
-    if not isinstance(kind, str) or kind not in _VALUES:
-        return _text(node, rng, simple)
-
-    write = _VALUES[kind]
-    return write(node, rng, simple)
-
-
-def _text(node: dict[str, Any], rng: random.Random, simple: bool) -> str:
-    """Return a text, an odd one unless it is to be simple.
-
-    node, rng, simple: as for `_value`. The other writers of one type take the same three.
-
-    The odd texts look like markup, JSON or numbers, which careless readers change.
-    """
+    if kind == "integer":
+        return 1 if simple else rng.choice([n for n in _NUMBERS if isinstance(n, int)])
+    if kind == "number":
+        return 1 if simple else rng.choice(_NUMBERS)
+    if kind == "boolean":
+        return simple or rng.random() < 0.5
+    if kind == "null":
+        return None
+    if kind == "array":
+        count = 1 if simple else rng.randrange(4)
+        return [_value(node.get("items"), rng, simple) for _ in range(count)]
+    if kind == "object":
+        return make_arguments(ToolSpec("", "", write_canonical(node)), rng, simple)
+    # A schema may list several types, or none; a string is as good as any then.
     return "x" if simple else rng.choice(_TEXTS)
-
-
-def _number(node: dict[str, Any], rng: random.Random, simple: bool) -> float:
-    """Return a number of any kind.
-
-    The range goes from fractions to numbers that only a float can hold.
-    """
-    return 1 if simple else rng.choice(_NUMBERS)
-
-
-def _integer(node: dict[str, Any], rng: random.Random, simple: bool) -> int:
-    """Return an integer, some of them larger than a machine word.
-
-    A reader that takes integers for floats changes the largest of them.
-    """
-    return 1 if simple else rng.choice([n for n in _NUMBERS if isinstance(n, int)])
-
-
-def _boolean(node: dict[str, Any], rng: random.Random, simple: bool) -> bool:
-    """True, or either of them.
-
-    A simple one is always True, so that the shortest counterexamples are alike.
-    """
-    return simple or rng.random() < 0.5
-
-
-def _null(node: dict[str, Any], rng: random.Random, simple: bool) -> None:
-    """The only value of its type.
-
-    It takes the same arguments as the writers of other types, and looks at none of them.
-    """
-
-
-def _array(node: dict[str, Any], rng: random.Random, simple: bool) -> list[Any]:
-    """Return a list of up to three items.
-
-    node: its `items` are the schema of each item. Without them items are texts.
-    """
-    count = 1 if simple else rng.randrange(4)
-    return [_value(node.get("items"), rng, simple) for _ in range(count)]
-
-
-def _object(node: dict[str, Any], rng: random.Random, simple: bool) -> dict[str, Any]:
-    """Return an object with the properties that its schema declares.
-
-    node: its `properties` may be left out one by one, as those of arguments may.
-    """
-    return make_arguments(ToolSpec("", "", write_canonical(node)), rng, simple)
-
-
-_VALUES: Mapping[str, Callable[[dict[str, Any], random.Random, bool], Any]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
-    "array": _array,
-    "object": _object,
-}
 
 
 def written_calls(
@@ -199,13 +131,8 @@ def written_calls(
 
 
 def delimiters(protocol: Any, tools: Sequence[ToolSpec], calls: Sequence[str]) -> list[str]:
-    """Return the openers and closers of a protocol of ours, and the tokens of the calls that it
-    writes.
-
-    calls: some that the protocol wrote. The first two show every token of its format.
-
-    None stands in the list twice.
-    """
+    # Openers and closers of a protocol of ours, and the tokens of the calls that it writes: the
+    # first two calls show every token of a format.
     delimiters: list[str] = []
     if isinstance(protocol, Protocol):
         by_name = {t.name: t for t in tools}
@@ -219,12 +146,6 @@ def delimiters(protocol: Any, tools: Sequence[ToolSpec], calls: Sequence[str]) -
 
 
 def make_texts(protocol: Any, tools: Sequence[ToolSpec], seed: int, count: int) -> list[str]:
-    """Texts from short and whole to damaged and random: the same for the same seed.
-
-    tools: those the calls are of. count: how many random texts there are beside the fixed ones.
-
-    No text stands in the list twice, so there may be a few less.
-    """
     rng = random.Random(seed)  # noqa: S311 - texts, not secrets
     calls = list(written_calls(protocol, tools, rng, 4 * len(tools)))
     if not calls:
@@ -238,25 +159,14 @@ def make_texts(protocol: Any, tools: Sequence[ToolSpec], seed: int, count: int) 
     pool += [call[: len(call) // 2] for call in calls[:3]]
     pool += [call[len(call) // 2 :] for call in calls[:3]]
 
-    texts += [_joined(pool, rng) for _ in range(count)]
+    joins = (range(rng.randrange(1, 10)) for _ in range(count))
+    texts += ["".join([rng.choice(pool) for _ in pieces_of]) for pieces_of in joins]
     return list(dict.fromkeys(texts))
 
 
-def _joined(pool: Sequence[str], rng: random.Random) -> str:
-    """Up to nine pieces in a row.
-
-    pool: the pieces to draw from. One may come several times.
-    """
-    return "".join(rng.choice(pool) for _ in range(rng.randrange(1, 10)))
-
-
 def _damaged(calls: Sequence[str], pieces: Sequence[str]) -> Iterator[str]:
-    """Calls with the damage that models do: prose around, neighbours, a cut end, a lost beginning,
-    other quotes.
-
-    calls: of the first four every damage is made, the others stay whole.
-    pieces: delimiters, which are tried alone and three in a row.
-    """
+    # Calls with the damage that models do: prose around, neighbours, a cut end, a lost beginning,
+    # other quotes. Of the first four every damage is made, the others stay whole.
     for call in calls[:4]:
         yield call
         yield f"Sure: {call} done."
