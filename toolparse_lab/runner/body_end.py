@@ -82,13 +82,11 @@ def note_error(error: Any) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _wrap_send() -> None:
-    """Let every client of httpx ask `_watching` for each streamed response. Done once."""
+    # Done once.
     httpx: Any = importlib.import_module("httpx")
     send = httpx.AsyncClient.send
 
     class Watched(httpx.AsyncByteStream):  # type: ignore[misc]
-        """The body of a response, which notes its end."""
-
         def __init__(self, body: Any, end: BodyEnd) -> None:
             self._stream = body
             self._end = end

@@ -71,10 +71,7 @@ class Budget:
         return cost
 
     def _cost(self, request: Request) -> float:
-        """US dollars that a call may cost at most.
-
-        0 without a known price, in which case there is a max_calls (see `check_prices`).
-        """
+        # 0 without a known price, in which case there is a max_calls (see `check_prices`).
         return estimate_cost(request) or 0.0
 
     def charge(self, completion: Completion, reserve: float) -> None:

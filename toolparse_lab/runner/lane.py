@@ -95,10 +95,7 @@ class Breaker:
         self._probe_later(kind, now)
 
     def _probe_later(self, kind: str, now: float) -> None:
-        """Set the time of the next probe, or give the endpoint up where probing is hopeless.
-
-        A refused key will not be accepted later, while a server that is not there may come back.
-        """
+        # A refused key will not be accepted later, while a server that is not there may come back.
         most = _PROBES.get(kind, _MOST_PROBES) if self.met else _FIRST_PROBES
         if kind in _HOPELESS or self.probes >= most:
             self.lost = kind
@@ -142,11 +139,8 @@ class Window:
             self._adapt(latency)
 
     def _adapt(self, latency: float) -> None:
-        """Grow where answers are as fast as they were at best, shrink where they take twice as
-        long.
-
-        As TCP does it: fast growth until the first sign of a queue, careful growth from then on.
-        """
+        # As TCP does it: fast growth until the first sign of a queue (twice the best time), careful
+        # growth from then on.
         # A moving average over about five answers: one slow answer is no congestion.
         self.recent = 0.8 * self.recent + 0.2 * latency if self.recent else latency
         # What is best is forgotten slowly, since answers differ in length.
@@ -369,10 +363,7 @@ class Lane:
 
 
 def _may_be_repeated(question: Question, completion: Completion) -> bool:
-    """Return True for a failure that may go away, of a question that has tries left.
-
-    The first try does not count as a retry.
-    """
+    # The first try does not count as a retry.
     if completion.fidelity == "replayed":  # a recording says the same each time
         return False
     if completion.error_kind not in RETRIABLE:

@@ -88,11 +88,7 @@ def allow_tools_without_mcp() -> None:
 
 
 def _missing_mcp() -> ImportError | None:
-    """Return the error of litellm's module where `mcp`, or a part of it, is the part that it
-    misses, else None.
-
-    A module that imports well needs no workaround, whatever it does.
-    """
+    # None for a module that imports well: it needs no workaround.
     try:
         importlib.import_module("litellm.responses.mcp.chat_completions_handler")
     except ImportError as e:
@@ -103,12 +99,7 @@ def _missing_mcp() -> ImportError | None:
 
 
 def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
-    """Modules in place of the answering and the asking one.
-
-    A tool of type `mcp` does belong to the gateway: for it the error is raised that litellm itself
-    would raise.
-    """
-
+    # A tool of type `mcp` does belong to the gateway: for it litellm's own error is raised.
     def refuse(*_: Any, **__: Any) -> None:
         raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
 
@@ -203,17 +194,13 @@ def chunk_form() -> Callable[[Any], Any]:
 
 
 class _GenericChunk(dict[str, Any]):
-    """A chunk as older versions take it. They read the answer's id as an attribute."""
-
+    # Older versions read the answer's id as an attribute.
     id: str
 
 
 def _chunk_as_dict(chunk: Any) -> _GenericChunk:
-    """Return a dict with the members that older versions ask for.
-
-    With `original_chunk` they go on as with the chunk of an OpenAI client, and take calls,
-    reasoning and the choice's index from there.
-    """
+    # With `original_chunk` older versions go on as with a chunk of an OpenAI client, and take
+    # calls, reasoning and the choice's index from there.
     delta = chunk.choices[0].delta if chunk.choices else None
     reason = chunk.choices[0].finish_reason if chunk.choices else None
     usage = getattr(chunk, "usage", None)
@@ -314,7 +301,7 @@ _wrapped_parsers: set[str] = set()
 
 
 def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) -> None:
-    """Let the class of that name parse what `before` makes of a chunk. Done once."""
+    # Done once.
     with _lock:
         key = f"{module.__name__}:{name}"
         if key in _wrapped_parsers:
@@ -333,7 +320,7 @@ def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) ->
 
 
 def _skip_comments(module: ModuleType) -> None:
-    """Let Gemini's reader pass over comments between events. Done once."""
+    # Gemini's reader fails at comments between events. Done once.
     reader = getattr(module, "ModelResponseIterator", None)
     original = getattr(reader, "_common_chunk_parsing_logic", None)
     if original is None or hasattr(original, "skips_comments"):

@@ -86,7 +86,6 @@ class KeysOut(logging.Filter):
 
 
 def _is_plain(args: object) -> bool:
-    """Return True for arguments that are texts and numbers, and nothing that holds more."""
     values = args.values() if isinstance(args, Mapping) else args or ()
     return isinstance(values, Iterable) and all(
         isinstance(value, (str, int, float, type(None))) for value in values
@@ -107,6 +106,6 @@ def guard_logs(secrets: Iterable[str]) -> None:
 
 @functools.cache
 def _guard_loggers() -> None:
-    """Add the filter to the loggers, once in a process: there are many of them."""
+    # Once in a process: there are many of them.
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_guard)

@@ -89,8 +89,7 @@ def _chunk(delta: _Event, finish: str | None = None, **members: Any) -> _Event:
 
 
 def _cohere() -> _Read:
-    """Version 2 of its chat."""
-
+    # Version 2 of its chat.
     def read(event: _Event) -> Iterator[_Event]:
         delta = _member(event, "delta")
         message = _member(delta, "message")
@@ -121,7 +120,7 @@ def _cohere() -> _Read:
 
 
 def _ollama() -> _Read:
-    """Both /api/chat and /api/generate."""
+    # Both /api/chat and /api/generate.
     count = 0
 
     def read(event: _Event) -> Iterator[_Event]:

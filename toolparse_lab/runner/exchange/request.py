@@ -83,11 +83,8 @@ class Request:
         return self._key
 
     def _computed_key(self) -> str:
-        """`key`, computed again: 0.1 to 1 ms, depending on the length of messages and schemas.
-
-        Raises BadOptions if a value is not JSON. Changing anything here changes every key, and with
-        it the knowledge of a store: see KEY_VERSION.
-        """
+        # 0.1 to 1 ms, depending on the length of messages and schemas. Changing anything here
+        # changes every key, and with it the knowledge of a store: see KEY_VERSION.
         model = self.model
         subject = {
             "version": KEY_VERSION,
@@ -157,9 +154,7 @@ class Request:
 
 
 def _request_of_pickle(record: Mapping[str, Any], key: str) -> Request:
-    """Return a request as a pickle brings it: without its credentials, under the key that
-    it had.
-    """
+    # Without its credentials, under the key that it had.
     request = Request.from_dict(record)
     object.__setattr__(request, "_key", key)
     return request
@@ -181,18 +176,13 @@ class PlanItem:
 
 
 def _ordered(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters sorted by name, with 0.0 written as 0, since both are the same setting.
-
-    Their order is the caller's accident, and no model sees it. Nested values are left as they are.
-    """
+    # Order and 0.0 against 0 are the caller's accident, and no model sees them. Nested values are
+    # left as they are.
     return {name: _as_integer(value) for name, value in sorted(params.items())}
 
 
 def _as_integer(value: Any) -> Any:
-    """Return a float without a fraction as an integer, where floats still tell integers apart.
-
-    Above 2**53 two integers may be the same float, and must not become the same key.
-    """
+    # Above 2**53 two integers may be the same float, and must not become the same key.
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value

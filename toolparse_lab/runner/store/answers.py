@@ -21,11 +21,7 @@ from .rows import completion_of, unpack_json
 
 
 class _Rank(NamedTuple):
-    """The order of a question's rows, compared from left to right.
-
-    The greatest one counts.
-    """
-
+    # The order of a question's rows, compared from left to right. The greatest one counts.
     ok: bool
     own: bool
     before_run: bool
@@ -67,7 +63,7 @@ def completions_by_id(connection: sa.Connection, ids: Iterable[int]) -> dict[int
 
 
 def _results(connection: sa.Connection, ids: list[int]) -> dict[int, list[dict[str, str]]]:
-    """Return the results of tool calls by the row id of their answer."""
+    # By the row id of their answer.
     t = schema.tool_results.c
     # By call, which is a digest: any order will do, as long as it is the same every time.
     query = sa.select(t.completion_id, t.body).order_by(t.completion_id, t.call)

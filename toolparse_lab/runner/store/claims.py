@@ -82,10 +82,7 @@ def serialize(connection: sa.Connection) -> None:
 
 
 def _latest(connection: sa.Connection) -> float:
-    """Return the latest time of the store's clock that someone has read.
-
-    0 if no one has.
-    """
+    # By the store's clock. 0 if no one has read it.
     times = (sa.func.max(schema.claims.c.at), sa.func.max(schema.workers.c.since))
     return max(connection.execute(sa.select(time)).scalar() or 0.0 for time in times)
 

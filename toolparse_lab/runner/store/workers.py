@@ -129,7 +129,6 @@ def renew(
 
 
 def _lease_ends(expires: float, lease: float) -> dict[str, float | None]:
-    """Return the columns that say when a lease is over: it lasts `lease` seconds."""
     awake = uptime()
     return {"expires": expires, "uptime": None if awake is None else awake + lease}
 
@@ -147,10 +146,7 @@ def live_runs(connection: sa.Connection) -> set[str]:
 
 
 def _lives(worker: Any, now: float) -> bool:
-    """Return True for a worker whose process may be there and whose lease is not over.
-
-    `now` by the database's clock.
-    """
+    # now: by the database's clock.
     if _has_ended(worker):
         return False
     awake = uptime()
@@ -161,7 +157,7 @@ def _lives(worker: Any, now: float) -> bool:
 
 
 def _has_ended(worker: Any) -> bool:
-    """Return True if a worker's process is known to have ended, on this machine."""
+    # Known only of a process on this machine.
     # On Windows the signal 0 would end the process.
     if worker.host != host() or sys.platform == "win32":
         return False
