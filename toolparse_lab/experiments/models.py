@@ -27,10 +27,7 @@ def model_map(models: ModelsLike) -> dict[str, Model]:
 
 
 def _model_pairs(models: Any) -> list[tuple[Any, Any]]:
-    """Return (alias, model) of every model, unchecked.
-
-    Models of a list are named by themselves.
-    """
+    # Unchecked. Models of a list are named by themselves.
     if isinstance(models, (Model, str)):
         models = [models]
     if isinstance(models, Mapping):
@@ -41,10 +38,6 @@ def _model_pairs(models: Any) -> list[tuple[Any, Any]]:
 
 
 def _checked_model(alias: Any, model: Any) -> Model:
-    """Return a model, made from a litellm model string where it is one.
-
-    Raises UnknownModel.
-    """
     if isinstance(model, str):
         model = Model(model)
     # An alias is the name of a column's value, and of an argument on the command line.

@@ -59,7 +59,7 @@ def own_formats(models: Mapping[str, Model], protocols: Any) -> tuple[Any, OwnFo
 
 
 def _format_of(alias: str, model: Model) -> str:
-    """Return the id of a model's protocol. Raises UnknownProtocol with its alias."""
+    # The error names the alias.
     try:
         return protocol_for(model.name).id
     except UnknownProtocol as error:

@@ -292,11 +292,12 @@ def keep_finish_parts(
         _skip_comments(module)
     elif provider in ("openai", "azure"):
         with contextlib.suppress(ImportError):  # not in the oldest
-            module = importlib.import_module(_RESPONSES)
+            module = importlib.import_module(
+                "litellm.completion_extras.litellm_responses_transformation.transformation"
+            )
             _wrap_parser(module, "OpenAiResponsesToChatCompletionStreamIterator", _responses)
 
 
-_RESPONSES = "litellm.completion_extras.litellm_responses_transformation.transformation"
 _wrapped_parsers: set[str] = set()
 
 

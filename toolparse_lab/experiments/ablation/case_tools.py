@@ -51,18 +51,11 @@ class CaseTools:
         return self._results[key]
 
     def _place(self, case: Case, tool: ToolSpec) -> str:
-        """Return the address or name that a case gives a tool, '' for a tool that it does
-        not name.
-        """
         names = case.metadata.get("tools")
         place = names.get(tool.name) if isinstance(names, Mapping) else None
         return place if isinstance(place, str) else ""
 
     def _tool(self, case: Case, tool: ToolSpec) -> Callable[..., Any]:
-        """Return the function that is a tool.
-
-        Raises BadOptions for a name that no one handed in.
-        """
         place = self._place(case, tool)
         key = (place, f"{tool.name} {tool.schema_json}")
         if key not in self._tools:
@@ -70,7 +63,6 @@ class CaseTools:
         return self._tools[key]
 
     def _new_tool(self, case: Case, tool: ToolSpec, place: str) -> Callable[..., Any]:
-        """`_tool` without its memory."""
         if place.startswith(("http://", "https://")):
             return HttpTool(place)
         if place and place not in self._functions:

@@ -86,13 +86,13 @@ def scenarios_frame(
 
 
 def _known(part: pd.DataFrame) -> pd.DataFrame:
-    """Return the recorded answers of a cell, or none if a correction is missing."""
+    # None if a correction is missing.
     recorded = part[part["parsed"].notna()]
     return recorded.iloc[:0] if recorded["valid"].isna().any() else recorded
 
 
 def _totals(part: pd.DataFrame) -> pd.DataFrame:
-    """Calls, tokens and cost of each sample, base answer and corrections together."""
+    # Of each sample, base answer and corrections together.
     table = part.set_index(_SAMPLE)
     return pd.DataFrame(
         {
@@ -105,7 +105,6 @@ def _totals(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def _spent(part: pd.DataFrame) -> dict[str, Any]:
-    """The means and quantiles of a cell."""
     totals = _totals(part)
     latency = (part["latency"] + part["extra_latency"]).dropna().to_numpy(float)
     return {
@@ -122,7 +121,7 @@ def _spent(part: pd.DataFrame) -> dict[str, Any]:
 
 
 def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Return the price of a true rescue beyond S000, on the samples that both have."""
+    # Beyond S000, on the samples that both have.
     before, after = _totals(base), _totals(part)
     both = before.index.intersection(after.index)
     gap = after.loc[both] - before.loc[both]
@@ -139,6 +138,5 @@ def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[
 
 
 def _mean(values: pd.Series[Any]) -> float:
-    """Return a mean over what is known, NaN of nothing."""
     numbers = values.dropna().astype(float)
     return float(numbers.mean()) if len(numbers) else stats.NAN

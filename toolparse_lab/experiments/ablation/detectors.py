@@ -70,7 +70,7 @@ def detectors_frame(recorded: Recorded, level: float) -> pd.DataFrame:
 
 
 def _different_calls(recorded: Recorded) -> dict[str, tuple[ToolSpec, Mapping[str, Any]]]:
-    """Return the calls as the models wrote them, each once, by tool and arguments."""
+    # As the models wrote them, each once, by tool and arguments.
     calls: dict[str, tuple[ToolSpec, Mapping[str, Any]]] = {}
     for answer in recorded.answers:
         for call in answer.calls:
@@ -82,5 +82,4 @@ def _different_calls(recorded: Recorded) -> dict[str, tuple[ToolSpec, Mapping[st
 
 
 def _refusal(dialect: str, tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure:
-    """Return the refusal of an invalid call in a dialect."""
     return refusal(dialect, problems_of(arguments, tool), arguments, tool)

@@ -58,7 +58,7 @@ def layer1_frame(
 
 
 def _lift(tests: pd.DataFrame) -> dict[str, float]:
-    """Return the lift of layer 1 with its interval, from its test, or NaN without one."""
+    # From its test, or NaN without one.
     row: Mapping[Any, Any] = next(iter(tests.to_dict("records")), {})
     return {
         name: float(row.get(column, stats.NAN))
@@ -71,14 +71,12 @@ def _lift(tests: pd.DataFrame) -> dict[str, float]:
 
 
 def _under(frame: pd.DataFrame, names: dict[str, Any]) -> pd.DataFrame:
-    """Return the rows of a group."""
     for name, value in names.items():
         frame = frame[frame[name] == value]
     return frame
 
 
 def _typed_rate(part: pd.DataFrame, level: float) -> Interval:
-    """Return the share of typed parameters that are mistyped, cases as clusters."""
     typed, wrong = part["typed"].to_numpy(int), part["mistyped"].to_numpy(int)
     flags = np.concatenate([np.repeat(True, wrong.sum()), np.repeat(False, (typed - wrong).sum())])
     cases = part["case_id"].to_numpy()
@@ -88,11 +86,8 @@ def _typed_rate(part: pd.DataFrame, level: float) -> Interval:
 
 
 def _price(answers: pd.DataFrame, calls: pd.DataFrame) -> tuple[float, float]:
-    """(extra prompt tokens, errors avoided) of layer 1, over samples whose two answers are known.
-
-    Errors are mistyped parameters. An answer without a readable call has none, which is why lift
-    stands beside this.
-    """
+    # (extra prompt tokens, errors avoided), over samples whose two answers are known. An answer
+    # without a readable call has no mistyped parameter, which is why lift is next to this.
     base = answers[(answers["policy"] == "none") & ~answers["l3"] & answers["parsed"].notna()]
     tokens = base.pivot_table(
         index=list(_SAMPLE), columns="l1", values="prompt_tokens", aggfunc="first"
@@ -136,7 +131,6 @@ def layer2_frame(
 
 
 def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Return the figures of one policy on some calls."""
     invalid = part[~part["valid_before"].astype(bool)]
     graded = invalid[invalid["gold"].notna()]
     rescued = graded[graded["valid"].astype(bool)]
@@ -168,10 +162,7 @@ def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def _changed_meaning(rules: Sequence[tuple[str, int, int]]) -> bool:
-    """Return True if a rule that may lose something wrote a value that is wrong.
-
-    rules: (rule, values made right, values made wrong).
-    """
+    # rules: (rule, values made right, values made wrong).
     return any(wrong and not RULES[rule].lossless for rule, _, wrong in rules)
 
 
@@ -244,10 +235,7 @@ def layer3_frame(
 def _corrections(
     part: pd.DataFrame, questions: pd.DataFrame, most: int, level: float
 ) -> dict[str, Any]:
-    """Return the figures of layer 3 on some calls.
-
-    questions: their corrections. most: how many there may be for a call.
-    """
+    # most: how many there may be for a call.
     entered = part[part["entered"].fillna(False).astype(bool)]
     missing = int(entered["corrected_accepted"].isna().sum())
     ended = entered.iloc[:0] if missing else entered

@@ -53,7 +53,7 @@ def thresholds_frame(
 
 
 def _counted(part: pd.DataFrame) -> tuple[list[Any], list[pd.DataFrame]]:
-    """For each of `THRESHOLDS` the hits, and the calls that they are counted out of."""
+    # Hits, and the calls that they are counted out of, for each of `THRESHOLDS`.
     entered = part[part["entered"].fillna(False).astype(bool)]
     # A call of a tool that nobody offered is not known either, but no tool takes it.
     is_open = bool(entered["corrected_accepted"].isna().any())

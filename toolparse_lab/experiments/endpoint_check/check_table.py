@@ -100,11 +100,6 @@ class Check(Sequence[Cell]):
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the table as text and as HTML, for a notebook.
-
-        include, exclude: the types that IPython would like to have or not. Both forms are cheap, so
-        neither is looked at.
-        """
         titles = ("model", "protocol", "verdict", "why", "answer")
         head = "".join(f"<th {_STYLE}>{title}</th>" for title in titles)
         body = "".join(map(_html_row, self._cells))
@@ -113,12 +108,7 @@ class Check(Sequence[Cell]):
 
 
 def _html_row(cell: Cell) -> str:
-    """Return one row of the table.
-
-    Texts of models and providers are escaped.
-
-    The notes stand below the reason in one cell. The answer is cut to `_MOST_SHOWN` characters.
-    """
+    # Texts of models and providers are escaped.
     verdict = f'<b style="color:{_COLORS[cell.verdict]}">{cell.verdict}</b>'
     why = "<br>".join(escape(visible(sentence)) for sentence in (cell.why, *cell.notes))
     raw = cell.completion.raw if cell.completion else ""
@@ -134,13 +124,8 @@ def _html_row(cell: Cell) -> str:
 
 
 def _row(cell: Cell) -> dict[str, Any]:
-    """Return the row of a cell in the frame.
-
-    Columns of an answer that is not there are None.
-
-    Every row has the same columns in the same order, so that the first one names those of the
-    frame. The request sent is canonical JSON, because a body has no fixed members.
-    """
+    # Every row has the same columns in the same order: the first one names those of the frame. The
+    # request sent is canonical JSON, because a body has no fixed members.
     completion = cell.completion
     body = (completion.response or {}).get("sent") if completion else None
     row: dict[str, Any] = {

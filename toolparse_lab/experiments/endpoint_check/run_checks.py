@@ -85,14 +85,6 @@ def refuse_failed(plan: Plan, store: Store) -> None:
 
 
 def _latest(store: Store, alias: str, protocol: AnyProtocol | None, request: Request) -> Cell:
-    """Return the cell of a canary's last answer.
-
-    store: where the canary's answers are, oldest first.
-    alias: the name of the model in the plan.
-    protocol: of the cell, None for native.
-    request: the canary itself, whose key finds the answers.
-
-    Without an answer the verdict is 'uncertain'.
-    """
+    # Answers come oldest first. Without one the verdict is 'uncertain'.
     history = store.history(request.key)
     return judge(alias, protocol, history[-1] if history else None)
