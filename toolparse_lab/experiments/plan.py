@@ -20,7 +20,7 @@ from ..evals.cases.loading import CasesLike, load_cases
 from ..formats.like import ProtocolLike
 from ..middleware.flow import Conversation, Flow, Record, Runnable
 from ..middleware.flow.factors import PlanSettings
-from ..runner.exchange.questions import Held, Questions
+from ..runner.exchange.request import Held, Questions
 from ..runner.exchange.types import Model, PlanItem, Request
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
@@ -28,8 +28,7 @@ from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .chat_prompts import ChatPrompts
 from .fitting import Fitting
-from .models import ModelsLike, model_map
-from .own_formats import OwnFormats, own_formats
+from .models import ModelsLike, OwnFormats, model_map, own_formats
 from .protocol_record import prompt_records, protocol_records
 
 if TYPE_CHECKING:

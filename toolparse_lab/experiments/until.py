@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..evals.reports.figures.interval import Interval
-from ..runner.exchange.questions import Questions
+from ..runner.exchange.request import Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Model, PlanItem, Request
 from ..runner.store.store import RunRecord, Store

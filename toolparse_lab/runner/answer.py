@@ -16,8 +16,14 @@ from .body_end import BodyEnd
 from .exchange.types import Chunk
 from .litellm_door import close_body, close_quietly
 from .local.provider import PROVIDER
-from .stream_lines import chunks_of_lines, lines_of
-from .whole_answer import as_chat, finish_reason_of, is_of_ollama, ollama_usage
+from .provider_shapes import (
+    as_chat,
+    chunks_of_lines,
+    finish_reason_of,
+    is_of_ollama,
+    lines_of,
+    ollama_usage,
+)
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
 # way: it splits off reasoning, makes up finish reasons, and rebuilds tool calls. So everything is

@@ -17,9 +17,9 @@ from typing import Any
 from ..core.types.call_pieces import joined
 from .answer import Answer, NotAStream, TooLarge, close_stream, plain
 from .body_end import note_error, note_finish_part
+from .exchange.details import token_details
 from .exchange.redaction import redact, redact_named, redact_strings
 from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
-from .exchange.usage import token_details
 from .failures import (
     ReportedError,
     error_kind,

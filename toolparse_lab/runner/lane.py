@@ -9,7 +9,7 @@ import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from .exchange.questions import Questions
+from .exchange.request import Questions
 from .exchange.summary import GivenUp
 from .exchange.types import Completion, Model, Request
 from .failures import RETRIABLE, is_nobody

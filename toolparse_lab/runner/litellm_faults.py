@@ -35,8 +35,8 @@ If an answer is read:
 
 - `answer.Answer.log`: finish reasons, reasoning and calls are rewritten. The answer is logged only
 - `answer._chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
-- `stream_lines.chunks_of_lines`: its readers end early and make up finish reasons
-- `whole_answer.as_chat`: it loses reasoning, refusals and texts of some whole answers
+- `provider_shapes.chunks_of_lines`: its readers end early and make up finish reasons
+- `provider_shapes.as_chat`: it loses reasoning, refusals and texts of some whole answers
 - `answer.Answer._undo_wrapper`: a stream that broke off ends with "stop" and guessed token counts
 - `answer.close_stream`: a stream that is dropped keeps its connection
 - `failures.error_kind`: a refused connection is an internal server error

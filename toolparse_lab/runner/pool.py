@@ -20,15 +20,14 @@ from ..core.errors import StoreError, ToolparseError
 from .budget import Budget
 from .claims import Claims
 from .complete import complete as ask_litellm
-from .exchange.questions import Questions, questions_of
+from .exchange.request import Questions, questions_of
 from .exchange.summary import GivenUp, RunEvent, Summary
 from .exchange.types import Completion, Model, Request
 from .failures import error_kind, error_message
 from .lane import Lane, Question
 from .loop import run_sync
-from .progress import Progress
+from .progress import Progress, Reporter
 from .recorder import Recorder
-from .reporter import Reporter
 from .routes import check_model, check_prices, estimate_cost, estimate_tokens
 
 if TYPE_CHECKING:

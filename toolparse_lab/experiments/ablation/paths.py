@@ -23,8 +23,8 @@ from ...runner.exchange.types import Completion, PlanItem, Request
 from ...runner.store.store import Store
 from ..plan import Plan
 from .answers import AnswerCall, BaseAnswer, request_of
-from .case_tools import CaseTools
 from .settings import AblationSettings
+from .tools import CaseTools
 
 # How it works. A node of the tree is a correction prompt, and its key that of its request: equal
 # prompts of equal models are one node, whichever cell, policy or layer 1 they come from. A path is

@@ -11,15 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...core.errors import MissingRecording
-from ...runner.exchange.questions import Held
+from ...runner.exchange.request import Held
 from ...runner.exchange.types import Request
 from ...runner.pool import Summary, run_requests
 from ..rounds import remaining_limits
 from ..run import Run
 from .answers import BaseAnswer, base_answers
-from .case_tools import CaseTools
 from .paths import CorrectionTree, Path, PathKey
 from .settings import AblationSettings
+from .tools import CaseTools
 
 # How it works. A round asks the questions at which walks have ended, in one go of the pool; the
 # walks then go on. Only what is in the store counts, so that a run which is stopped anywhere loses

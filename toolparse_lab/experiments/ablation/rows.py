@@ -19,9 +19,9 @@ from ...evals.scoring.match import agree
 from ...evals.scoring.rescues import Rescues, judge_rescues
 from ...middleware.correction import CorrectedCall
 from .answers import AnswerCall, BaseAnswer
-from .mock_tool import problems_of
 from .paths import Path
 from .recording import Recorded
+from .tools import problems_of
 
 # How it works. A rung of an answer is that of all its calls: an answer of two calls of which one is
 # refused has not been taken. A rung is None where it is not known: nothing is recorded, a

@@ -1,9 +1,10 @@
-"""`Request`, one question to one model, and `PlanItem`, the line of a plan that it answers."""
+"""`Request`, one question to one model, many of them by key, and `PlanItem`, the line of a plan."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,3 +187,53 @@ def _as_integer(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value
+
+
+class Questions(Mapping[str, Request]):
+    """Requests by their keys, in the order to ask them.
+
+    A plan of 100,000 is 100,000 keys here: looking one up makes the request, and `route` says where
+    it goes without making it.
+    """
+
+    @abstractmethod
+    def route(self, key: str) -> tuple[str, Model]:
+        """Return the alias of a request's model, and the model. Raises KeyError."""
+
+
+class Held(Questions):
+    """Requests that are in memory anyway. The same question stands in it once."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        """`requests` are read once, and their keys computed now."""
+        # By key: two equal questions are one entry.
+        self._requests = {request.key: request for request in requests}
+
+    def __getitem__(self, key: str) -> Request:
+        return self._requests[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._requests)
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def route(self, key: str) -> tuple[str, Model]:
+        """Return the alias of a request's model, and the model.
+
+        Raises KeyError.
+
+        Nothing has to be made for it, since the request is there.
+        """
+        request = self._requests[key]
+        return request.model_alias, request.model
+
+
+def questions_of(requests: Iterable[Request] | Questions) -> Questions:
+    """`requests` as Questions.
+
+    Questions come back as they are, unread.
+
+    A plan's Questions stay lazy: making all its requests at once is the thing they avoid.
+    """
+    return requests if isinstance(requests, Questions) else Held(requests)

@@ -185,7 +185,7 @@ remarks = sa.Table(
     sa.Index("remarks_run", "run_id"),
 )
 
-# Who asks now, with a lease; see `workers`.
+# Who asks now, with a lease; see `claims`.
 workers = sa.Table(
     "workers",
     tables,

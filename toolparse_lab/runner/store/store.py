@@ -25,15 +25,24 @@ import sqlalchemy as sa
 
 from ...core.errors import StoreError, StoreLost
 from ..exchange.credentials import secrets_in
-from ..exchange.questions import Questions, questions_of
 from ..exchange.redaction import redact_named, redact_strings
+from ..exchange.request import Questions, questions_of
 from ..exchange.types import Completion, PlanItem, Request
 from . import schema
-from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
-from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
+from .claims import (
+    LEASE,
+    Claimed,
+    enter,
+    forget_workers,
+    leave,
+    let_go,
+    live_runs,
+    renew,
+    serialize,
+    take,
+)
 from .database import connected, database_engine, database_url, shown_url, shut, translated
-from .remarks import insert_remark, newest_remarks
 from .rescue import Anchor, Leftovers, file_of
 from .rows import (
     INSERT_COMPLETION,
@@ -45,8 +54,20 @@ from .rows import (
     keep_results,
     unpack_json,
 )
-from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record, run_row
-from .workers import LEASE, live_runs, renew
+from .runs import (
+    ItemPages,
+    RunRecord,
+    chosen_ids,
+    completions_by_id,
+    ids_of,
+    insert_remark,
+    items_of,
+    keys_where,
+    new_items_position,
+    newest_remarks,
+    run_record,
+    run_row,
+)
 
 __all__ = ["RunRecord", "Store"]
 _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
