@@ -35,17 +35,11 @@ from .provider_shapes import (
 
 
 class TooLarge(Exception):
-    """More came than `Model.max_answer` allows.
-
-    The earlier ones that is in the answer.
-    """
+    """More came than `Model.max_answer` allows. What came before is in the answer."""
 
 
 class NotAStream(Exception):
-    """A stream was asked for, and something else came.
-
-    The message holds the server's words.
-    """
+    """A stream was asked for, and something else came: the message has the server's words."""
 
 
 @dataclass(slots=True)

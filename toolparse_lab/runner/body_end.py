@@ -52,9 +52,7 @@ class BodyEnd:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Watch the streamed responses to requests that are sent meanwhile, by this task and by
-        those that it starts.
-        """
+        """Watch the streamed responses to what this task, and those it starts, send meanwhile."""
         _wrap_send()
         token = _watching.set(self)
         try:

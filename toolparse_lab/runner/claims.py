@@ -82,10 +82,7 @@ class Claims:
             self.renewal.cancel()
 
     async def leave(self, more: bool) -> None:
-        """Stop being a worker.
-
-        `more` says that further questions of the run follow. Raises StoreError.
-        """
+        # more: further questions of the run follow.
         if self.renewal is None:
             return
         self.stop()

@@ -276,12 +276,7 @@ def is_nobody(kind: str | None, message: str | None) -> bool:
 
 
 def status_code(e: BaseException) -> int | None:
-    """Return the HTTP status of a failure, also of one reported inside a stream.
-
-    None if there was none.
-
-    Clients keep it under two names, as a number or as text.
-    """
+    # Clients keep it under two names, as a number or as text.
     e = _unwrapped(e)
     # A stream has begun with 200; the status of its failure is a member of the error's body.
     body = getattr(e, "body", None)

@@ -60,10 +60,7 @@ class Breaker:
 
     @property
     def down(self) -> bool:
-        """True while the endpoint is taken for unreachable.
-
-        It is up again after the first answer.
-        """
+        # Up again after the first answer.
         return self.limit > 0 and self.failed >= self.limit
 
     def note(self, kind: str | None, now: float, *, nobody: bool = False) -> None:
@@ -104,11 +101,7 @@ class Breaker:
         self.probes += 1
 
     def exhausted(self) -> None:
-        """Count a rate limit that held through all retries, or for longer than one waits: where it
-        goes on, it is a quota.
-
-        Such limits count towards giving up like other failures in a row.
-        """
+        # A rate limit that outlasts all retries may be a quota, and counts towards giving up.
         self.failed += 1
         if self.down:
             self.lost = self.lost or "rate_limited"
@@ -131,10 +124,6 @@ class Window:
     halved: float = float("-inf")
 
     def answered(self, latency: float | None) -> None:
-        """Count an answer that took `latency` seconds, and adapt the size to it.
-
-        A number that someone chose is left as it is.
-        """
         if self.adaptive and latency:
             self._adapt(latency)
 
@@ -154,22 +143,15 @@ class Window:
         self.size = min(_MOST_CONNECTIONS, self.size + step)
 
     def crowded(self, now: float) -> None:
-        """Halve the size after a rate limit or a time-out.
-
-        Several of one round count once.
-
-        `now` in seconds of any clock. Answers of one round were sent under the same size, and say
-        the same thing.
-        """
+        # Answers of one round were sent under the same size and say the same thing, so they count
+        # once.
         if self.adaptive and now - self.halved > max(self.recent, 0.5):
             self.halved, self.steady, self.size = now, True, max(1.0, self.size / 2)
 
 
 @dataclass(slots=True)
 class Question:
-    """A request on its way: `attempts` counts how often it was asked, `tries` those of them that
-    count as its own failures.
-    """
+    """A request on its way. `tries` counts the attempts that are failures of its own."""
 
     key: str
     request: Request
@@ -224,12 +206,8 @@ class Lane:
         return cls(Window(int(model.max_connections)), breaker)
 
     def join(self, alias: str, model: Model) -> None:
-        """Add a model under its alias.
-
-        Of several the more generous limit holds.
-
-        Aliases of one endpoint share its connections, since the server cannot tell them apart.
-        """
+        # Aliases of one endpoint share its connections, since the server cannot tell them apart.
+        # The more generous limit counts.
         self.aliases[alias] = model
         other = Lane.of(model, None).window
         self.window.adaptive |= other.adaptive
@@ -237,20 +215,13 @@ class Lane:
 
     @property
     def limit(self) -> int:
-        """The number of calls that may be under way now.
-
-        A single probe while the endpoint is down.
-
-        The window's size may be a fraction while it grows.
-        """
+        # A single probe while the endpoint is down. The window's size may be a fraction while it
+        # grows.
         return 1 if self.breaker.down else int(self.window.size)
 
     @property
     def over(self) -> bool:
-        """True if no question of this lane is to be asked any more.
-
-        Questions that wait in it stay open where the endpoint was given up.
-        """
+        # Questions that wait stay open where the endpoint was given up.
         return self.breaker.lost is not None or not self.open
 
     @property
@@ -259,13 +230,8 @@ class Lane:
         return len(self.waiting) + len(self.again) + len(self.unclaimed)
 
     def take(self, questions: Questions) -> Question | None:
-        """Return the next question, those that are asked again first.
-
-        None if there is none.
-
-        Only here a request is made from its key, so that no more than those under way are in
-        memory.
-        """
+        # Only here a request is made from its key, so that no more than those under way are in
+        # memory.
         if self.over:
             return None
         if self.again:
@@ -276,12 +242,7 @@ class Lane:
         return Question(key, questions[key])
 
     def pause(self, now: float) -> float:
-        """Seconds until the next call may be sent.
-
-        With jitter, since all that wait would go at once.
-
-        `now` in seconds of the clock that the lane is used with.
-        """
+        # With jitter, since all that wait would go at once.
         wait = self.closed_until - now
         if self.breaker.down:
             wait = max(wait, self.breaker.opens - now)

@@ -50,10 +50,7 @@ _secrets: set[str] = set()
 
 
 class KeysOut(logging.Filter):
-    """Rewrite records that hold a credential.
-
-    It costs nothing if no one listens at that level.
-    """
+    """Rewrites records that have a credential. Costs nothing if no one listens at that level."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Take credentials out of a record. Every record is let through."""

@@ -133,8 +133,6 @@ async def run_requests(
 
 @dataclass(slots=True)
 class _Pool:
-    """One call of `run_requests`: its lanes, its workers, and their common state."""
-
     store: Store
     run_id: str | None
     more: bool

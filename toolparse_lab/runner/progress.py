@@ -98,10 +98,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Reporter:
-    """Tells of a run whose counts are in `summary`.
-
-    `started` is its beginning on the monotonic clock (seconds).
-    """
+    """Tells of a run whose counts are in `summary`. started: seconds, monotonic."""
 
     summary: Summary
     on_event: Callable[[RunEvent], None] | None = None

@@ -36,9 +36,7 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
 
     async def record(self, completion: Completion) -> None:
-        """Return when the completion is on disk, also where the caller is cancelled meanwhile: an
-        answer that has arrived is never lost. Raises StoreError.
-        """
+        # On disk when it returns, also where the caller is cancelled: no answer that came is lost.
         loop = asyncio.get_running_loop()
         on_disk: asyncio.Future[None] = loop.create_future()
         self._waiting.append((completion, on_disk))

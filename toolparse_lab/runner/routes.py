@@ -198,10 +198,7 @@ def _listed_price(name: str, tokens: int) -> _Price | None:
 
 @functools.lru_cache(maxsize=256)
 def counts_streams(name: str) -> bool:
-    """Return True for a model whose streams can be asked to count their tokens.
-
-    A provider that does not know the option may refuse the request.
-    """
+    # A provider that does not know the option may refuse the request.
     litellm = recording_litellm()
     try:
         supported = litellm.get_supported_openai_params(
@@ -213,11 +210,8 @@ def counts_streams(name: str) -> bool:
 
 
 def estimate_tokens(request: Request) -> tuple[int, int]:
-    """Return a careful estimate of (prompt, completion) tokens: rather too many than too few.
-
-    No tokenizer is asked: it would be the wrong one for most models, and cost more than the call's
-    bookkeeping.
-    """
+    # Rather too many than too few. No tokenizer is asked: it would be the wrong one for most
+    # models, and cost more than the call's bookkeeping.
     text = write_canonical([list(request.messages), list(request.tools)])
     params = request.sent_params
     # Few tokens are shorter than three bytes; 8 more are for what a chat template adds.

@@ -185,10 +185,8 @@ _ALSO = {
 
 
 def shape_of(name: str, value: Any) -> Any:
-    """Return a value as far as it decides whether it is taken.
-
-    Seeds and texts do not, nor do the contents of a schema.
-    """
+    # What of a value decides whether it is taken: not seeds and strings, nor the contents of a
+    # schema.
     if name in ("seed", *_CONSTRAINTS, *LENGTHS):
         return ""
     if isinstance(value, Mapping):

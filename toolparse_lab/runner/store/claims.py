@@ -36,9 +36,7 @@ LONGEST_LEASE = 3600.0
 
 @functools.cache
 def host() -> str:
-    """Return the name of this machine since its start, within which a process id means one
-    process.
-    """
+    # Within this name a process id means one process.
     parts = [platform.node(), boot_id()]
     try:
         parts.append(os.readlink("/proc/self/ns/pid"))  # containers have process ids of their own
@@ -58,16 +56,12 @@ def boot_id() -> str:
 
 
 def uptime() -> float | None:
-    """Return seconds that this machine has been awake since its start, for all processes alike, or
-    None if one start cannot be told from another.
-    """
+    # Awake seconds, for all processes alike. None if one start cannot be told from another.
     return time.monotonic() if boot_id() else None
 
 
 def process_start(pid: int) -> str | None:
-    """Return the start of a process, which tells it from others that have had its number, or empty
-    for one that has ended, None if it cannot be known.
-    """
+    # Tells it from others that have had its number. Empty if it has ended, None if unknown.
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
@@ -81,10 +75,7 @@ def process_start(pid: int) -> str | None:
 
 @functools.cache
 def own_start(pid: int) -> str | None:
-    """Return the start of this process.
-
-    `pid` is its number, since a copy of it has another one.
-    """
+    # pid: a copy of this process has another one.
     return process_start(pid)
 
 
@@ -237,10 +228,7 @@ def forget_workers(connection: sa.Connection) -> None:
 
 
 def serialize(connection: sa.Connection) -> None:
-    """Wait until no other transaction works on claims.
-
-    The database ends it with this one.
-    """
+    # The database ends it with the transaction.
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
 
@@ -287,9 +275,7 @@ def take(
 
 
 def let_go(connection: sa.Connection, owner: str, ended: Mapping[str, str | None]) -> None:
-    """Give up claims of `owner`: with an error kind those that have failed for good, with None
-    those that it will not ask.
-    """
+    # With an error kind those that have failed for good, with None those not to be asked.
     c = schema.claims.c
     if not ended:
         return

@@ -104,10 +104,7 @@ class Leftovers:
         """the reason"""
 
     def add(self, lines: Sequence[str]) -> None:
-        """Write answers, each as a line of a recording.
-
-        Where none can be written, count them.
-        """
+        # What cannot be written is counted.
         if not lines:
             return
         text = "".join(f"{line}\n" for line in lines)
@@ -127,9 +124,6 @@ class Leftovers:
         self.lost += len(lines)
 
     def explain(self, failure: StoreError) -> StoreError:
-        """Return a failure of the store that also reports the fate of the answers it did
-        not take.
-        """
         if self.path is None and not self.lost:
             return failure
         parts, hints = [failure.message], [failure.hint] if failure.hint else []

@@ -35,10 +35,7 @@ class RunRecord:
 
 
 def items_of(row: Any) -> sa.ColumnElement[bool]:
-    """Return the condition on `plan_items` for the items of a run, by its row.
-
-    A run that began with the items of an earlier one has none of these itself.
-    """
+    # A run that began with the items of an earlier one has none of these itself.
     i = schema.items.c
     own: sa.ColumnElement[bool] = i.run_id == row.run_id
     if row.items_from is None:
@@ -186,9 +183,6 @@ def chosen_ids(
 
 
 def completions_by_id(connection: sa.Connection, ids: Iterable[int]) -> dict[int, Completion]:
-    """Return the completions of these row ids, each with its request and the results of
-    its calls.
-    """
     c = schema.completions
     joined = c.outerjoin(schema.requests, schema.requests.c.key == c.c.key)
     query = sa.select(c, schema.requests.c.body).select_from(joined)
@@ -250,9 +244,7 @@ def insert_remark(
 
 
 def newest_remarks(connection: sa.Connection, run_id: str) -> dict[str, dict[str, str]]:
-    """Return the remarks on each trial of a run that has some, by trial id: of each part the
-    newest.
-    """
+    # Of each part the newest.
     r = schema.remarks.c
     query = sa.select(r.trial_id, r.body).where(r.run_id == run_id).order_by(r.id)
     remarks: dict[str, dict[str, str]] = {}
