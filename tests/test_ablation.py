@@ -33,7 +33,7 @@ from toolparse_lab.core.errors import BadOptions, BadPlan, MissingRecording
 from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.experiments.ablation import DIALECTS, Ablation, AblationSettings, MockTool
 from toolparse_lab.experiments.ablation.figures import FIGURES
-from toolparse_lab.experiments.ablation.mock_tool import problems_of
+from toolparse_lab.experiments.ablation.tools import problems_of
 from toolparse_lab.middleware.correction import (
     DETECTORS,
     Feedback,

@@ -21,12 +21,12 @@ from toolparse_lab.core.errors import StoreError, StoreLost
 from toolparse_lab.runner import claims as runner_claims
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.runner.store import claims, database, rescue, schema, workers
+from toolparse_lab.runner.store import claims, database, rescue, schema
 from toolparse_lab.runner.store.recording import import_recording
 from toolparse_lab.runner.store.store import Store
 
 DAY = 86400.0
-_clock = workers.now_of
+_clock = claims.now_of
 
 
 def questions(count: int) -> list[Request]:
@@ -49,8 +49,7 @@ def answer(request: Request, **changes: Any) -> Completion:
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, by: float) -> None:
     """Set the clock of the database, by seconds."""
-    for module in (claims, workers):
-        monkeypatch.setattr(module, "now_of", lambda connection: _clock(connection) + by)
+    monkeypatch.setattr(claims, "now_of", lambda connection: _clock(connection) + by)
 
 
 def change_workers(store: Store, **values: Any) -> None:
@@ -66,7 +65,7 @@ def change_workers(store: Store, **values: Any) -> None:
 def test_a_clock_that_is_set_takes_no_claim_from_the_living(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
 ) -> None:
-    if workers.uptime() is None:
+    if claims.uptime() is None:
         pytest.skip("this system does not tell one start from another")
     keys = keys_of(2)
     with Store(tmp_path / "runs.db") as store:
@@ -98,7 +97,7 @@ def test_what_has_failed_is_old_or_new_however_the_clock_is_set(
 def test_a_process_that_got_the_number_of_a_dead_one_does_not_keep_its_claims(
     tmp_path: Path, pid: str
 ) -> None:
-    if workers.process_start(os.getpid()) is None:
+    if claims.process_start(os.getpid()) is None:
         pytest.skip("this system does not say when a process has started")
     keys = keys_of(2)
     with Store(tmp_path / "runs.db") as store:
@@ -111,15 +110,15 @@ def test_a_process_that_got_the_number_of_a_dead_one_does_not_keep_its_claims(
 
 
 def test_a_process_that_has_ended_unnoticed_does_not_keep_its_claims(tmp_path: Path) -> None:
-    if workers.process_start(os.getpid()) is None:
+    if claims.process_start(os.getpid()) is None:
         pytest.skip("this system does not say when a process has started")
     keys = keys_of(2)
     child = subprocess.Popen(["true"])
-    started = workers.process_start(child.pid)
+    started = claims.process_start(child.pid)
     with Store(tmp_path / "runs.db") as store:
         store.claim(keys, "dead", store.enter("dead"))
         change_workers(store, pid=child.pid, started=started or "1")
-        while workers.process_start(child.pid):
+        while claims.process_start(child.pid):
             pass  # it ends, and nobody asks how
         assert list(store.claim(keys, "b", store.enter("b")).won) == keys
     child.wait()
@@ -135,14 +134,14 @@ def test_workers_of_other_machines_go_by_the_clock_of_the_database(
         # No process of this number is here, which says nothing of another machine.
         change_workers(store, host="far/another-start/", pid=2**22 + 1)
         assert list(store.claim(keys[:2], "b", store.enter("b")).won) == keys[1:2]
-        set_clock(monkeypatch, workers.LEASE + 1)
+        set_clock(monkeypatch, claims.LEASE + 1)
         assert keys[0] in store.claim(keys, "c", store.enter("c")).won
         monkeypatch.undo()
         # One that died before the clock was set back by a day is not waited for that long.
         with store._writing() as connection:
             connection.execute(schema.claims.update().values(owner="far"))
             expires = _clock(connection) + DAY
-            workers.add_worker(connection, "far", None, expires, 0.0)
+            claims.add_worker(connection, "far", None, expires, 0.0)
         change_workers(store, host="far/another-start/", expires=expires)
         assert set(store.claim(keys, "d", store.enter("d")).won) == set(keys)
 

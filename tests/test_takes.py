@@ -19,7 +19,7 @@ from tests import providers as shapes
 from tests.providers import Providers, Reply
 from toolparse_lab.runner import takes
 from toolparse_lab.runner.complete import complete
-from toolparse_lab.runner.exchange.sampling import sampling_of
+from toolparse_lab.runner.exchange.details import sampling_of
 from toolparse_lab.runner.exchange.types import Completion, Request
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.routes import token_cost

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .evals.reports.figures.comparison import ArmComparison
     from .experiments.ablation import Ablation
     from .experiments.ablation.settings import AblationKeywords
-    from .experiments.endpoint_check.check_table import Check
+    from .experiments.endpoint_check.run_checks import Check
 
 Question: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or messages."""

@@ -227,7 +227,7 @@ def prompt_protocols(protocols: Any) -> list[AnyProtocol | None]:
 
 
 def _check_writes(protocol: AnyProtocol | None) -> None:
-    """Raise BadPlan for the one protocol that only reads."""
+    # One protocol only reads.
     if protocol is AUTO:
         raise BadPlan(
             "'auto' only reads: it cannot tell a model what to write",
@@ -237,7 +237,6 @@ def _check_writes(protocol: AnyProtocol | None) -> None:
 
 
 def _poses_as_shipped(protocol: AnyProtocol | None) -> bool:
-    """Return True if a protocol of the user's own has the id of a shipped or installed one."""
     if protocol is None or not is_shipped(protocol.id):
         return False
     return protocol_of(protocol.id) != protocol
@@ -252,10 +251,6 @@ def _shared_id(name: str) -> BadPlan:
 
 
 def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
-    """Return the levels of one factor.
-
-    Raises BadPlan for none and for one it cannot have.
-    """
     default = _DEFAULTS[factor]
     value = settings.get(factor, default)
     if value is None and factor not in _OF_NATIVE:
@@ -274,7 +269,7 @@ def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
 
 
 def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) -> Iterator[Arm]:
-    """Yield the arms of one protocol: every combination of the levels that mean something to it."""
+    # Every combination of the levels that mean something to it.
     by_factor = dict(levels)
     if protocol is None:
         by_factor |= {factor: [None] for factor in levels if factor not in _OF_NATIVE}
@@ -292,17 +287,14 @@ def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) 
 
 
 def _decodings(native: bool, levels: list[Any]) -> list[Any]:
-    """Return the levels of `decoding` that mean something to an arm. [None] for none of them."""
+    # [None] if no level means something to the arm.
     if not native:
         return [level for level in levels if level != STRICT] or ["free"]
     return [level for level in levels if level != "grammar"] if STRICT in levels else [None]
 
 
 def _wordings_of(levels: Iterable[Any]) -> list[Any]:
-    """Return the levels of the wording, those of the caller's own as OwnPrompt.
-
-    Raises BadPlan for two that share a name.
-    """
+    # The caller's own as OwnPrompt.
     wordings: list[Any] = []
     for level in levels:
         try:
@@ -324,7 +316,6 @@ def _wordings_of(levels: Iterable[Any]) -> list[Any]:
 
 
 def _check_level(factor: str, level: Any) -> None:
-    """Raise BadPlan for a level that the factor cannot have."""
     if factor == "tool_choice" and isinstance(level, Mapping):
         _check_choice(level)
     elif factor in _CHOICES:
@@ -344,13 +335,12 @@ def _check_level(factor: str, level: Any) -> None:
 
 
 def _check_choice(choice: Mapping[str, Any]) -> None:
-    """Raise BadPlan for the choice of one tool that does not name it."""
+    # A tool choice has to name the tool.
     if set(choice) != {"name"} or not isinstance(choice["name"], str):
         raise BadPlan("a tool choice names its tool", got=dict(choice), expected='{"name": …}')
 
 
 def _check_option(factor: str, level: Any) -> None:
-    """Raise BadPlan for a level that is not one of the factor's fixed ones."""
     options = _CHOICES[factor]
     if level in options:
         return
@@ -363,15 +353,12 @@ def _check_option(factor: str, level: Any) -> None:
 
 
 def _is_count(value: Any) -> bool:
-    """Return True if a value is a whole number of at least 1. True is none."""
+    # True is not a number.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _is_temperature(level: Any) -> bool:
-    """Return True if a level is a number of at least 0.
-
-    None for the provider's default.
-    """
+    # None for the provider's default.
     if level is None:
         return True
     # `level >= 0` and not `not level < 0`, so that NaN is refused, too.
@@ -406,7 +393,7 @@ def check_names(names: Iterable[str], own: Iterable[str] = (), place: str = "") 
 
 
 def _unknown_name(name: str, valid: Iterable[str], place: str) -> BadPlan:
-    """Return the error for an unknown name: who takes it, or the valid names that are close."""
+    # Who takes it, or the valid names that are close.
     if name in _ELSEWHERE:
         advice = f"{_ELSEWHERE[name]} takes it; "
     else:

@@ -73,7 +73,6 @@ def flow_for(
 
 
 def _parameters(arm: Arm, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of an arm's requests, its tool choice in OpenAI's form."""
     parameters = {"temperature": arm.levels["temperature"], **params}
     choice = arm.levels["tool_choice"]
     if isinstance(choice, Mapping):
@@ -133,21 +132,16 @@ class Prompts:
         return [dict(message) for message in messages], middleware, dict(first)
 
     def _note(self, case: str, arm: str, error: str) -> None:
-        """Note that the builder of an arm failed at a case."""
         self._issues[PromptIssue(case, arm, error)] = None
 
 
 def _native_prompt(case: Case, arm: Arm) -> _Prompt:
-    """Return the messages of a case as they are: the provider is sent its tools."""
+    # As they are: the provider is sent its tools.
     return case.messages, NativeTools(strict=arm.levels["decoding"] == STRICT), {}
 
 
 def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Prompt:
-    """Return the messages of a case with its examples, and the middleware with its system prompt.
-
-    The middleware writes the prompt into the request, since later turns need it, too. note: is told
-    of case, arm and error of a builder that failed. Raises BadPlan for one that is not at hand.
-    """
+    # The middleware writes the system prompt into the request, since later turns need it, too.
     protocol, level, own = arm.reader, arm.levels, arm.own_prompt
     if own is not None and own.is_lost:
         raise BadPlan(
@@ -186,7 +180,6 @@ def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Pro
 
 
 def _checked(flow: Flow[Conversation], case: Case) -> Flow[Conversation]:
-    """Run a flow. Raises BadPlan naming the case where it cannot honour a tool choice."""
     try:
         return (yield from flow)
     except BadToolChoice as e:
@@ -236,11 +229,8 @@ def _is_plain_function(value: Any) -> bool:
 
 
 def _first_turn(case: Case, protocol: AnyProtocol, level: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the extra parameters of the first turn: a grammar, where decoding is to follow one.
-
-    A grammar lets a model only call, so that it is for the first turn alone. It forces a call by
-    itself, and a response format beside it would be a second constraint.
-    """
+    # A grammar lets a model only call, so it is for the first turn alone. It forces a call by
+    # itself: a response format next to it would be a second constraint.
     choice = level["tool_choice"]
     if level["decoding"] != "grammar" or choice == "none":
         return {}

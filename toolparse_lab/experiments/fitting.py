@@ -72,7 +72,7 @@ class Fitting:
         return request if params == request.params else replace(request, params=params)
 
     def _taken_over(self, own: Mapping[str, Any], params: Mapping[str, Any]) -> list[str]:
-        """Return the names in `params` that the model's own parameters settle."""
+        # The names in `params` that the model's own parameters settle.
         names = set(own)
         if names & set(LENGTHS):
             names |= set(LENGTHS)
@@ -112,7 +112,6 @@ class Fitting:
 
 
 def _clauses(left_out: Iterable[Untaken]) -> Iterator[str]:
-    """Yield what is not sent, a clause for each reason."""
     by_reason: dict[str, list[str]] = {}
     for u in sorted(left_out, key=lambda u: u.name):
         if u.sent_as:

@@ -58,7 +58,6 @@ def check_limits(limits: Mapping[str, Any]) -> None:
 
 
 def _check_number(name: str, value: object) -> None:
-    """Raise BadOptions for a value that is not a number of at least 0."""
     # `not value >= 0` and not `value < 0`, so that NaN is refused, too.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
         raise BadOptions(f"{name} is a number", got=repr(value), expected="0 or more, or None")

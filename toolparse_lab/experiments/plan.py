@@ -20,7 +20,7 @@ from ..evals.cases.loading import CasesLike, load_cases
 from ..formats.like import ProtocolLike
 from ..middleware.flow import Conversation, Flow, Record, Runnable
 from ..middleware.flow.factors import PlanSettings
-from ..runner.exchange.questions import Held, Questions
+from ..runner.exchange.request import Held, Questions
 from ..runner.exchange.types import Model, PlanItem, Request
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
@@ -28,8 +28,7 @@ from .arms import FACTORS, Arm, arms_of, check_names, check_params
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
 from .chat_prompts import ChatPrompts
 from .fitting import Fitting
-from .models import ModelsLike, model_map
-from .own_formats import OwnFormats, own_formats
+from .models import ModelsLike, OwnFormats, model_map, own_formats
 from .protocol_record import prompt_records, protocol_records
 
 if TYPE_CHECKING:
@@ -111,14 +110,13 @@ class Plan:
     def _flow(
         self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
     ) -> Flow[Conversation]:
-        """Return the conversation of one cell of the plan, which need not be an item yet."""
+        # The cell need not be an item yet.
         flow = self._as_planned(case, alias, model, arm, trial, **options)
         return _changed(flow, self.chat_prompts.written)
 
     def _as_planned(
         self, case: Case, alias: str, model: Model, arm: Arm, trial: int, **options: Any
     ) -> Flow[Conversation]:
-        """Return the conversation with its parameters fitted, still in messages."""
         # Trials differ by their seed, so that a provider does not answer all of them alike.
         seed = {} if self.seed is None else {"seed": self.seed + trial}
         params = {**self.params, **seed}
@@ -181,7 +179,7 @@ class Plan:
         )
 
     def _estimate(self) -> Estimate:
-        """Return the estimate, made again for a plan from a store, which records none."""
+        # Made again for a plan from a store, which records none.
         return self.estimate or Estimate.of(self.requests.values())
 
     @property
@@ -190,7 +188,7 @@ class Plan:
         return tuple(factor for factor in FACTORS if len(self._levels_of(factor)) > 1)
 
     def _levels_of(self, factor: str) -> set[str]:
-        """Return the different levels of one factor, as text: some cannot be hashed."""
+        # As text: some cannot be hashed.
         levels = [arm.levels.get(factor) for arm in self.arms]
         return {str(level) for level in levels if level is not None}
 
@@ -227,7 +225,6 @@ class Plan:
         return "\n".join([self._size(), *self._details()])
 
     def _size(self) -> str:
-        """Return the first line of the plan: its dimensions and the calls they make."""
         dimensions = [
             counted(len(self.cases), "case"),
             counted(len(self.models), "model"),
@@ -239,7 +236,6 @@ class Plan:
         return f"{' × '.join(dimensions)}{equals} {counted(self.calls, 'call')}"
 
     def _details(self) -> list[str]:
-        """Return the other lines of the plan, each a label with a colon and its value."""
         input_tokens, output_tokens = self.tokens
         cost = self.cost
         price = "unknown, give Model(price=...)" if cost is None else f"at most ${cost:.2f}"
@@ -328,7 +324,6 @@ class PlannedRequests(Questions):
 
 
 def _html(headline: str, lines: Iterable[str]) -> str:
-    """Return a plan as a headline and a table with a row for each labelled line."""
     cell = '<td style="text-align:left">'
     rows = []
     for line in lines:
@@ -375,7 +370,6 @@ def make_plan(
 
 
 def _loaded_cases(cases: Any) -> Cases:
-    """Return the cases of a plan. Raises BadPlan for none."""
     loaded = cases if isinstance(cases, Cases) else load_cases(cases)
     if len(loaded) == 0:
         raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
@@ -383,13 +377,12 @@ def _loaded_cases(cases: Any) -> Cases:
 
 
 def _check_trials(trials: Any) -> None:
-    """Raise BadPlan for anything that is not a number of trials."""
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
 
 
 def _check_size(items: int) -> None:
-    """Raise BadPlan for more questions than a plan can hold in memory."""
+    # More questions than memory can hold.
     if items > MOST_ITEMS:
         raise BadPlan(
             "this plan is too large",
@@ -402,10 +395,6 @@ def _check_size(items: int) -> None:
 def _arms_and_params(
     models: Mapping[str, Model], protocols: Any, settings: Mapping[str, Any]
 ) -> tuple[tuple[Arm, ...], dict[str, Any]]:
-    """Return the arms that settings make and the parameters among them.
-
-    Raises BadPlan.
-    """
     own = [model.params or {} for model in models.values()]
     check_names(settings, (name for params in own for name in params))
     arms = arms_of(protocols, settings)
@@ -416,11 +405,8 @@ def _arms_and_params(
 
 
 def _with_items(bare: Plan) -> Plan:
-    """Return a plan with all its items and their estimate.
-
-    The cells of one case, its models × arms, are shuffled: whatever slows down or fails in the
-    course of a run then meets all arms alike, and a run that stops early leaves them balanced.
-    """
+    # The cells of one case, its models × arms, are shuffled: whatever slows down or fails in the
+    # course of a run then meets all arms alike, and a run that stops early leaves them balanced.
     items: list[PlanItem] = []
     first: dict[str, PlanItem] = {}
     estimate = Estimate()
@@ -481,7 +467,6 @@ def plan_one(
 
 
 def _changed(flow: Flow[Conversation], change: Callable[[Request], Request]) -> Flow[Conversation]:
-    """Yield the requests of a flow, each as `change` returns it."""
     completion = None
     while True:
         try:
@@ -493,5 +478,4 @@ def _changed(flow: Flow[Conversation], change: Callable[[Request], Request]) -> 
 
 
 def _columns(arm: Arm) -> dict[str, Any]:
-    """Return the columns that an arm has in frames."""
     return {"arm": arm.name, "prompt_protocol": arm.prompt_protocol, **arm.levels}

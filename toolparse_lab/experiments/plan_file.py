@@ -131,7 +131,6 @@ def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
 
 
 def _check_table(source: Source) -> None:
-    """Raise BadSettings for unknown keys of a plan file and for values of a wrong type."""
     table = source.table
     check_keys(table, KEYS, source, "part of a plan")
     for name, value in table.items():
@@ -154,14 +153,14 @@ def _check_table(source: Source) -> None:
 
 
 def _has_type(value: Any, types: type | tuple[type, ...]) -> bool:
-    """Return True if a value has one of these types. True is no number."""
+    # True is not a number.
     if types is int and isinstance(value, bool):
         return False
     return isinstance(value, types)
 
 
 def _models_in(models: Any, source: Source, settings: Settings) -> dict[str, Model]:
-    """Return the models of a plan file: a table of models, or one name or several."""
+    # A table of models, or one name or several.
     if isinstance(models, Mapping):
         return {
             alias: model_of(alias, table, source, settings.environ)

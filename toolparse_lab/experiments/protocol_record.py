@@ -95,7 +95,7 @@ def recorded_protocols(
 def _recorded(
     name: str, record: Mapping[str, Any], known_protocols: Mapping[str, AnyProtocol]
 ) -> ArmProtocol:
-    """Return one protocol from its record, from those at hand, or by its id, else a lost one."""
+    # From its record, from those at hand, or by its id, else a lost one.
     if name == NATIVE:
         return None
     if name == AUTO.id:
@@ -115,7 +115,6 @@ def _recorded(
 
 
 def _check_same(protocol: AnyProtocol, record: Mapping[str, Any]) -> None:
-    """Raise BadPlan if the record holds data that this protocol was not made from."""
     spec = record.get("spec")
     if spec is not None and getattr(protocol, "spec", spec) != spec:
         raise BadPlan(

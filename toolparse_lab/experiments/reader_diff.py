@@ -72,15 +72,11 @@ def diff_sides(
 
 
 def _reads(x: Any, by_name: bool) -> bool:
-    """Return True for a side that is a reader."""
     return by_name if x is None or isinstance(x, str) else not isinstance(x, (Run, Frame))
 
 
 def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
-    """Return the run or the frame whose answers are read, None if both sides are recorded.
-
-    Raises BadOptions for answers beside two sides of which none is a reader.
-    """
+    # None if both sides are recorded.
     by_name = answers is not None
     recorded = [x for x in (a, b) if not _reads(x, by_name)]
     if len(recorded) == 2:
@@ -99,10 +95,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
 
 
 def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
-    """Return the answers of a run or a frame as one reader reads them.
-
-    x: the inputs of `reader`, or None for the one that each prompt asked for.
-    """
+    # x: the inputs of `reader`, or None for the one that each prompt asked for.
     chosen: AnyProtocol | None = None if x is None else reader(x)
     name = "as asked" if chosen is None else _named(chosen)
     if isinstance(source, Frame):
@@ -111,7 +104,6 @@ def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
         return Side(parse_frame(once, chosen and [chosen], policies), None, name)
 
     def open_trial(trial_id: str) -> Trial:
-        """Return the trial of an id, as this reader reads it. Raises KeyError."""
         trial: Trial = source.trials(protocol=chosen, policies=policies)[trial_id]
         return trial
 
@@ -122,18 +114,17 @@ _ANSWER = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
 
 
 def _as_recorded(x: Any, policies: tuple[Policy, ...]) -> Side:
-    """Return a run as its own protocols read it, or a frame as it is."""
     return Side(x.frame(policies=policies), x.trial) if isinstance(x, Run) else Side(x)
 
 
 def _named(chosen: AnyProtocol) -> str:
-    """Return a reader's name, with its version where it says one of its own."""
+    # With its version where it says one of its own.
     version = getattr(chosen, "version", "") and version_of(chosen)
     return f"{chosen.id} {version}" if version else str(chosen.id)
 
 
 def _names(a: Side, b: Side) -> tuple[str, str] | None:
-    """Return the names of two sides, None if the runs' own ids are told apart by themselves."""
+    # None if the runs' own ids tell them apart.
     if not a.name and not b.name:
         return None
     first, second = a.name or "as recorded", b.name or "as recorded"

@@ -89,7 +89,7 @@ async def run_rounds(
 async def _next_questions(
     conversations: _OpenConversations, store: Store, run_id: str
 ) -> dict[str, Request]:
-    """Return the questions of the next round by key, once they are part of the recorded run."""
+    # By key, once they are part of the recorded run.
     loop = asyncio.get_running_loop()
     answers = await loop.run_in_executor(None, _answers, store, run_id, conversations.keys)
 
@@ -112,8 +112,7 @@ _AT_ONCE = 50  # conversations whose tools run between two writes of their resul
 
 
 class _OpenConversations:
-    """The conversations that are not over, each with the item of the question it waits for."""
-
+    # The conversations that are not over, each with the item of the question it waits for.
     def __init__(self, plan: Plan, items: list[PlanItem]) -> None:
         self._waiting: _Waiting = []
         self._secrets = {alias: model.secrets for alias, model in plan.models.items()}
@@ -128,27 +127,20 @@ class _OpenConversations:
 
     @property
     def items(self) -> list[PlanItem]:
-        """The items of the questions waited for."""
         return [item for item, _ in self._waiting]
 
     @property
     def keys(self) -> set[str]:
-        """The keys of the questions waited for."""
         return {item.key for item in self.items}
 
     def take(self) -> list[_Waiting]:
-        """Begin a round and return its conversations, a few at a time.
-
-        In between, the results of functions can be written, so that few of them can be lost.
-        """
+        # A few at a time: in between, the results of functions can be written, so that few of them
+        # can be lost.
         waiting, self._waiting, self._results = self._waiting, [], {}
         return [waiting[at : at + _AT_ONCE] for at in range(0, len(waiting), _AT_ONCE)]
 
     def go_on(self, batch: _Waiting, answers: Mapping[str, Completion]) -> dict[str, Request]:
-        """Send conversations their answers and return their next questions by key.
-
-        A conversation without an answer is over.
-        """
+        # A conversation without an answer is over.
         questions: dict[str, Request] = {}
         for item, flow in batch:
             answer = self._with_results(item.key, answers.get(item.key))
@@ -161,33 +153,27 @@ class _OpenConversations:
         return questions
 
     def _with_results(self, key: str, answer: Completion | None) -> Completion | None:
-        """Return an answer with the results that this round has for it already.
-
-        Arms that share a question share the results for its answer: no function is run twice.
-        """
+        # Arms that share a question share the results for its answer: no function is run twice.
         if answer is None or key not in self._results:
             return answer
         return dataclasses.replace(answer, results=(*answer.results, *self._results[key]))
 
     def new_results(self) -> dict[str, list[dict[str, str]]]:
-        """Return the results since the last time, by the key of the question."""
         results, self._new_results = self._new_results, {}
         return results
 
     def _record(self, alias: str, completion: Completion, run: ToolRun) -> None:
-        """Remember the result of one function, without the secrets of the model."""
+        # Without the secrets of the model.
         row = redact_strings(result_row(run), self._secrets[alias])
         for results in (self._results, self._new_results):
             results.setdefault(completion.key, []).append(row)
 
     def close(self) -> None:
-        """End the conversations that are still open."""
         for _, flow in self._waiting:
             flow.close()
 
 
 def _answers(store: Store, run_id: str, keys: set[str]) -> dict[str, Completion]:
-    """Return the recorded answers to these questions of a run, by key."""
     return {item.key: completion for item, completion in store.completions(run_id, keys=keys)}
 
 

@@ -123,7 +123,6 @@ class Trials(Sequence[Trial]):
 
 
 def _trials_html(trials: Sequence[Trial]) -> str:
-    """Return a table with one row per trial, cut off behind the first ones."""
     cell = 'style="text-align:left;vertical-align:top"'
     rows = ""
     for i, trial in enumerate(trials[:_ROWS_AS_HTML]):
@@ -210,7 +209,6 @@ class Run:
         where: Callable[[Trial], bool] | None,
         only: Mapping[str, Any],
     ) -> Iterator[Trial]:
-        """Yield the trials that `trials` returns, one after the other."""
         items = self._reader.items(only)
         reader = None if protocol is None else any_protocol(protocol)
         for policy in policies:
@@ -294,7 +292,6 @@ class Run:
         return chunks_frame(self._reader.answers(self._reader.items({"case_id": case_id})))
 
     def _chosen(self, reading: Mapping[str, Any]) -> Iterator[Trial]:
-        """Yield the trials that `trials(**reading)` returns."""
         only = dict(reading)
         protocol = only.pop("protocol", None)
         policies = only.pop("policies", (HEADLINE,))
@@ -467,7 +464,6 @@ class Run:
         return failed if code is None else Trials(with_code(failed, code))
 
     def _stops(self) -> list[str]:
-        """Return the sentence about a run that stopped early, if this one did."""
         if self.summary is None or self.summary.stopped is None:
             return []
         done = self.summary.planned - self.summary.missing
@@ -507,17 +503,15 @@ def peer_arms(plan: Plan, baseline: str | None) -> dict[str, str]:
 
 
 def _same_levels(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Return True if two arms agree in every factor that means something to both."""
+    # In every factor that means something to both.
     return all(a[f] == b[f] for f in a.keys() & b.keys() if None not in (a[f], b[f]))
 
 
 def _has_factors(plan: Plan) -> bool:
-    """Return True if arms differ by more than their protocols."""
     return len(plan.arms) > len({arm.prompt_protocol for arm in plan.arms})
 
 
 def _is_unanswered(trial: Trial) -> bool:
-    """Return True if a trial has no answer, or a conversation that is not over."""
     if trial.completion is None or not trial.completion.ok:
         return True
     return trial.conversation is not None and trial.conversation.stop in (*OPEN, "provider_error")

@@ -80,10 +80,7 @@ class RunReader:
         )
 
     def _chosen_keys(self, name: str, choice: Any) -> set[int]:
-        """Return the ids in memory of the items that one filter admits.
-
-        Items cannot be hashed.
-        """
+        # By their ids in memory: items cannot be hashed.
         if name not in FILTERS:
             raise UnknownColumn(
                 "trials cannot be chosen by this",
@@ -119,13 +116,11 @@ class RunReader:
             yield trial
 
     def _remarked(self, trial: Trial, remarks: Mapping[str, Mapping[str, str]]) -> Trial:
-        """Return the trial with a person's remarks on it: itself, if it has them."""
         own = Remarks(**remarks.get(trial.trial_id, {}), keep=self._keep)
         has_them = trial.remarks.keep is not None and trial.remarks == own
         return trial if has_them else replace(trial, remarks=own)
 
     def _keep(self, trial_id: str, parts: Mapping[str, str]) -> None:
-        """Write parts of a person's remarks on a trial into the store."""
         self.store.record_remark(self.run_id, trial_id, parts)
 
     def answers(self, items: Iterable[PlanItem]) -> Iterator[Trial]:
@@ -155,19 +150,18 @@ class RunReader:
     def _recorded(
         self, items: Iterable[PlanItem]
     ) -> Iterator[tuple[PlanItem, Completion | None, Mapping[str, Completion]]]:
-        """Yield each item with its answer, and with the answers fetched along with it."""
         for batch in in_batches(items, FETCHED):
             recorded = self.store.answers({item.key for item in batch}, run_id=self.run_id)
             for item in batch:
                 yield item, recorded.get(item.key), recorded
 
     def _identity(self, item: PlanItem, completion: Completion | None) -> str:
-        """Return a key for one answer to one item. Asking again makes a new one."""
+        # Asking again makes a new one.
         created = completion.created if completion else ""
         return f"{item.key}:{item.case_id}:{item.arm['arm']}:{created}"
 
     def _reader(self, item: PlanItem, protocol: AnyProtocol | None) -> AnyProtocol:
-        """Return the protocol that reads an item's answer, by default that of its arm."""
+        # By default the protocol of its arm.
         return protocol or self.arms[str(item.arm["arm"])].reader
 
     def _read(
@@ -178,7 +172,6 @@ class RunReader:
         protocol: AnyProtocol | None,
         policy: Policy,
     ) -> Trial:
-        """Return an item's trial with its answer parsed, if there is one."""
         reader, result = self._reader(item, protocol), None
         if completion is not None and completion.ok:
             case = self.plan.cases[item.case_id]
@@ -206,7 +199,6 @@ class RunReader:
         reader: AnyProtocol,
         policy: Policy,
     ) -> Trial:
-        """Return an item's trial around a result that may be missing."""
         arm = self.arms[str(item.arm["arm"])]
         conversation = self._conversation(item, completion, recorded) if arm.conversing else None
         return Trial.of(
@@ -229,10 +221,7 @@ class RunReader:
     def _conversation(
         self, item: PlanItem, completion: Completion | None, recorded: Mapping[str, Completion]
     ) -> Conversation:
-        """Return as much of an item's conversation as is recorded.
-
-        One that is not over is read again the next time.
-        """
+        # As much as is recorded. One that is not over is read again the next time.
         identity = self._identity(item, completion)
         conversation = self._conversations.get(identity)
         if conversation is None:
@@ -244,16 +233,12 @@ class RunReader:
         return conversation
 
     def _answer(self, request: Request, recorded: Mapping[str, Completion]) -> Completion | None:
-        """Return the recorded answer to one question of a conversation.
-
-        Later questions follow from answers, so they are looked up one by one.
-        """
+        # Later questions follow from answers, so they are looked up one by one.
         key = request.key
         return recorded.get(key) or self.store.answers([key], run_id=self.run_id).get(key)
 
 
 def _check_choices(name: str, choices: Iterable[Any], values: set[Any]) -> None:
-    """Raise BadOptions for a choice that no item has as its value."""
     for choice in choices:
         if choice not in values:
             error = UnknownArm if name in _ARMS else BadOptions
@@ -287,7 +272,6 @@ def with_code(trials: Sequence[Trial], code: str) -> list[Trial]:
 
 
 def _codes_of(trial: Trial) -> set[str]:
-    """Return the outcome, the sub-code and the problem codes of a trial."""
     problems = trial.result.all_problems() if trial.result else ()
     return {trial.outcome, trial.sub_code, *(problem.code for problem in problems)}
 
@@ -300,7 +284,6 @@ def in_batches(values: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
 
 
 def _keep(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Put a value last into a cache, and drop the one that was not used for the longest time."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > KEPT:

@@ -18,7 +18,7 @@ from ..evals.cases.collection import Cases, Skipped, unpack_cases
 from ..formats.prompt.own_prompt import OwnPrompt
 from ..middleware.flow import Runnable
 from ..parser.any_protocol import AnyProtocol
-from ..runner.exchange.questions import Held, Questions
+from ..runner.exchange.request import Held, Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Model, PlanItem, Request
 from ..runner.store.store import RunRecord, Store
@@ -71,10 +71,7 @@ def find_run(store: Store, run_id: str) -> RunRecord:
 
 
 def _matching_ids(ids: Sequence[str], run_id: str) -> Sequence[str]:
-    """Return the ids that a run may be asked for by `run_id`.
-
-    `ids` has the latest at its end.
-    """
+    # ids: the latest at the end.
     if latest := _LATEST.fullmatch(run_id):
         steps_back = int(latest[1] or 0)
         return ids[::-1][steps_back:][:1]
@@ -139,10 +136,7 @@ def stored_plan(
 def _stored_models(
     stored: Mapping[str, Any], passed: Mapping[str, Model], known_models: Mapping[str, Model]
 ) -> dict[str, Model]:
-    """Return a run's models, those at hand in the place of stored ones that lack credentials.
-
-    Raises BadPlan for a passed model that would be asked something else than the stored one.
-    """
+    # Those at hand replace stored ones, which lack credentials, if they would be asked the same.
     by_alias = {alias: Model.from_dict(fields) for alias, fields in stored.items()}
     for alias, model in passed.items():
         if alias in by_alias and not _is_same(model, by_alias[alias]):
@@ -162,12 +156,11 @@ def _stored_models(
 
 
 def _is_same(candidate: Any, stored: Model) -> bool:
-    """Return True if two models are asked the same: limits, prices and credentials apart."""
+    # Limits, prices and credentials make no difference to the answers.
     return _asked_fields(candidate) == _asked_fields(stored)
 
 
 def _asked_fields(model: Any) -> dict[str, Any]:
-    """Return the fields of a model that make a difference to its answers."""
     fields = model.to_dict()
     return {name: value for name, value in fields.items() if name not in _BESIDE_THE_QUESTION}
 
@@ -178,7 +171,6 @@ def _stored_arms(
     known_protocols: Mapping[str, AnyProtocol] | None,
     known_prompts: Mapping[str, OwnPrompt],
 ) -> tuple[Arm, ...]:
-    """Return a run's arms with their protocols. See `recorded_protocols`."""
     ids = [row["prompt_protocol"] for row in plan["arms"]]
     protocols = recorded_protocols(ids, plan.get("protocols") or {}, passed, known_protocols)
     prompts = recorded_prompts(plan.get("wordings") or {}, known_prompts)
@@ -192,10 +184,7 @@ def _stored_arms(
 
 
 def _stored_cases(plan: Mapping[str, Any]) -> Cases:
-    """Return a run's cases.
-
-    For answers from elsewhere, with the rows that were skipped.
-    """
+    # For answers from elsewhere, with the rows that were skipped.
     cases = unpack_cases(plan["cases"])
     ingested = plan.get("ingested")
     if not ingested:
@@ -251,7 +240,6 @@ def run_row(record: RunRecord) -> dict[str, Any]:
 
 
 def _size(plan: Mapping[str, Any], part: str) -> int | None:
-    """Return the length of a part of a recorded plan, None if it was not recorded."""
     return len(plan[part]) if part in plan else None
 
 

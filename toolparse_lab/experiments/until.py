@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..evals.reports.figures.interval import Interval
-from ..runner.exchange.questions import Questions
+from ..runner.exchange.request import Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Model, PlanItem, Request
 from ..runner.store.store import RunRecord, Store
@@ -174,7 +174,6 @@ class Stopping:
         return answers_frame([(x.name, x.cases, x.interval, x.verdict) for x in self.answers])
 
     def _lines(self) -> list[str]:
-        """Return the sentences of the text."""
         end = "decided" if self.decided else "not decided"
         head = f"{end} after {self.cases} of {self.planned_cases} cases; {self.saved:.0%} of the "
         head += f"{self.planned_questions} planned questions were not asked"
@@ -253,8 +252,6 @@ class CaseMeans:
 
 
 class _Chosen(Questions):
-    """Some of a plan's questions."""
-
     def __init__(self, questions: Questions, keys: Iterable[str]) -> None:
         self._questions = questions
         self._keys = dict.fromkeys(keys)
@@ -269,7 +266,6 @@ class _Chosen(Questions):
         return len(self._keys)
 
     def route(self, key: str) -> tuple[str, Model]:
-        """Return alias and model of a question."""
         return self._questions.route(key)
 
 
@@ -343,12 +339,11 @@ def stored_stopping(record: RunRecord) -> Stopping | None:
 
 
 def _frame_of(store: Store, run_id: str, part: Plan, policy: Policy) -> Any:
-    """Return the trials of one batch."""
     return Run(store, run_id, part).frame(policies=(policy,))
 
 
 def _arms_of(plan: Plan, pair: Sequence[str]) -> tuple[str, str]:
-    """Return the names of the two arms, each named by itself or by its protocol."""
+    # Each named by itself or by its protocol.
     names: list[str] = []
     for name in pair:
         by_name = [arm.name for arm in plan.arms if arm.name == name]
@@ -370,7 +365,6 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _check_share(name: str, value: Any) -> None:
-    """Raise BadOptions for anything that is not a share between 0 and 1. None is none."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:

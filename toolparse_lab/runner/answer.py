@@ -16,8 +16,14 @@ from .body_end import BodyEnd
 from .exchange.types import Chunk
 from .litellm_door import close_body, close_quietly
 from .local.provider import PROVIDER
-from .stream_lines import chunks_of_lines, lines_of
-from .whole_answer import as_chat, finish_reason_of, is_of_ollama, ollama_usage
+from .provider_shapes import (
+    as_chat,
+    chunks_of_lines,
+    finish_reason_of,
+    is_of_ollama,
+    lines_of,
+    ollama_usage,
+)
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
 # way: it splits off reasoning, makes up finish reasons, and rebuilds tool calls. So everything is
@@ -29,17 +35,11 @@ from .whole_answer import as_chat, finish_reason_of, is_of_ollama, ollama_usage
 
 
 class TooLarge(Exception):
-    """More came than `Model.max_answer` allows.
-
-    The earlier ones that is in the answer.
-    """
+    """More came than `Model.max_answer` allows. What came before is in the answer."""
 
 
 class NotAStream(Exception):
-    """A stream was asked for, and something else came.
-
-    The message holds the server's words.
-    """
+    """A stream was asked for, and something else came: the message has the server's words."""
 
 
 @dataclass(slots=True)
@@ -121,7 +121,7 @@ class Answer:
         self.check_room()
 
     def _fill_in(self, message: Mapping[str, Any], chat: Any) -> None:
-        """Take over the text and the reasoning of an answer's original, where litellm has none."""
+        # What litellm leaves out of the answer's original.
         thought, content = message.get("reasoning_content"), message.get("content")
         if not self.reasoning:
             self._add_text(self.reasoning, thought, None, "reasoning")
@@ -146,13 +146,11 @@ class Answer:
         return True
 
     def _own_text(self) -> str | None:
-        """Return the provider's own text of a whole answer; not every provider's is logged."""
+        # Not every provider's text is logged.
         return self.original if isinstance(self.original, str) else self.body_end.text()
 
     def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
-        """Take in a whole response of OpenAI's shape, which came `at` so many seconds where a
-        stream was asked for.
-        """
+        # at: seconds, where a stream was asked for and a whole response came.
         self._identify(response)
         for choice in (response.get("choices") or ())[:1]:
             self._finish(_get(choice, "finish_reason"))
@@ -165,12 +163,8 @@ class Answer:
         self.got_any = True
 
     async def _read_unstreamed(self, stream: Any) -> bool:
-        """Take in an answer that is not a stream although one was asked for.
-
-        Return False for a stream.
-
-        Raises NotAStream with the server's words where it is not an answer either.
-        """
+        # False for a stream. Raises NotAStream with the server's words where it is not an answer
+        # either.
         text = await _unstreamed_text(stream)
         return text is not None and self._take_unstreamed(text)
 
@@ -225,10 +219,7 @@ class Answer:
         self.cut = self.finish_reason is None
 
     def _add_chunk(self, chunk: Any, at: float) -> None:
-        """Take in a chunk that came `at` so many seconds.
-
-        One without choices carries the usage, or the provider's facts about the prompt.
-        """
+        # A chunk without choices carries the usage, or the provider's facts about the prompt.
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
             delta = _get(choice, "delta")
@@ -238,20 +229,12 @@ class Answer:
                 self._add(delta, at)
 
     def _finish(self, reason: Any) -> None:
-        """Take over a finish reason.
-
-        The last one counts, but that "stop" does not take back one that says more.
-        """
+        # The last reason counts, but "stop" does not take back one that says more.
         reason = finish_reason_of(reason)
         if reason and (reason != "stop" or self.finish_reason is None):
             self.finish_reason = reason
 
     def _undo_wrapper(self, stream: Any) -> None:
-        """Take back the parts that litellm's stream wrapper made up.
-
-        `stream` is litellm's CustomStreamWrapper, whose own state holds both the received and the
-        made-up values.
-        """
         # The wrapper says "stop" for a stream that broke off; these two hold what was really
         # received.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
@@ -263,11 +246,8 @@ class Answer:
         self.usage = plain(counts[-1]) if counts else None
 
     def _identify(self, response: Any) -> None:
-        """Take over ids and token counts: the first id counts, the last usage.
-
-        Empty values and values of another type do not count, since litellm fills in some of its
-        own.
-        """
+        # The first id counts, the last usage. Empty values and values of another type do not:
+        # litellm fills in some of its own.
         for name in ("id", "model", "system_fingerprint", "service_tier"):
             value = _get(response, name)
             if isinstance(value, str) and value:
@@ -275,7 +255,7 @@ class Answer:
         self._take_usage(response)
 
     def _take_error(self, choice: Any) -> None:
-        """Take over the error that OpenRouter gives a choice whose finish reason is "error"."""
+        # OpenRouter gives a choice an error, with the finish reason "error".
         error = _get(choice, "error")
         self.reported = error if isinstance(error, Mapping) else self.reported
 
@@ -286,10 +266,7 @@ class Answer:
             self.usage = plain(usage)
 
     def _add(self, message: Any, at: float | None = None) -> None:
-        """Take in a message, or the delta of one that came `at` so many seconds.
-
-        Reasoning comes before the text, as the model wrote it. A delta has mostly one of them.
-        """
+        # Reasoning comes before the text, as the model wrote it. A delta mostly has one of the two.
         thought = _get(message, "reasoning_content") or _get(message, "reasoning")
         thought = thought or _get(message, "thinking")
         if not thought and (details := _get(message, "reasoning_details")):
@@ -311,10 +288,8 @@ class Answer:
             self.calls.take_list(pieces, whole=at is None)
 
     def _add_parts(self, parts: Iterable[Any], at: float | None, *, thoughts: bool) -> None:
-        """Take in a content of parts, of which some are reasoning, and some no text at all.
-
-        thoughts: False where the message has its reasoning elsewhere as well.
-        """
+        # Some parts are reasoning, some have no text. thoughts: False where the message has its
+        # reasoning elsewhere as well.
         for part in parts:
             thought = _thought_of_part(part)
             if thought is None:
@@ -329,10 +304,7 @@ class Answer:
         at: float | None,
         kind: Literal["content", "reasoning"],
     ) -> None:
-        """Take in a piece of text, where it is one.
-
-        `at` None is a whole message, without chunks.
-        """
+        # at None: a whole message, without chunks.
         if not isinstance(text, str) or not text:
             return
         text = self._within_room(text)
@@ -341,7 +313,6 @@ class Answer:
             self.chunks.append(Chunk(at, text, kind))
 
     def _within_room(self, text: str) -> str:
-        """Return as much of a text as may still come. The room for more is then less."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         room, self.room = self.room, self.room - size
         if self.room >= 0:
@@ -361,7 +332,6 @@ class Answer:
             raise TooLarge
 
     def _cut_piece(self, call: Any, at: float | None) -> dict[str, Any]:
-        """Return a call, or a piece of one that came `at` so many seconds, as far as room is."""
         name, arguments = name_and_arguments(call)
         name = self._within_room(name) if isinstance(name, str) else ""
         if arguments is None:
@@ -397,7 +367,6 @@ class Answer:
 
 
 def _json_object(text: Any) -> dict[str, Any] | None:
-    """Return the object that a JSON text stands for, None for anything else."""
     if not isinstance(text, str) or not text.lstrip().startswith("{"):
         return None
     try:
@@ -411,12 +380,8 @@ _SSE_LINES = ("data:", "event:", "id:", "retry:", ":")
 
 
 async def _unstreamed_text(stream: Any) -> str | None:
-    """Return the body of a response that says of itself that it is not a stream.
-
-    None for any other.
-
-    Only the provider's own client shows it. A stream under a wrong name can still be read.
-    """
+    # The body of a response that says it is not a stream, None for any other. Only the provider's
+    # own client shows it. A stream under a wrong name can still be read.
     inner = getattr(stream, "completion_stream", None)
     response = getattr(inner, "response", None)
     if type(inner).__name__ != "AsyncStream" or response is None:
@@ -430,7 +395,6 @@ async def _unstreamed_text(stream: Any) -> str | None:
 
 
 def _text_of_part(part: Any) -> str:
-    """Return the text of one part of a content, "" for an image or another thing without one."""
     if isinstance(part, str):
         return part
     text = _get(part, "text")
@@ -440,7 +404,7 @@ def _text_of_part(part: Any) -> str:
 
 
 def _thought_of_part(part: Any) -> str | None:
-    """Return the reasoning of one part of a content (Mistral), None for any other part."""
+    # None: not reasoning. Mistral gives it as parts.
     kind = _get(part, "type")
     if kind not in ("thinking", "reasoning"):
         return None
@@ -451,17 +415,14 @@ def _thought_of_part(part: Any) -> str | None:
 
 
 def _thought_of_details(details: Any) -> str:
-    """Return the texts of OpenRouter's `reasoning_details`, of which some are encrypted."""
+    # Some of OpenRouter's `reasoning_details` are encrypted.
     parts = details if isinstance(details, (list, tuple)) else ()
     texts = [_get(part, "text") or _get(part, "summary") for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _first_choice(chat: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the first choice with a message, None where there is none.
-
-    Whatever is wrong with the text, litellm's own reading is used then.
-    """
+    # None where the text has none: litellm's own reading is used then.
     choices = (chat or {}).get("choices") or ()
     choice = choices[0] if choices else None
     if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
@@ -474,12 +435,9 @@ _DIRECT = frozenset({"AsyncStream"})
 
 
 def _is_direct(stream: Any) -> bool:
-    """Return True for a wrapper around a stream that can be read without it.
-
-    One client gives chunks in OpenAI's shape, and so does the embedded model's provider. The
-    client's stream is known by the name of its class: importing it takes seconds. Others are read
-    from their lines.
-    """
+    # One client gives chunks in OpenAI's shape, and so does the embedded model's provider. The
+    # client's stream is known by the name of its class: importing it takes seconds. Others are read
+    # from their lines.
     inner = getattr(stream, "completion_stream", None)
     if type(inner).__name__ in _DIRECT or lines_of(stream) is not None:
         return True
@@ -487,11 +445,6 @@ def _is_direct(stream: Any) -> bool:
 
 
 async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
-    """Yield the chunks as the provider's client gives them, where they have OpenAI's shape, else
-    litellm's own.
-
-    Raises the errors of the provider's client in the middle of a stream.
-    """
     # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
     source = stream.completion_stream if _is_direct(stream) else stream
     if lines_of(stream) is not None:
@@ -502,9 +455,7 @@ async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
 
 
 def _wrapper_of(stream: Any) -> Any:
-    """Return litellm's wrapper of a stream that has begun: the stream itself, or what it holds
-    where it is the generator of a completion endpoint.
-    """
+    # The stream itself, or what it contains where it is the generator of a completion endpoint.
     frame = getattr(stream, "ag_frame", None)
     for held in frame.f_locals.values() if frame is not None else ():
         if type(held).__name__ == "CustomStreamWrapper":

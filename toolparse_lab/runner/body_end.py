@@ -52,9 +52,7 @@ class BodyEnd:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Watch the streamed responses to requests that are sent meanwhile, by this task and by
-        those that it starts.
-        """
+        """Watch the streamed responses to what this task, and those it starts, send meanwhile."""
         _wrap_send()
         token = _watching.set(self)
         try:
@@ -82,13 +80,11 @@ def note_error(error: Any) -> None:
 
 @functools.lru_cache(maxsize=1)
 def _wrap_send() -> None:
-    """Let every client of httpx ask `_watching` for each streamed response. Done once."""
+    # Done once.
     httpx: Any = importlib.import_module("httpx")
     send = httpx.AsyncClient.send
 
     class Watched(httpx.AsyncByteStream):  # type: ignore[misc]
-        """The body of a response, which notes its end."""
-
         def __init__(self, body: Any, end: BodyEnd) -> None:
             self._stream = body
             self._end = end

@@ -71,18 +71,12 @@ class Budget:
         return cost
 
     def _cost(self, request: Request) -> float:
-        """US dollars that a call may cost at most.
-
-        0 without a known price, in which case there is a max_calls (see `check_prices`).
-        """
+        # 0 without a known price, in which case there is a max_calls (see `check_prices`).
         return estimate_cost(request) or 0.0
 
     def charge(self, completion: Completion, reserve: float) -> None:
-        """Add the price of an attempt to the sum spent, as far as it is known.
-
-        Failures without a price are taken for free, apart from those in which the provider has
-        worked.
-        """
+        # Failures without a price are taken for free, apart from those in which the provider has
+        # worked.
         if completion.fidelity == "replayed":
             return  # its price was paid when it was recorded
         if completion.cost is not None:
@@ -93,10 +87,6 @@ class Budget:
             self.summary.cost += reserve  # the provider may well charge for it
 
     def release(self, reserve: float) -> None:
-        """Count a call as ended, and wake those that wait for room.
-
-        A price that was lower than reserved makes room for the next call.
-        """
         self.in_flight -= 1
         self.reserved -= reserve
         self.changed.set()

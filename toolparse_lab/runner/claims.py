@@ -82,10 +82,7 @@ class Claims:
             self.renewal.cancel()
 
     async def leave(self, more: bool) -> None:
-        """Stop being a worker.
-
-        `more` says that further questions of the run follow. Raises StoreError.
-        """
+        # more: further questions of the run follow.
         if self.renewal is None:
             return
         self.stop()
@@ -138,10 +135,7 @@ class Claims:
         self.on_settled(len(claimed.done), claimed.failed)
 
     async def _renew(self) -> None:
-        """Renew the lease until cancelled.
-
-        A store that fails is noticed by those who record.
-        """
+        # A store that fails is noticed by those who record.
         while True:
             await asyncio.sleep(_RENEWAL)
             with contextlib.suppress(ToolparseError):
@@ -151,15 +145,12 @@ class Claims:
                 self.renewed = clocks
 
     def _lapse(self) -> None:
-        """Take note that the questions claimed until now may be others' by now."""
+        # The questions claimed until now may be others' by now.
         self.epoch += 1
         self.renewed = _clocks()
 
     async def _write(self, function: Callable[..., _T], *arguments: Any, **named: Any) -> _T:
-        """Return the result of a method of the store that also gives up the claims that have ended.
-
-        They stay where it fails, for the next one.
-        """
+        # Also gives up the claims that have ended. They stay where it fails, for the next one.
         ended, self.ended = self.ended, {}
         call = functools.partial(function, *arguments, ended=ended, **named)
         try:
@@ -170,7 +161,5 @@ class Claims:
 
 
 def _clocks() -> tuple[float, float]:
-    """Return the time by two clocks, in seconds: one stands still while a machine sleeps, the other
-    one may be set.
-    """
+    # One stands still while a machine sleeps, the other one may be set.
     return time.monotonic(), time.time()

@@ -17,9 +17,9 @@ from typing import Any
 from ..core.types.call_pieces import joined
 from .answer import Answer, NotAStream, TooLarge, close_stream, plain
 from .body_end import note_error, note_finish_part
+from .exchange.details import token_details
 from .exchange.redaction import redact, redact_named, redact_strings
 from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
-from .exchange.usage import token_details
 from .failures import (
     ReportedError,
     error_kind,
@@ -108,12 +108,7 @@ async def complete(request: Request) -> Completion:
 
 
 async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
-    """Return the result of litellm's call.
-
-    When cancelled, the call has ended and its connection is closed.
-
-    `call` is the coroutine of `litellm.acompletion`. `answer` tells whether the request was sent.
-    """
+    # When cancelled, the call has ended and its connection is closed.
     task: asyncio.Task[Any] = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(task)
@@ -123,12 +118,8 @@ async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
 
 
 async def _cancel(task: asyncio.Task[Any], answer: Answer) -> None:
-    """End a call of litellm, and close the stream that it may have begun.
-
-    Takes half a second at most beside the call's own end.
-
-    Nothing is raised here: the caller is being cancelled already.
-    """
+    # Takes half a second at most, next to the call's own end. Nothing is raised: the caller is
+    # being cancelled already.
     # Cancelled while litellm still prepares the call in a thread, its coroutine would be left
     # unawaited.
     for _ in range(50):
@@ -142,13 +133,8 @@ async def _cancel(task: asyncio.Task[Any], answer: Answer) -> None:
 
 
 def _arguments(request: Request) -> dict[str, Any]:
-    """Return the arguments of `litellm.acompletion` for a request, credentials included.
-
-    The request's own parameters come first. The model's address, headers and body are laid over
-    them. Raises UnknownModel if the address needs a provider that litellm does not know.
-
-    The result holds keys and logins, and is passed to nothing but litellm.
-    """
+    # Credentials included: the result is passed to nothing but litellm. The request's own
+    # parameters come first; the model's address, headers and body are laid over them.
     model = request.model
     params = request.sent_params
     out = {k: v for k, v in params.items() if k not in _RESERVED and v is not None}
@@ -174,21 +160,15 @@ def _arguments(request: Request) -> dict[str, Any]:
 
 
 def _ask_for_counts(arguments: dict[str, Any], model_name: str) -> None:
-    """Ask a stream to count its tokens, unless the request's own parameters say otherwise.
-
-    Without it the last chunk has no usage, and the price of the answer stays unknown.
-    """
+    # Without it the last chunk has no usage, and the price of the answer stays unknown.
     if "stream_options" not in arguments and counts_streams(model_name):
         arguments["stream_options"] = {"include_usage": True}
 
 
 def _set_address(arguments: dict[str, Any], request: Request) -> None:
-    """Add the address to a call's arguments, with its login as a header and its query apart.
-
-    The model's headers win over those of the request's parameters, and both over the login.
-
-    Providers' clients would lose the query, or refuse the login beside a key.
-    """
+    # The login becomes a header, the query goes apart: providers' clients would lose the query, or
+    # refuse the login next to a key. The model's headers win over those of the parameters, both
+    # over the login.
     model = request.model
     headers = _joined_members(arguments.get("extra_headers"), model.headers)
     query: dict[str, str] = {}
@@ -205,28 +185,18 @@ def _set_address(arguments: dict[str, Any], request: Request) -> None:
 def _joined_members(
     first: Mapping[str, Any] | None, last: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the members of both mappings, of a name that is in both those of `last`.
-
-    None is empty.
-    """
     return {**(first or {}), **(last or {})}
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why a request has no finished answer: an error kind and a redacted message."""
-
     kind: str | None = None
     message: str | None = None
     cut: bool = False
 
 
 def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _Failure:
-    """Return the failure that an exception stands for, or a stream that ended early, else an empty
-    one.
-
-    `e` None is an answer that came to its end, in whatever way.
-    """
+    # e: None for an answer that came to its end, in whatever way.
     if isinstance(e, TooLarge):
         limit = f"the answer has more than {request.model.max_answer:,} bytes (Model.max_answer)"
         return _Failure("too_large", limit, cut=True)
@@ -252,7 +222,7 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
 
 
 def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
-    """Return the kind of a failure: what the server itself said, where litellm changed that."""
+    # What the server itself said, where litellm changed that.
     kind: str = error_kind(e)
     end = answer.body_end
     if end.error is not None:
@@ -267,14 +237,13 @@ def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
 
 
 def _failed_response(text: str) -> str | None:
-    """Return the kind of the error inside an answer of the Responses API that has failed."""
+    # The Responses API puts an error inside an answer.
     response = _parsed(text)
     error = response.get("error") if isinstance(response, Mapping) else None
     return None if error is None else reported_kind(error) or "server_error"
 
 
 def _ended_early(answer: Answer, kind: str, e: BaseException) -> bool:
-    """Return True for a failure of this kind if it only says that no more bytes came."""
     # Providers' clients and litellm's versions each have their own exception for it, some with a
     # status that no server sent. An error that the server wrote into the stream is found while
     # more bytes may come, or has a kind of its own.
@@ -284,7 +253,7 @@ def _ended_early(answer: Answer, kind: str, e: BaseException) -> bool:
 
 
 def _may_be_cut(request: Request, answer: Answer, e: BaseException) -> bool:
-    """Return True for a stream that began and has no finish part, though no piece may be read."""
+    # A stream began and has no finish part, though no piece may be read.
     if not request.stream or answer.finish_reason is not None or isinstance(e, NotAStream):
         return False
     if answer.got_any:
@@ -294,21 +263,14 @@ def _may_be_cut(request: Request, answer: Answer, e: BaseException) -> bool:
 
 
 def _broke_off(request: Request, answer: Answer) -> bool:
-    """Return True for a stream that failed behind its first chunk and before its finish part.
-
-    The earlier ones stays in the record, as a cut stream.
-    """
+    # The pieces before stay in the record, as a cut stream.
     return request.stream and answer.got_any and answer.finish_reason is None
 
 
 def _response_record(
     request: Request, answer: Answer, e: BaseException | None
 ) -> dict[str, Any] | None:
-    """Everything else worth recording of a response: ids, usage, the body as sent where it differs
-    from the request, litellm's switches, the status and the wait of a failure.
-
-    Everything in it is redacted. None if there is nothing to say.
-    """
+    # All of it is redacted. None if there is nothing to say.
     record: dict[str, Any] = dict(answer.ids)
     if answer.usage:
         record["usage"] = answer.usage
@@ -331,10 +293,7 @@ def _response_record(
 
 
 def _refused_by(request: Request, answer: Answer, e: BaseException) -> str | None:
-    """Return the parameter that the endpoint refused, None for any other failure.
-
-    It is kept for the plans that this process makes later.
-    """
+    # Kept for the plans that this process makes later.
     if error_kind(e) != "bad_request":
         return None
     params = {k: v for k, v in request.sent_params.items() if v is not None}
@@ -348,12 +307,8 @@ def _refused_by(request: Request, answer: Answer, e: BaseException) -> str | Non
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
-    """Return the body as sent, without the members that the request has already: messages and tools
-    appear where they differ, as null where they were not sent at all.
-
-    `body` is the record that litellm logged: a dict, or the JSON text that some providers log. None
-    if nothing was sent.
-    """
+    # Without the members that the request has already: messages and tools appear where they differ,
+    # as null where they were not sent. body: as litellm logged it, a dict or JSON text.
     body = _parsed(body)
     if not isinstance(body, Mapping):
         return None
@@ -369,12 +324,6 @@ def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
 
 
 def _parsed(body: Any) -> Any:
-    """Return a body that some providers log as JSON text, as a value.
-
-    None for a text that is not JSON.
-
-    A body that was never logged is None, and stays it.
-    """
     if not isinstance(body, (str, bytes)):
         return body
     try:
@@ -384,20 +333,15 @@ def _parsed(body: Any) -> Any:
 
 
 def _endpoint_kind(request: Request, answer: Answer) -> EndpointKind:
-    """Return the lane that an answer came by: it decides how `raw` is read.
-
-    An answer with calls is native even where no tools were offered: its text alone would lose them.
-    """
+    # Decides how `raw` is read. An answer with calls is native even where no tools were offered:
+    # its text alone would lose them.
     if request.model.name.startswith(RAW_COMPLETION):
         return "raw_completion"
     return "native_tools" if request.tools or answer.calls else "chat_text"
 
 
 def _count(value: Any) -> int | None:
-    """Return a number of tokens, None for members that a server sent in its place.
-
-    Some servers send usage with null in it.
-    """
+    # Some servers send usage with null in it.
     return value if isinstance(value, int) else None
 
 

@@ -168,12 +168,8 @@ def kind_of_status(status: int | None) -> ErrorKind | None:
 
 
 def _chain(e: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and its causes, from the outside in.
-
-    A circle ends it.
-
-    Clients wrap exceptions several times, and the one that says the outcome lies at the bottom.
-    """
+    # From the outside in. A circle ends it. Clients wrap exceptions several times, and the one that
+    # says what happened is the innermost.
     visited: set[int] = set()
     at: BaseException | None = _unwrapped(e)
     while at is not None and id(at) not in visited:
@@ -183,7 +179,7 @@ def _chain(e: BaseException) -> Iterator[BaseException]:
 
 
 def _unwrapped(e: BaseException) -> BaseException:
-    """Return the failure inside the one that litellm gives to every failure of a stream."""
+    # litellm gives every failure of a stream a wrapper.
     inner = getattr(e, "original_exception", None)
     if type(e).__name__ == "MidStreamFallbackError" and isinstance(inner, BaseException):
         return _unwrapped(inner)
@@ -234,11 +230,8 @@ def error_kind(e: BaseException) -> ErrorKind:
 
 
 def _missing_module(e: BaseException) -> str | None:
-    """Return the name of the module for whose lack a call failed, None for any other failure.
-
-    litellm imports a provider's package with the first call, and gives what is raised then the
-    class of a lost connection or of a failed server.
-    """
+    # litellm imports a provider's package with the first call, and gives what is raised then the
+    # class of a lost connection or of a failed server.
     for cause in _chain(e):
         if isinstance(cause, ModuleNotFoundError) and cause.name:
             # What was raised while another package was looked for in vain does not speak of it.
@@ -248,24 +241,15 @@ def _missing_module(e: BaseException) -> str | None:
 
 
 def _kind_by_default(names: set[str]) -> ErrorKind:
-    """Return the kind of an exception that neither its class nor a status explains.
-
-    `other` is not retried, because no one knows its estimated cost.
-    """
+    # `other` is not retried, because no one knows what that would cost.
     if "TransportError" in names:
         return "connection"
     return "server_error" if "InternalServerError" in names else "other"
 
 
 def _kind_by_class(names: set[str], message: str) -> ErrorKind | None:
-    """Return the kind of an exception by the names of its class and base classes, None for unknown
-    ones.
-
-    A refused request may be one that is too long or that a filter refused: its message tells.
-
-    `names` are those of the whole class hierarchy, since clients derive their own classes from each
-    other's.
-    """
+    # names: of the whole class hierarchy, since clients derive their classes from each other's. The
+    # message tells a prompt that is too long, or filtered, from other refused requests.
     kind = next((kind for name, kind in _BY_CLASS if name in names), None)
     if kind != "bad_request":
         return kind
@@ -275,11 +259,7 @@ def _kind_by_class(names: set[str], message: str) -> ErrorKind | None:
 
 
 def _is_connection_failure(e: BaseException, message: str) -> bool:
-    """Return True if the network failed, by an exception at any depth or by the words of the
-    message.
-
-    Clients that hide the exception below them still name it in their message.
-    """
+    # Clients that hide the exception below them still name it in their message.
     if any(isinstance(cause, (ConnectionError, OSError)) for cause in _chain(e)):
         return True
     return _CONNECTION.search(message) is not None
@@ -296,12 +276,7 @@ def is_nobody(kind: str | None, message: str | None) -> bool:
 
 
 def status_code(e: BaseException) -> int | None:
-    """Return the HTTP status of a failure, also of one reported inside a stream.
-
-    None if there was none.
-
-    Clients keep it under two names, as a number or as text.
-    """
+    # Clients keep it under two names, as a number or as text.
     e = _unwrapped(e)
     # A stream has begun with 200; the status of its failure is a member of the error's body.
     body = getattr(e, "body", None)
@@ -314,12 +289,7 @@ def status_code(e: BaseException) -> int | None:
 
 
 def _status(value: Any) -> int | None:
-    """Return an HTTP status, written as a number or as digits.
-
-    None for anything else.
-
-    Members called `code` hold many things, such as "context_length_exceeded".
-    """
+    # Members called `code` hold many things, such as "context_length_exceeded".
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
     if isinstance(value, int) and 100 <= value < 600:
@@ -328,10 +298,7 @@ def _status(value: Any) -> int | None:
 
 
 def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
-    """Return the kind of a failure by its HTTP status, None if the status is no failure.
-
-    `message` tells a prompt that is too long from other bad requests.
-    """
+    # The message tells a prompt that is too long from other bad requests.
     if status is None:
         return None
     if status in _BY_STATUS:
@@ -371,10 +338,7 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
 
 
 def _with_reason(text: str, e: BaseException) -> str:
-    """Return a client's "Connection error." with the message of the error below it: where, and why.
-
-    It is the host and the port that a user needs to see.
-    """
+    # "Connection error." hides the host and the port that a user needs to see.
     for cause in _chain(e):
         if str(cause).startswith("Cannot connect"):
             return f"{text.removesuffix('.')}: {cause}"
@@ -395,10 +359,7 @@ def retry_after(e: BaseException, *, now: float | None = None) -> float | None:
 
 
 def _all_headers(e: BaseException) -> Iterator[Any]:
-    """Yield the headers of a failure's responses, wherever a client keeps them.
-
-    From the outside in: the outermost exception is the one that the client meant to show.
-    """
+    # From the outside in: the outermost exception is the one that the client meant to show.
     for source in _chain(e):
         for holder in (getattr(source, "response", None), source):
             for attribute in ("headers", "litellm_response_headers"):
@@ -406,10 +367,7 @@ def _all_headers(e: BaseException) -> Iterator[Any]:
 
 
 def _wait_in(headers: Any, now: float | None) -> float | None:
-    """Return seconds to wait according to a response's headers, None if they do not say.
-
-    Milliseconds are the more precise of the two, and win.
-    """
+    # Milliseconds are the more precise of the two, and win.
     if headers is None or not hasattr(headers, "items"):
         return None
     # litellm repeats the provider's headers under names of its own.
@@ -423,17 +381,12 @@ def _wait_in(headers: Any, now: float | None) -> float | None:
 
 
 def _seconds_of(text: str, now: float | None) -> float | None:
-    """Return the wait that a `Retry-After` header asks for: a number of seconds, or a date."""
     wait = _number(text)
     return _seconds_until(text, now) if wait is None else wait
 
 
 def _seconds_until(date: str, now: float | None) -> float | None:
-    """Return seconds until an HTTP date, 0 for one that is past, None for anything that is not a
-    date.
-
-    The provider's clock may differ from ours. A wait in the past is no wait.
-    """
+    # The provider's clock may differ from ours: a wait in the past is no wait.
     try:
         then = email.utils.parsedate_to_datetime(date).timestamp()
     except (TypeError, ValueError):
@@ -442,10 +395,7 @@ def _seconds_until(date: str, now: float | None) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    """Return a number of seconds, None for anything else or cannot be meant as a wait.
-
-    Negative numbers, infinities and anything over eleven days are no waits.
-    """
+    # Negative numbers, infinities and anything over eleven days are no waits.
     try:
         value = float(text)
     except ValueError:

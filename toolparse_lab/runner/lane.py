@@ -9,7 +9,7 @@ import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from .exchange.questions import Questions
+from .exchange.request import Questions
 from .exchange.summary import GivenUp
 from .exchange.types import Completion, Model, Request
 from .failures import RETRIABLE, is_nobody
@@ -60,10 +60,7 @@ class Breaker:
 
     @property
     def down(self) -> bool:
-        """True while the endpoint is taken for unreachable.
-
-        It is up again after the first answer.
-        """
+        # Up again after the first answer.
         return self.limit > 0 and self.failed >= self.limit
 
     def note(self, kind: str | None, now: float, *, nobody: bool = False) -> None:
@@ -95,10 +92,7 @@ class Breaker:
         self._probe_later(kind, now)
 
     def _probe_later(self, kind: str, now: float) -> None:
-        """Set the time of the next probe, or give the endpoint up where probing is hopeless.
-
-        A refused key will not be accepted later, while a server that is not there may come back.
-        """
+        # A refused key will not be accepted later, while a server that is not there may come back.
         most = _PROBES.get(kind, _MOST_PROBES) if self.met else _FIRST_PROBES
         if kind in _HOPELESS or self.probes >= most:
             self.lost = kind
@@ -107,11 +101,7 @@ class Breaker:
         self.probes += 1
 
     def exhausted(self) -> None:
-        """Count a rate limit that held through all retries, or for longer than one waits: where it
-        goes on, it is a quota.
-
-        Such limits count towards giving up like other failures in a row.
-        """
+        # A rate limit that outlasts all retries may be a quota, and counts towards giving up.
         self.failed += 1
         if self.down:
             self.lost = self.lost or "rate_limited"
@@ -134,19 +124,12 @@ class Window:
     halved: float = float("-inf")
 
     def answered(self, latency: float | None) -> None:
-        """Count an answer that took `latency` seconds, and adapt the size to it.
-
-        A number that someone chose is left as it is.
-        """
         if self.adaptive and latency:
             self._adapt(latency)
 
     def _adapt(self, latency: float) -> None:
-        """Grow where answers are as fast as they were at best, shrink where they take twice as
-        long.
-
-        As TCP does it: fast growth until the first sign of a queue, careful growth from then on.
-        """
+        # As TCP does it: fast growth until the first sign of a queue (twice the best time), careful
+        # growth from then on.
         # A moving average over about five answers: one slow answer is no congestion.
         self.recent = 0.8 * self.recent + 0.2 * latency if self.recent else latency
         # What is best is forgotten slowly, since answers differ in length.
@@ -160,22 +143,15 @@ class Window:
         self.size = min(_MOST_CONNECTIONS, self.size + step)
 
     def crowded(self, now: float) -> None:
-        """Halve the size after a rate limit or a time-out.
-
-        Several of one round count once.
-
-        `now` in seconds of any clock. Answers of one round were sent under the same size, and say
-        the same thing.
-        """
+        # Answers of one round were sent under the same size and say the same thing, so they count
+        # once.
         if self.adaptive and now - self.halved > max(self.recent, 0.5):
             self.halved, self.steady, self.size = now, True, max(1.0, self.size / 2)
 
 
 @dataclass(slots=True)
 class Question:
-    """A request on its way: `attempts` counts how often it was asked, `tries` those of them that
-    count as its own failures.
-    """
+    """A request on its way. `tries` counts the attempts that are failures of its own."""
 
     key: str
     request: Request
@@ -230,12 +206,8 @@ class Lane:
         return cls(Window(int(model.max_connections)), breaker)
 
     def join(self, alias: str, model: Model) -> None:
-        """Add a model under its alias.
-
-        Of several the more generous limit holds.
-
-        Aliases of one endpoint share its connections, since the server cannot tell them apart.
-        """
+        # Aliases of one endpoint share its connections, since the server cannot tell them apart.
+        # The more generous limit counts.
         self.aliases[alias] = model
         other = Lane.of(model, None).window
         self.window.adaptive |= other.adaptive
@@ -243,20 +215,13 @@ class Lane:
 
     @property
     def limit(self) -> int:
-        """The number of calls that may be under way now.
-
-        A single probe while the endpoint is down.
-
-        The window's size may be a fraction while it grows.
-        """
+        # A single probe while the endpoint is down. The window's size may be a fraction while it
+        # grows.
         return 1 if self.breaker.down else int(self.window.size)
 
     @property
     def over(self) -> bool:
-        """True if no question of this lane is to be asked any more.
-
-        Questions that wait in it stay open where the endpoint was given up.
-        """
+        # Questions that wait stay open where the endpoint was given up.
         return self.breaker.lost is not None or not self.open
 
     @property
@@ -265,13 +230,8 @@ class Lane:
         return len(self.waiting) + len(self.again) + len(self.unclaimed)
 
     def take(self, questions: Questions) -> Question | None:
-        """Return the next question, those that are asked again first.
-
-        None if there is none.
-
-        Only here a request is made from its key, so that no more than those under way are in
-        memory.
-        """
+        # Only here a request is made from its key, so that no more than those under way are in
+        # memory.
         if self.over:
             return None
         if self.again:
@@ -282,12 +242,7 @@ class Lane:
         return Question(key, questions[key])
 
     def pause(self, now: float) -> float:
-        """Seconds until the next call may be sent.
-
-        With jitter, since all that wait would go at once.
-
-        `now` in seconds of the clock that the lane is used with.
-        """
+        # With jitter, since all that wait would go at once.
         wait = self.closed_until - now
         if self.breaker.down:
             wait = max(wait, self.breaker.opens - now)
@@ -369,10 +324,7 @@ class Lane:
 
 
 def _may_be_repeated(question: Question, completion: Completion) -> bool:
-    """Return True for a failure that may go away, of a question that has tries left.
-
-    The first try does not count as a retry.
-    """
+    # The first try does not count as a retry.
     if completion.fidelity == "replayed":  # a recording says the same each time
         return False
     if completion.error_kind not in RETRIABLE:

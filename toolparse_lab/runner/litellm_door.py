@@ -68,10 +68,6 @@ def recording_litellm() -> Any:
 
 
 def _import() -> Any:
-    """litellm, imported, with the embedded model.
-
-    Raises MissingExtra if litellm is missing.
-    """
     # Without it the import fetches a price list.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     with warnings.catch_warnings():
@@ -92,7 +88,6 @@ def _import() -> Any:
 
 
 def _set_up(litellm: Any) -> None:
-    """Switch off the work that litellm does beside asking."""
     # An endless repetition is an answer to record, and no error.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 2**31
     litellm.suppress_debug_info = True
@@ -160,11 +155,8 @@ async def close_clients() -> None:
 
 
 def _pop_clients(cache: Any) -> list[Any]:
-    """Return the clients of the running loop, taken out of litellm's cache, so that a later loop
-    that happens to get the same id does not find them.
-
-    Sync clients have no loop in their key, and stay for the next call.
-    """
+    # Taken out, so that a later loop that happens to get the same id does not find them. Sync
+    # clients have no loop in their key, and stay for the next call.
     # litellm adds a mark of the running loop to the key of each client: its id up to 1.106, and
     # later another one.
     ending = cache.update_cache_key_with_event_loop("")

@@ -36,8 +36,8 @@ If an answer is read:
 
 - `answer.Answer.log`: finish reasons, reasoning and calls are rewritten. The answer is logged only
 - `answer._chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
-- `stream_lines.chunks_of_lines`: its readers end early and make up finish reasons
-- `whole_answer.as_chat`: it loses reasoning, refusals and texts of some whole answers
+- `provider_shapes.chunks_of_lines`: its readers end early and make up finish reasons
+- `provider_shapes.as_chat`: it loses reasoning, refusals and texts of some whole answers
 - `answer.Answer._undo_wrapper`: a stream that broke off ends with "stop" and guessed token counts
 - `answer.close_stream`: a stream that is dropped keeps its connection
 - `failures.error_kind`: a refused connection is an internal server error
@@ -89,11 +89,7 @@ def allow_tools_without_mcp() -> None:
 
 
 def _missing_mcp() -> ImportError | None:
-    """Return the error of litellm's module where `mcp`, or a part of it, is the part that it
-    misses, else None.
-
-    A module that imports well needs no workaround, whatever it does.
-    """
+    # None for a module that imports well: it needs no workaround.
     try:
         importlib.import_module("litellm.responses.mcp.chat_completions_handler")
     except ImportError as e:
@@ -104,12 +100,7 @@ def _missing_mcp() -> ImportError | None:
 
 
 def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
-    """Modules in place of the answering and the asking one.
-
-    A tool of type `mcp` does belong to the gateway: for it the error is raised that litellm itself
-    would raise.
-    """
-
+    # A tool of type `mcp` does belong to the gateway: for it litellm's own error is raised.
     def refuse(*_: Any, **__: Any) -> None:
         raise type(missing)(f"{missing}: tools of type mcp need it", name=missing.name)
 
@@ -204,17 +195,13 @@ def chunk_form() -> Callable[[Any], Any]:
 
 
 class _GenericChunk(dict[str, Any]):
-    """A chunk as older versions take it. They read the answer's id as an attribute."""
-
+    # Older versions read the answer's id as an attribute.
     id: str
 
 
 def _chunk_as_dict(chunk: Any) -> _GenericChunk:
-    """Return a dict with the members that older versions ask for.
-
-    With `original_chunk` they go on as with the chunk of an OpenAI client, and take calls,
-    reasoning and the choice's index from there.
-    """
+    # With `original_chunk` older versions go on as with a chunk of an OpenAI client, and take
+    # calls, reasoning and the choice's index from there.
     delta = chunk.choices[0].delta if chunk.choices else None
     reason = chunk.choices[0].finish_reason if chunk.choices else None
     usage = getattr(chunk, "usage", None)
@@ -306,16 +293,17 @@ def keep_finish_parts(
         _skip_comments(module)
     elif provider in ("openai", "azure"):
         with contextlib.suppress(ImportError):  # not in the oldest
-            module = importlib.import_module(_RESPONSES)
+            module = importlib.import_module(
+                "litellm.completion_extras.litellm_responses_transformation.transformation"
+            )
             _wrap_parser(module, "OpenAiResponsesToChatCompletionStreamIterator", _responses)
 
 
-_RESPONSES = "litellm.completion_extras.litellm_responses_transformation.transformation"
 _wrapped_parsers: set[str] = set()
 
 
 def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) -> None:
-    """Let the class of that name parse what `before` makes of a chunk. Done once."""
+    # Done once.
     with _lock:
         key = f"{module.__name__}:{name}"
         if key in _wrapped_parsers:
@@ -334,7 +322,7 @@ def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) ->
 
 
 def _skip_comments(module: ModuleType) -> None:
-    """Let Gemini's reader pass over comments between events. Done once."""
+    # Gemini's reader fails at comments between events. Done once.
     reader = getattr(module, "ModelResponseIterator", None)
     original = getattr(reader, "_common_chunk_parsing_logic", None)
     if original is None or hasattr(original, "skips_comments"):

@@ -103,19 +103,19 @@ INTERNALS: tuple[Internal, ...] = (
     Internal("openai:AsyncStream", "answer._DIRECT", "its chunks have OpenAI's shape already"),
     Internal("litellm.llms.openai.chat.gpt_transformation:"
              "OpenAIChatCompletionStreamingHandler",
-             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+             "provider_shapes._READERS", "known by its name; lines are in `streaming_response`"),
     Internal("litellm.llms.openrouter.chat.transformation:"
              "OpenRouterChatCompletionStreamingHandler",
-             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+             "provider_shapes._READERS", "known by its name; lines are in `streaming_response`"),
     Internal("litellm.llms.cohere.common_utils:"
              "CohereV2ModelResponseIterator",
-             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+             "provider_shapes._READERS", "known by its name; lines are in `streaming_response`"),
     Internal("litellm.llms.ollama.chat.transformation:"
              "OllamaChatCompletionResponseIterator",
-             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+             "provider_shapes._READERS", "known by its name; lines are in `streaming_response`"),
     Internal("litellm.llms.ollama.completion.transformation:"
              "OllamaTextCompletionResponseIterator",
-             "stream_lines._READERS", "known by its name; the lines are in `streaming_response`"),
+             "provider_shapes._READERS", "known by its name; lines are in `streaming_response`"),
     Internal("litellm.exceptions:MidStreamFallbackError", "failures._unwrapped",
              "it is around every failure of a stream", "self.original_exception"),
     # What is logged.

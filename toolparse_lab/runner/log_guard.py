@@ -50,10 +50,7 @@ _secrets: set[str] = set()
 
 
 class KeysOut(logging.Filter):
-    """Rewrite records that hold a credential.
-
-    It costs nothing if no one listens at that level.
-    """
+    """Rewrites records that have a credential. Costs nothing if no one listens at that level."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Take credentials out of a record. Every record is let through."""
@@ -86,7 +83,6 @@ class KeysOut(logging.Filter):
 
 
 def _is_plain(args: object) -> bool:
-    """Return True for arguments that are texts and numbers, and nothing that holds more."""
     values = args.values() if isinstance(args, Mapping) else args or ()
     return isinstance(values, Iterable) and all(
         isinstance(value, (str, int, float, type(None))) for value in values
@@ -107,6 +103,6 @@ def guard_logs(secrets: Iterable[str]) -> None:
 
 @functools.cache
 def _guard_loggers() -> None:
-    """Add the filter to the loggers, once in a process: there are many of them."""
+    # Once in a process: there are many of them.
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_guard)

@@ -33,10 +33,7 @@ _loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
 
 
 def _private_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
-    """Return the private loop of this process and its thread, started when first asked for.
-
-    Under a lock, because notebooks and servers call from several threads.
-    """
+    # Under a lock, because notebooks and servers call from several threads.
     # By process id: a forked child has this dictionary, but not the thread.
     with _lock:
         running = _loops.get(os.getpid())
@@ -101,12 +98,7 @@ def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> _T:
-    """Return the result of a future, waited for in naps.
-
-    Raises TimeoutError after `limit` seconds.
-
-    A TimeoutError of the coroutine's own is told from that of a nap by the future being done.
-    """
+    # A TimeoutError of the coroutine's own is told from that of a nap by the future being done.
     waited = 0.0
     while True:
         try:
@@ -121,10 +113,7 @@ def _wait(future: concurrent.futures.Future[_T], limit: float | None = None) -> 
 
 @atexit.register
 def _close() -> None:
-    """End the private loop of this process in good order: connections, tasks, thread, loop.
-
-    Registered at exit. Nothing is raised, since no one could answer it.
-    """
+    # Registered at exit. Nothing is raised, since no one could answer it.
     running = _loops.pop(os.getpid(), None)
     if running is None:
         return
@@ -139,7 +128,6 @@ def _close() -> None:
 
 
 async def _clean_up() -> None:
-    """Close the clients of this loop and cancel its other tasks."""
     await close_clients()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:

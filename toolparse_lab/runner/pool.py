@@ -20,15 +20,14 @@ from ..core.errors import StoreError, ToolparseError
 from .budget import Budget
 from .claims import Claims
 from .complete import complete as ask_litellm
-from .exchange.questions import Questions, questions_of
+from .exchange.request import Questions, questions_of
 from .exchange.summary import GivenUp, RunEvent, Summary
 from .exchange.types import Completion, Model, Request
 from .failures import error_kind, error_message
 from .lane import Lane, Question
 from .loop import run_sync
-from .progress import Progress
+from .progress import Progress, Reporter
 from .recorder import Recorder
-from .reporter import Reporter
 from .routes import check_model, check_prices, estimate_cost, estimate_tokens
 
 if TYPE_CHECKING:
@@ -134,8 +133,6 @@ async def run_requests(
 
 @dataclass(slots=True)
 class _Pool:
-    """One call of `run_requests`: its lanes, its workers, and their common state."""
-
     store: Store
     run_id: str | None
     more: bool
@@ -157,10 +154,6 @@ class _Pool:
     # -- before the first call
 
     def add(self, keys: Iterable[str]) -> None:
-        """Put questions into the lanes of their endpoints.
-
-        Lanes of a server that swaps models take turns.
-        """
         lanes: dict[tuple[str, str, str | None], Lane] = {}
         turns: dict[str, deque[Lane]] = {}
         # A plan of 100,000 keys has a handful of models: their lanes are found by identity.
@@ -181,13 +174,7 @@ class _Pool:
         alias: str,
         model: Model,
     ) -> Lane:
-        """Return the lane of a model, which it joins under its alias.
-
-        A new one is added to its turn.
-
-        `lanes` are by endpoint, `turns` by the number of questions allowed at the same time: for
-        most models both are the same.
-        """
+        # `lanes` are by endpoint, `turns` by what may be asked at the same time: mostly the same.
         # Where a key is refused, or a quota is used up, another key may still do.
         name = (model.name, model.endpoint, model.api_key)
         lane = lanes.get(name)
@@ -200,13 +187,8 @@ class _Pool:
         return lane
 
     def checked(self, complete: Complete | None) -> Complete:
-        """Return the completion function, once everything that is bound to fail has been looked
-        for.
-
-        A function may have `check(keys)`, which raises for questions it cannot answer, and `free`,
-        which is True if no limit on cost applies. Raises the errors of `run_requests` before
-        anything is sent.
-        """
+        # A function may have `check(keys)`, which raises for questions it cannot answer, and
+        # `free`, which is True if no limit on cost applies.
         lanes = [lane for turn in self.turns for lane in turn]
         models = [pair for lane in lanes for pair in lane.aliases.items()]
         if complete is None:
@@ -226,12 +208,8 @@ class _Pool:
     # -- the run as a whole
 
     async def run(self, complete: Complete | None) -> None:
-        """Ask everything.
-
-        `complete` is None if there is nothing to ask.
-
-        Raises the error that stopped the run, once everything that was answered is recorded.
-        """
+        # complete: None if there is nothing to ask. An error that stopped the run is raised once
+        # everything that was answered is recorded.
         try:
             if complete is not None:
                 if self.claims is not None:
@@ -252,19 +230,13 @@ class _Pool:
         self.reporter.tell("finished" if self.summary.stopped is None else "stopped")
 
     def _start_next(self, turn: deque[Lane], complete: Complete) -> None:
-        """Give workers to the next lane of a turn, if there is one.
-
-        A lane that has had its turn does not come back: its questions are final or left open.
-        """
+        # A lane that has had its turn does not come back: its questions are final or left open.
         if turn:
             self._staff(turn.popleft(), turn, complete)
 
     def _staff(self, lane: Lane, turn: deque[Lane], complete: Complete) -> None:
-        """Start as many workers as the lane may have and has work for.
-
-        It is called whenever the window may have grown or questions may have come back. Mostly
-        there is nothing to do.
-        """
+        # Called whenever the window may have grown or questions may have come back. Mostly there is
+        # nothing to do.
         if lane.began is None:
             lane.began = time.monotonic()
         while lane.workers < min(lane.limit, lane.workers + lane.open):
@@ -274,12 +246,7 @@ class _Pool:
             task.add_done_callback(self._count_out)
 
     def _count_out(self, task: asyncio.Task[None]) -> None:
-        """Take note of a worker that has ended.
-
-        The first failure, or the last worker, ends the run.
-
-        Only the first failure counts: those after it are its consequences.
-        """
+        # The first failure, or the last worker, ends the run. Later failures are consequences.
         self.workers.discard(task)
         failure = None if task.cancelled() else task.exception()
         self.failure = self.failure or failure
@@ -287,12 +254,7 @@ class _Pool:
             self.over.set()
 
     async def _watch(self) -> None:
-        """Wait until all are done, one has failed, or time is up.
-
-        Raises a worker's failure.
-
-        A deadline is no failure: workers are then stopped as by a limit.
-        """
+        # A deadline is not a failure: workers are then stopped as by a limit.
         if self.workers:
             limit = None if self.deadline is None else self.deadline - self.reporter.seconds
             try:
@@ -303,13 +265,7 @@ class _Pool:
             raise self.failure
 
     async def _end(self) -> None:
-        """Stop the workers and write down how the run ended.
-
-        Raises StoreError.
-
-        It is not to be interrupted itself: a second cancellation does not keep the status from
-        being written.
-        """
+        # A second cancellation must not keep the status from being written.
         workers = list(self.workers)
         for task in workers:
             task.cancel()
@@ -323,7 +279,6 @@ class _Pool:
                 raise
 
     async def _sign_off(self) -> None:
-        """Write down how the run ended, and give up its claims. Raises StoreError."""
         status, summary = self._status(), self.summary.to_dict()
         if self.claims is not None:
             # At once: where the store fails below, the lease must not live as long as this process.
@@ -336,17 +291,14 @@ class _Pool:
             await self.claims.leave(more=status == "running")
 
     def note_settled(self, done: int, failed: Mapping[str, str]) -> None:
-        """Count questions that other processes have settled."""
+        # By other processes.
         self.summary.cached += done
         self.summary.failed += len(failed)
         self.summary.failures.update(failed.values())
         self.reporter.show()
 
     def _status(self) -> str:
-        """Return the status of the run in the store, now that it ends.
-
-        A run that others will continue with further requests stays "running".
-        """
+        # A run that others will continue with further requests stays "running".
         if self.summary.stopped == "interrupted":
             return "interrupted"
         if not self.summary.complete:
@@ -356,11 +308,8 @@ class _Pool:
     # -- one worker
 
     async def _work(self, lane: Lane, turn: deque[Lane], complete: Complete) -> None:
-        """Settle one question of a lane after the other, until it has none or too many workers.
-
-        A window that shrank, or an endpoint that went down, makes workers superfluous. They end
-        between two questions and never in the middle of one.
-        """
+        # A window that shrank, or an endpoint that went down, makes workers superfluous. They end
+        # between two questions, never in the middle of one.
         try:
             while self.summary.stopped is None and lane.workers <= lane.limit:
                 question = await self._take(lane)
@@ -374,10 +323,6 @@ class _Pool:
                 self._start_next(turn, complete)
 
     async def _take(self, lane: Lane) -> Question | None:
-        """Return the next question of a lane, claimed where it has to be.
-
-        None if there is none.
-        """
         while True:
             shared = self.claims is not None and self.claims.shared
             if self.claims is not None and shared:
@@ -397,13 +342,10 @@ class _Pool:
                     await self.claims.fill(lane)
 
     def _is_finished(self, lane: Lane) -> bool:
-        """Return True if the turn passes to the next lane: the last worker of this one has ended,
-        and the run goes on.
-        """
         return lane.over and not lane.workers and self.summary.stopped is None
 
     async def _settle(self, lane: Lane, question: Question, complete: Complete) -> bool:
-        """Ask until there is an answer or none will come. False if this worker should end."""
+        # False if this worker should end.
         queued = time.monotonic() if question.attempts else self.reporter.started
         while True:
             if not await self._admitted(lane, question.request):
@@ -421,12 +363,7 @@ class _Pool:
             await asyncio.sleep(wait)
 
     async def _admitted(self, lane: Lane, request: Request) -> bool:
-        """Wait until this request may be sent.
-
-        Return False if a limit would be passed, or its model was given up.
-
-        A pause of the lane comes first, because the limits may have changed by its end.
-        """
+        # A pause of the lane comes first, because the limits may have changed by its end.
         # Everything is looked at again after each wait: meanwhile the run may have been stopped.
         while self.summary.stopped is None and not lane.breaker.lost:
             pause = lane.pause(time.monotonic())
@@ -439,12 +376,8 @@ class _Pool:
         return False
 
     def _put_back(self, lane: Lane, question: Question) -> None:
-        """Leave a question that could not be sent: open, or failed where it was asked before and
-        its model is given up now.
-
-        A question that was asked already stands in the summary as a retry, so that it has to end
-        there, too.
-        """
+        # A question that was asked already is in the summary as a retry, so it has to end there,
+        # too: as failed, if its model is given up now.
         lost = lane.breaker.lost
         if lost is None:
             lane.again.append(question)
@@ -456,11 +389,8 @@ class _Pool:
     def _next_wait(
         self, lane: Lane, question: Question, completion: Completion, now: float
     ) -> float | None:
-        """Seconds until the question is asked again.
-
-        None if this worker is done with it: it is answered, has failed, or waits in its lane for
-        the endpoint to come back.
-        """
+        # Seconds until the question is asked again, None if this worker is done with it: it is
+        # answered, has failed, or waits in its lane for the endpoint to come back.
         request = question.request
         was_lost = lane.breaker.lost
         lane.note(completion, now)
@@ -491,10 +421,7 @@ class _Pool:
         return wait
 
     def _fail(self, request: Request, completion: Completion | None, kind: str | None) -> None:
-        """Count a question that has failed for good.
-
-        `completion` is None if the last attempt was recorded before, or there was none.
-        """
+        # completion: None if the last attempt was recorded before, or there was none.
         self.summary.failed += 1
         self.summary.failures[kind or "other"] += 1
         if self.claims is not None:
@@ -502,7 +429,6 @@ class _Pool:
         self.reporter.tell("failed", request, completion)
 
     def _give_up(self, lane: Lane, request: Request, completion: Completion) -> None:
-        """Note for each model of a lane that it is asked no more, and why."""
         # Those that were asked already and were to be asked again have failed; the others are open.
         for question in lane.again:
             self._fail(question.request, None, lane.breaker.lost)
@@ -519,7 +445,7 @@ class _Pool:
         self.reporter.tell("given_up", request, completion)
 
     def _refuse(self, lane: Lane, request: Request, completion: Completion) -> None:
-        """Note that a lane's questions are left out that send what this one was refused for."""
+        # The lane's questions that send what this one was refused for are left out.
         name = completion.refused_param
         message = (
             f"it refuses {name}; plan again, which leaves out what was refused, or give "
@@ -530,7 +456,6 @@ class _Pool:
         self.reporter.tell("given_up", request, completion)
 
     def _leave_out(self, lane: Lane, question: Question) -> None:
-        """Leave a question open that sends what was refused, and count it with its model."""
         if question.attempts:  # it stands in the summary as a retry, and has to end there, too
             self._fail(question.request, None, "bad_request")
             return
@@ -543,11 +468,7 @@ class _Pool:
     # -- one call
 
     async def _ask(self, question: Question, queue_wait: float, complete: Complete) -> Completion:
-        """Ask once and record the result, an answer or a failure.
-
-        `queue_wait`: seconds that the question waited. Raises an error that only the run as a whole
-        can answer: StoreError, MissingRecording, BadOptions.
-        """
+        # Raises what only the run as a whole can answer: StoreError, MissingRecording, BadOptions.
         request = question.request
         reserve = self.budget.reserve(request)
         self.reporter.tell("asked", request)
@@ -566,13 +487,8 @@ class _Pool:
         return completion
 
     async def _record(self, completion: Completion) -> None:
-        """Write a completion to the store.
-
-        It is written even where this worker is cancelled.
-
-        The summary must say the answers on the disk, also for the last answers of a run that is
-        stopped.
-        """
+        # Written even where this worker is cancelled: the summary must count what is on disk, also
+        # for the last answers of a run that is stopped.
         try:
             await self.recorder.record(completion)
         except asyncio.CancelledError:
@@ -592,10 +508,7 @@ def _reason(lane: Lane, message: str | None, not_asked: int = 0) -> GivenUp:
 
 
 async def _completion_of(request: Request, complete: Complete) -> Completion:
-    """Return the result of a completion function.
-
-    An error of a caller's function is a failure of that question, and not of the run.
-    """
+    # An error of a caller's function is a failure of that question, not of the run.
     try:
         return await complete(request)
     except ToolparseError:

@@ -36,9 +36,7 @@ class Recorder:
         self._task: asyncio.Task[None] | None = None
 
     async def record(self, completion: Completion) -> None:
-        """Return when the completion is on disk, also where the caller is cancelled meanwhile: an
-        answer that has arrived is never lost. Raises StoreError.
-        """
+        # On disk when it returns, also where the caller is cancelled: no answer that came is lost.
         loop = asyncio.get_running_loop()
         on_disk: asyncio.Future[None] = loop.create_future()
         self._waiting.append((completion, on_disk))
@@ -51,10 +49,7 @@ class Recorder:
             raise
 
     async def _write(self) -> None:
-        """Write batch after batch until none waits.
-
-        It ends by itself, and `record` starts it again: no task is left over when a run ends.
-        """
+        # Ends by itself, and `record` starts it again: no task is left over when a run ends.
         try:
             while self._waiting:
                 # Others that arrive meanwhile cost no write of their own; its slot is not given to
@@ -67,10 +62,7 @@ class Recorder:
             self._task = None
 
     async def _write_batch(self, batch: list[tuple[Completion, asyncio.Future[None]]]) -> None:
-        """Write a batch and tell each of its callers how it went.
-
-        A failure of the store is each caller's own, since each of them stops its worker.
-        """
+        # A failure of the store is each caller's own, since each of them stops its worker.
         failure = await self._put([completion for completion, _ in batch])
         failures: list[Exception | None] = []
         refused = 0
@@ -94,13 +86,12 @@ class Recorder:
             _settle(on_disk, own_failure)
 
     async def _save_elsewhere(self, completions: list[Completion]) -> None:
-        """Save answers that the store has not taken."""
         if completions:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._store.writer, self._store.save_unwritten, completions)
 
     async def _put(self, completions: list[Completion]) -> Exception | None:
-        """Write completions in one transaction. The failure comes back, not raised."""
+        # The failure comes back, not raised.
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(
@@ -112,10 +103,7 @@ class Recorder:
 
 
 def _settle(on_disk: asyncio.Future[None], failure: Exception | None) -> None:
-    """Wake the caller that waits for a write.
-
-    A loop that is closing may have cancelled it.
-    """
+    # A loop that is closing may have cancelled it.
     with contextlib.suppress(asyncio.InvalidStateError):
         if failure is None:
             on_disk.set_result(None)

@@ -107,12 +107,7 @@ def opened_address(api_base: str, provider: str) -> tuple[str, dict[str, str], d
 
 
 def _takes_query(provider: str) -> bool:
-    """Return True for providers whose client sends `extra_query`.
-
-    Others have a reading of their own.
-
-    litellm lists the providers that it asks through OpenAI's client.
-    """
+    # litellm lists the providers that it asks through OpenAI's client, which sends `extra_query`.
     return provider == "openai" or provider in recording_litellm().openai_compatible_providers
 
 
@@ -142,8 +137,7 @@ def token_cost(
 
 
 class _Price(NamedTuple):
-    """US dollars per million tokens: sent, received, read from a cache and written into it."""
-
+    # US dollars per million tokens.
     input: float
     output: float
     cached: float
@@ -151,10 +145,7 @@ class _Price(NamedTuple):
 
 
 def _price(model: Model, prompt_tokens: int) -> _Price | None:
-    """Return the price, None if it is unknown.
-
-    A price of the user's own always wins: lists are old, and contracts differ.
-    """
+    # A price of the user's own always wins: lists are old, and contracts differ.
     if model.price is not None:
         sent, received, *cached = model.price
         return _Price(sent, received, cached[0] if cached else sent, sent)
@@ -180,13 +171,8 @@ def check_prices(models: Mapping[str, Model]) -> None:
 
 @functools.lru_cache(maxsize=256)
 def _listed_price(name: str, tokens: int) -> _Price | None:
-    """litellm's prices, for a prompt of so many tokens.
-
-    It lists self-hosted models at nothing, which is unknown.
-
-    litellm computes it by a function of many cases, so it is asked once a model and size: some
-    models cost more for long prompts.
-    """
+    # litellm lists self-hosted models at nothing, which is unknown. Some models cost more for long
+    # prompts, so it is asked by size; it takes long, so once for each.
     litellm = recording_litellm()
     name = name.replace("/responses/", "/", 1)  # the same model, asked by another API
     try:
@@ -212,10 +198,7 @@ def _listed_price(name: str, tokens: int) -> _Price | None:
 
 @functools.lru_cache(maxsize=256)
 def counts_streams(name: str) -> bool:
-    """Return True for a model whose streams can be asked to count their tokens.
-
-    A provider that does not know the option may refuse the request.
-    """
+    # A provider that does not know the option may refuse the request.
     litellm = recording_litellm()
     try:
         supported = litellm.get_supported_openai_params(
@@ -227,11 +210,8 @@ def counts_streams(name: str) -> bool:
 
 
 def estimate_tokens(request: Request) -> tuple[int, int]:
-    """Return a careful estimate of (prompt, completion) tokens: rather too many than too few.
-
-    No tokenizer is asked: it would be the wrong one for most models, and cost more than the call's
-    bookkeeping.
-    """
+    # Rather too many than too few. No tokenizer is asked: it would be the wrong one for most
+    # models, and cost more than the call's bookkeeping.
     text = write_canonical([list(request.messages), list(request.tools)])
     params = request.sent_params
     # Few tokens are shorter than three bytes; 8 more are for what a chat template adds.

@@ -213,10 +213,6 @@ def load_settings(
 
 
 def _from_file(setting: Setting, value: Any, source: Source) -> Any:
-    """Return a value of a file, its path made absolute.
-
-    Raises BadSettings, also for a password.
-    """
     where = source.place(setting.name)
     if isinstance(value, str) and _PASSWORD.search(value):
         raise BadSettings(
@@ -249,7 +245,7 @@ def find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | 
 
 
 def _source_in(folder: Path) -> Source | None:
-    """Return the file of settings of one folder. A project without our table has none."""
+    # A project without our table has none.
     if (folder / FILE).is_file():
         table, text = _read(folder / FILE)
         return Source(folder / FILE, table, text)
@@ -288,7 +284,6 @@ def read_toml(
 
 
 def _read(path: Path) -> tuple[dict[str, Any], str]:
-    """Return a file of settings as a table, and its text."""
     return read_toml(path, "file of settings", "`toolparse init` writes one to begin with")
 
 
@@ -330,7 +325,6 @@ _EXPECTED = {
 
 
 def _fits(setting: Setting, value: Any) -> bool:
-    """Return True for a value of the setting's kind."""
     if setting.kind == "choice":
         return value in setting.choices
     if setting.kind == "list":
@@ -344,15 +338,11 @@ def _fits(setting: Setting, value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Return True for a text that is not empty."""
     return isinstance(value, str) and value != ""
 
 
 def _from_text(setting: Setting, text: str) -> Any:
-    """Return the value that an environment variable writes.
-
-    A text that is none is complained of later.
-    """
+    # A value that is not of the kind is complained of later.
     if setting.kind == "list":
         return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -366,7 +356,7 @@ def _from_text(setting: Setting, text: str) -> Any:
 
 
 def _beside(value: Any, setting: Setting, path: Path) -> Any:
-    """A path in a file is relative to the file, wherever the command is run."""
+    # A path in a file is relative to the file, wherever the command is run.
     if setting.kind != "place" or not is_path(value):
         return value
     return str(path.parent / value)
@@ -400,7 +390,6 @@ def check_keys(
 
 
 def _check_models(tables: Any, source: Source) -> dict[str, Mapping[str, Any]]:
-    """Return the models as tables. A text is a name. Raises BadSettings."""
     if not isinstance(tables, Mapping):
         raise BadSettings(
             f"{source.place('models')}: models are a table", got=tables, expected="[models.NAME]"
@@ -409,10 +398,6 @@ def _check_models(tables: Any, source: Source) -> dict[str, Mapping[str, Any]]:
 
 
 def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
-    """Return one model as a table.
-
-    Raises BadSettings for anything else, and for a credential in it.
-    """
     table = {"name": value} if isinstance(value, str) else value
     if not isinstance(table, Mapping) or "name" not in table:
         raise BadSettings(
@@ -442,18 +427,12 @@ def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
 
 
 def _is_variable(name: Any) -> bool:
-    """Return True for the name of a variable.
-
-    Text like a key is taken for the key itself.
-    """
+    # Text like a key is taken for the key itself.
     return isinstance(name, str) and bool(_VARIABLE.fullmatch(name)) and redact(name) == name
 
 
 def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -> None:
-    """Raise BadSettings for a credential as it is, told by its name or by its look.
-
-    path: the keys that lead to the value in the model's table.
-    """
+    # Told by its name or by its look. path: the keys to the value in the model's table.
     if isinstance(value, Mapping):
         if _variable(value) is None:
             for key, member in value.items():
@@ -470,25 +449,17 @@ def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -
 
 
 def _is_credential(value: str, path: tuple[str, ...]) -> bool:
-    """Return True for a text below a name such as `authorization`, and for one that looks like a
-    key.
-    """
     # The model's own settings have names that are known, so only deeper ones are suspect.
     return (len(path) > 1 and is_secret_name(path[-1])) or redact(value) != value
 
 
 def _variable(value: Any) -> str | None:
-    """Return the variable that a table of one member, `env`, names."""
     if isinstance(value, Mapping) and set(value) == {"env"} and isinstance(value["env"], str):
         return str(value["env"])
     return None
 
 
 def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, str]) -> Model:
-    """Return the model of a checked table, with the variables it names.
-
-    Raises BadSettings.
-    """
     where = source.place(alias) if source else f"model {alias!r}"
     variables = _Variables(environ, alias, where)
     values = variables.filled(dict(table))
@@ -526,14 +497,12 @@ def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """The environment, as the settings of one model ask for it. where: its place, for errors."""
-
+    # where: the place of the settings, for errors.
     environ: Mapping[str, str]
     alias: str
     where: str
 
     def value(self, variable: str) -> str:
-        """Return the value of a variable. Raises BadSettings if it is not set."""
         if not self.environ.get(variable):
             raise BadSettings(
                 f"{self.where}: the environment variable {variable} is not set",
@@ -543,7 +512,6 @@ class _Variables:
         return self.environ[variable]
 
     def filled(self, value: Any) -> Any:
-        """Return a copy with the values of variables in the place of `{env = "…"}`."""
         variable = _variable(value)
         if variable is not None:
             return SecretText(self.value(variable))

@@ -92,7 +92,7 @@ def _of_constraint(model: Model, name: str, value: Any) -> Untaken | None:
 
 
 def _is_server(model: Model) -> bool:
-    """Return True for a model that a server of one's own may give: its sampler can be bound."""
+    # A server of one's own: its sampler can be bound.
     provider = provider_of(model.name)
     if model.api_base or provider in _SERVERS:
         return True
@@ -101,7 +101,7 @@ def _is_server(model: Model) -> bool:
 
 
 def _other_length(model: Model, name: str, asked: Mapping[str, Any], tools: bool) -> str:
-    """Return the other name of the length of an answer, if the model takes that one."""
+    # None if the model does not take it.
     if name not in LENGTHS:
         return ""
     other = LENGTHS[1 - LENGTHS.index(name)]
@@ -113,10 +113,7 @@ def _other_length(model: Model, name: str, asked: Mapping[str, Any], tools: bool
 
 @functools.lru_cache(maxsize=4096)
 def _by_tables(name: str, params_json: str, tools: bool) -> tuple[tuple[str, bool], ...]:
-    """Return the parameters that litellm would refuse for a model.
-
-    True with those of which the model takes other values.
-    """
+    # Refused ones; True with those of which the model takes other values.
     params: dict[str, Any] = json.loads(params_json)
     litellm = recording_litellm()
     model, provider = litellm.get_llm_provider(model=name)[:2]
@@ -152,8 +149,7 @@ def _by_tables(name: str, params_json: str, tools: bool) -> tuple[tuple[str, boo
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """known: all parameters that litellm's tables are about. taken: those listed for a model."""
-
+    # known: all parameters of litellm's tables. taken: those listed for a model.
     known: frozenset[str]
     taken: frozenset[str]
 
@@ -189,10 +185,8 @@ _ALSO = {
 
 
 def shape_of(name: str, value: Any) -> Any:
-    """Return a value as far as it decides whether it is taken.
-
-    Seeds and texts do not, nor do the contents of a schema.
-    """
+    # What of a value decides whether it is taken: not seeds and strings, nor the contents of a
+    # schema.
     if name in ("seed", *_CONSTRAINTS, *LENGTHS):
         return ""
     if isinstance(value, Mapping):
@@ -250,10 +244,7 @@ def refused_param(message: str, params: Iterable[str]) -> str | None:
 
 
 def _mentions(name: str, message: str) -> Iterator[int]:
-    """Yield where a message names a parameter.
-
-    A name that is an ordinary word, such as stop, counts only where it is marked as a name.
-    """
+    # A name that is an ordinary word, such as stop, counts only where it is marked as a name.
     for spelling in (name, *_ALSO.get(name, ())):
         word = re.escape(spelling)
         ordinary = spelling.isalpha() and spelling.islower() and spelling not in _NO_WORDS

@@ -29,5 +29,4 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: Any) -> None:
-    """Act like Ctrl-C."""
     raise KeyboardInterrupt

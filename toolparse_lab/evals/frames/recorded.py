@@ -22,9 +22,8 @@ from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
 from ...core.types.server import explain_blame
 from ...core.values import write_canonical
-from ...runner.exchange.sampling import sampling_of
+from ...runner.exchange.details import sampling_of, token_details
 from ...runner.exchange.types import Completion
-from ...runner.exchange.usage import token_details
 from .. import accessor as accessor  # registers df.toolparse with the first frame
 from ..readings.readers import version_of
 from ..scoring.outcomes import is_failure

@@ -5,7 +5,7 @@ layers.
 from __future__ import annotations
 
 from .ablation import Ablation
-from .mock_tool import DIALECTS, MockTool
 from .settings import AblationSettings
+from .tools import DIALECTS, MockTool
 
 __all__ = ["DIALECTS", "Ablation", "AblationSettings", "MockTool"]

@@ -113,10 +113,7 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
 
 
 def _is_on(arm: Arm, settings: AblationSettings) -> bool | None:
-    """Return True if an arm has layer 1.
-
-    None for a level that is neither of the two.
-    """
+    # None for a level that is neither of the two.
     factor, off, on = settings.layer1
     level = arm.levels.get(factor)
     # A native arm has no prompt of ours, so that layer 1 is never there.
@@ -126,7 +123,6 @@ def _is_on(arm: Arm, settings: AblationSettings) -> bool | None:
 
 
 def _label(plan: Plan, arm: Arm, settings: AblationSettings) -> str:
-    """Return the name of an arm without its level of layer 1."""
     factors = [factor for factor in plan.varied if factor != settings.layer1[0]]
     levels = [
         level_name(factor, arm.levels[factor])
@@ -158,7 +154,7 @@ def base_answers(run: Run, settings: AblationSettings) -> Iterator[BaseAnswer]:
 
 
 def _base_answer(question: Question, trials: Mapping[Policy, Trial]) -> BaseAnswer:
-    """Return one answer from its trials, one a policy."""
+    # One trial a policy.
     trial = trials["none"]
     if trial.score is None or trial.outcome in MISSING:
         return BaseAnswer(question, None, None, reason=trial.detail or "not recorded")
@@ -171,7 +167,6 @@ def _base_answer(question: Question, trials: Mapping[Policy, Trial]) -> BaseAnsw
 
 
 def _calls(case: Case, trials: Mapping[Policy, Trial]) -> Iterator[AnswerCall]:
-    """Yield the calls of an answer, each with its reading under every policy."""
     tools = {tool.name: tool for tool in case.tools}
     readings = {policy: _readable(trial) for policy, trial in trials.items()}
     for i, call in enumerate(readings["none"]):
@@ -180,6 +175,6 @@ def _calls(case: Case, trials: Mapping[Policy, Trial]) -> Iterator[AnswerCall]:
 
 
 def _readable(trial: Trial) -> Sequence[ToolCall]:
-    """Return the calls that an answer makes: an echo is none, and a broken one ends before here."""
+    # An echo is not a call, and a broken one ends before here.
     calls = trial.result.calls if trial.result else ()
     return [call for call in calls if call.status in ("ok", "unknown_tool")]

@@ -91,7 +91,6 @@ def cells_frame(
 
 
 def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Return the figures of one cell."""
     recorded = part[part["parsed"].notna()]
     open_paths = int(recorded["valid"].isna().sum())
     graded = recorded[recorded["gold"].notna()]
@@ -118,7 +117,7 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def _interval(part: pd.DataFrame, column: str, level: float) -> Interval:
-    """Return the rate of a flag with its interval, cases as clusters."""
+    # Cases as clusters.
     return share_of(part[column].to_numpy(bool), part["case_id"].to_numpy(), level)
 
 
@@ -162,7 +161,7 @@ def tests_frame(
 
 
 def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, Any]:
-    """Return the difference of two cells of a group, on the samples that both have."""
+    # On the samples that both have.
     both = part[part[a].notna() & part[b].notna()]
     cases = both["case_id"].to_numpy()
     x, y = both[a].to_numpy(bool), both[b].to_numpy(bool)
@@ -219,11 +218,8 @@ def attribution_frame(
 
 
 def _shapley(part: pd.DataFrame, layer: int) -> Any:
-    """Return the Shapley share of one layer in each sample: its gain over all sets of the other
-    two.
-
-    layer: 0, 1 or 2. A set of k others stands for k! (2 - k)! of the 3! orders.
-    """
+    # In each sample its gain over all sets of the other two layers: a set of k others counts for k!
+    # (2 - k)! of the 3! orders.
     others = [i for i in range(3) if i != layer]
     share = np.zeros(len(part))
     for size in range(3):

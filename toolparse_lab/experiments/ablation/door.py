@@ -73,12 +73,8 @@ class AblationDoor:
         chosen: AblationSettings,
         settings: Mapping[str, Any],
     ) -> tuple[Plan, int]:
-        """Return the plan of both levels of layer 1, and the number of cases left out.
-
-        Raises BadPlan.
-
-        If no call is right, an answer would be paid for in vain.
-        """
+        # Cases of which no call can be right are left out and counted: their answers would be paid
+        # for in vain.
         if models is None or protocols is None:
             raise BadPlan(
                 "an ablation of cases needs models and protocols",
@@ -109,7 +105,7 @@ class AblationDoor:
         despite_check: bool,
         ask: bool,
     ) -> Ablation:
-        """Begin a run of a plan, and ask it. record: the settings, kept with the run."""
+        # record: the settings, kept with the run.
         run_id = await self.begin(plan, despite_check, limits, ablation=record)
         run = Run(self.store, run_id, plan, None, partial(self.retry, plan))
         if not ask:
@@ -120,9 +116,6 @@ class AblationDoor:
     async def _of_run(
         self, run: Run, settings: AblationSettings, limits: Mapping[str, Any], ask: bool
     ) -> Ablation:
-        """Ask the questions that a run lacks, unless nothing is to be asked, and mark it as what it
-        is then.
-        """
         loop = asyncio.get_running_loop()
         if not ask or not run.plan.requests:
             recorded = await loop.run_in_executor(None, read_recorded, run, settings)

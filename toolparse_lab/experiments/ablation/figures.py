@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...core.errors import BadOptions, MissingRecording, near
 from ...core.values.printable import counted
-from . import cells, costs, detectors, layers, rows, thresholds
+from . import cells, layers, rows
 from .recording import Recorded
 
 BY = ("model", "protocol")
@@ -132,18 +132,18 @@ class Figures:
 
     @cached_property
     def detectors(self) -> pd.DataFrame:
-        """Precision and recall of detectors. See `detectors.detectors_frame`."""
-        return detectors.detectors_frame(self.recorded, self.settings.level)
+        """Precision and recall of detectors. See `layers.detectors_frame`."""
+        return layers.detectors_frame(self.recorded, self.settings.level)
 
     @cached_property
     def costs(self) -> pd.DataFrame:
-        """Calls, tokens, seconds and dollars of the cells. See `costs.costs_frame`."""
-        return costs.costs_frame(self.answers, self.settings.policy, self.by, self.settings.level)
+        """Calls, tokens, seconds and dollars of the cells. See `layers.costs_frame`."""
+        return layers.costs_frame(self.answers, self.settings.policy, self.by, self.settings.level)
 
     @cached_property
     def scenarios(self) -> pd.DataFrame:
-        """The cost of corrections by how many were needed. See `costs.scenarios_frame`."""
-        return costs.scenarios_frame(
+        """The cost of corrections by how many were needed. See `layers.scenarios_frame`."""
+        return layers.scenarios_frame(
             self.answers, self.settings.policy, self.by, self.settings.level
         )
 
@@ -151,9 +151,9 @@ class Figures:
     def thresholds(self) -> pd.DataFrame:
         """Rates held against the thresholds of a service.
 
-        See `thresholds.thresholds_frame`.
+        See `layers.thresholds_frame`.
         """
-        return thresholds.thresholds_frame(
+        return layers.thresholds_frame(
             self.calls, self.settings.policy, self.by, self.settings.level
         )
 

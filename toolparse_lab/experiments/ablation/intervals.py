@@ -54,9 +54,8 @@ def share_of(values: Flags, cases: Keys, level: float) -> Interval:
 
 
 def _few(n: float, m: int, level: float) -> float:
-    """Return the factor on the effective size of n values of m cases that allows for there being
-    only m cases, or 1 if every case has one value.
-    """
+    # The factor on the effective size that allows for there being only m cases. 1 if every case has
+    # one value.
     q = (1 + level) / 2
     # Korn and Graubard: the ratio of the t quantiles for as many values and for as many cases.
     widths = float(scipy_stats.t.ppf(q, n - 1) / scipy_stats.t.ppf(q, m - 1))
@@ -105,7 +104,7 @@ def mean_of(gains: Numbers, cases: Keys, level: float) -> Interval:
 
 
 def _percentiles(rates: npt.NDArray[Any], m: int, level: float) -> tuple[float, float]:
-    """The ends of a bootstrap interval from m cases, by Hesterberg's expanded percentiles."""
+    # Hesterberg's expanded percentiles.
     tail = (1 - level) / 2
     # A resample is less spread than the cases it is drawn from, by sqrt((m - 1) / m), and a normal
     # tail is shorter than that of t; expanding the tails makes up for both.
@@ -117,10 +116,8 @@ def _percentiles(rates: npt.NDArray[Any], m: int, level: float) -> tuple[float, 
 
 
 def _resampled(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Column sums of resamples of the rows: draws × columns, the same ones every time.
-
-    Equal rows are drawn together, which is the same draw.
-    """
+    # Draws × columns, the same ones every time. Equal rows are drawn together, which is the same
+    # draw.
     rows, counts = np.unique(table, axis=0, return_counts=True)
     m = int(counts.sum())
     sums: npt.NDArray[Any] = np.random.default_rng(0).multinomial(m, counts / m, size=DRAWS) @ rows

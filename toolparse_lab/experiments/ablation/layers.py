@@ -1,4 +1,4 @@
-"""Each layer by itself: mistyped parameters, rescues true and false, corrections."""
+"""The effect and the cost of each layer, one frame a question."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import numpy as np
 import pandas as pd
 
 from ...core.rules import RULES
+from ...core.toolspec import ToolSpec
 from ...core.types import Policy
+from ...core.values import write_canonical
 from ...evals.reports.figures import stats
 from ...evals.reports.figures.interval import Interval
-from .cells import groups_of
-from .intervals import share_of
+from ...middleware.correction import Refused, ToolFailure, detect
+from ...middleware.correction.detectors import DETECTORS, Detector, detectors_of
+from ...middleware.correction.monitoring import SCENARIOS, THRESHOLDS, Reading, scenario_of
+from .cells import CELLS, cell_name, groups_of, part_of
+from .intervals import ratio_of, share_of
+from .recording import Recorded
+from .tools import DIALECTS, OTHER_FAILURES, problems_of, refusal
 
 _PLACE = ("answer", "call")
 _SAMPLE = ("model", "protocol", "case_id", "trial")
@@ -58,7 +65,7 @@ def layer1_frame(
 
 
 def _lift(tests: pd.DataFrame) -> dict[str, float]:
-    """Return the lift of layer 1 with its interval, from its test, or NaN without one."""
+    # From its test, or NaN without one.
     row: Mapping[Any, Any] = next(iter(tests.to_dict("records")), {})
     return {
         name: float(row.get(column, stats.NAN))
@@ -71,14 +78,12 @@ def _lift(tests: pd.DataFrame) -> dict[str, float]:
 
 
 def _under(frame: pd.DataFrame, names: dict[str, Any]) -> pd.DataFrame:
-    """Return the rows of a group."""
     for name, value in names.items():
         frame = frame[frame[name] == value]
     return frame
 
 
 def _typed_rate(part: pd.DataFrame, level: float) -> Interval:
-    """Return the share of typed parameters that are mistyped, cases as clusters."""
     typed, wrong = part["typed"].to_numpy(int), part["mistyped"].to_numpy(int)
     flags = np.concatenate([np.repeat(True, wrong.sum()), np.repeat(False, (typed - wrong).sum())])
     cases = part["case_id"].to_numpy()
@@ -88,11 +93,8 @@ def _typed_rate(part: pd.DataFrame, level: float) -> Interval:
 
 
 def _price(answers: pd.DataFrame, calls: pd.DataFrame) -> tuple[float, float]:
-    """(extra prompt tokens, errors avoided) of layer 1, over samples whose two answers are known.
-
-    Errors are mistyped parameters. An answer without a readable call has none, which is why lift
-    stands beside this.
-    """
+    # (extra prompt tokens, errors avoided), over samples whose two answers are known. An answer
+    # without a readable call has no mistyped parameter, which is why lift is next to this.
     base = answers[(answers["policy"] == "none") & ~answers["l3"] & answers["parsed"].notna()]
     tokens = base.pivot_table(
         index=list(_SAMPLE), columns="l1", values="prompt_tokens", aggfunc="first"
@@ -136,7 +138,6 @@ def layer2_frame(
 
 
 def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Return the figures of one policy on some calls."""
     invalid = part[~part["valid_before"].astype(bool)]
     graded = invalid[invalid["gold"].notna()]
     rescued = graded[graded["valid"].astype(bool)]
@@ -168,10 +169,7 @@ def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
 
 
 def _changed_meaning(rules: Sequence[tuple[str, int, int]]) -> bool:
-    """Return True if a rule that may lose something wrote a value that is wrong.
-
-    rules: (rule, values made right, values made wrong).
-    """
+    # rules: (rule, values made right, values made wrong).
     return any(wrong and not RULES[rule].lossless for rule, _, wrong in rules)
 
 
@@ -244,10 +242,7 @@ def layer3_frame(
 def _corrections(
     part: pd.DataFrame, questions: pd.DataFrame, most: int, level: float
 ) -> dict[str, Any]:
-    """Return the figures of layer 3 on some calls.
-
-    questions: their corrections. most: how many there may be for a call.
-    """
+    # most: how many there may be for a call.
     entered = part[part["entered"].fillna(False).astype(bool)]
     missing = int(entered["corrected_accepted"].isna().sum())
     ended = entered.iloc[:0] if missing else entered
@@ -275,3 +270,249 @@ def _corrections(
         interval = share_of(flags.to_numpy(bool), rows["case_id"].to_numpy(), level)
         out |= {name: interval.rate, f"{name}_low": interval.low, f"{name}_high": interval.high}
     return out
+
+
+def costs_frame(
+    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
+) -> pd.DataFrame:
+    """Return one row per group × cell, means for an answer, all attempts and failures included.
+
+    model_calls: beside the base answer. tokens: in and out, corrections included. prompt_tokens: of
+    the base question. cost: US dollars. latency_p50, latency_p95: seconds of the model, base answer
+    and corrections. pauses: seconds of back-off between regular attempts, which are counted and
+    not waited for. tool_calls: attempts and corrections. true_rescues: answers that are gold here
+    and not in S000. Calls, tokens and cost for each of them are those beyond S000's, with intervals
+    from resampling cases (see `intervals.ratio_of`).
+    """
+    rows = []
+    for keys, part in groups_of(answers, by):
+        cells = {cell_name(*cell): _known(part_of(part, policy, cell)) for cell in CELLS}
+        for name, some in cells.items():
+            rows.append(
+                dict(zip(by, keys, strict=True))
+                | {"cell": name}
+                | _spent(some)
+                | _for_a_rescue(cells["S000"], some, level)
+            )
+    return pd.DataFrame(rows)
+
+
+def scenarios_frame(
+    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
+) -> pd.DataFrame:
+    """Return one row per group × level of layer 1 × scenario of corrections, for answers with all
+    layers.
+
+    n: answers of this scenario, those with a correction that is not on record left out. accepted:
+    the share that the tools took, with its interval. calls, tokens, cost, seconds: the extra that
+    corrections added to an answer, in the mean. Seconds are those of the model. base_seconds: of
+    the first answer.
+    """
+    rows = []
+    part = answers[(answers["policy"] == policy) & answers["l3"] & answers["accepted"].notna()]
+    for keys, some in groups_of(part, (*by, "l1")):
+        names = dict(zip((*by, "l1"), keys, strict=True))
+        counts, flags = some["model_calls"].to_numpy(int), some["accepted"].to_numpy(bool)
+        labels = np.array(
+            [scenario_of(int(n), ok=bool(ok)) for n, ok in zip(counts, flags, strict=True)]
+        )
+        for scenario in SCENARIOS:
+            own = some[labels == scenario]
+            accepted = share_of(own["accepted"].to_numpy(bool), own["case_id"].to_numpy(), level)
+            rows.append(
+                {
+                    **names,
+                    "scenario": scenario,
+                    "n": len(own),
+                    "accepted": accepted.rate,
+                    "accepted_low": accepted.low,
+                    "accepted_high": accepted.high,
+                    "calls": _mean(own["model_calls"]),
+                    "tokens": _mean(own["extra_tokens"]),
+                    "cost": _mean(own["extra_cost"]),
+                    "seconds": _mean(own["extra_latency"]),
+                    "base_seconds": _mean(own["latency"]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _known(part: pd.DataFrame) -> pd.DataFrame:
+    # None if a correction is missing.
+    recorded = part[part["parsed"].notna()]
+    return recorded.iloc[:0] if recorded["valid"].isna().any() else recorded
+
+
+def _totals(part: pd.DataFrame) -> pd.DataFrame:
+    # Of each sample, base answer and corrections together.
+    table = part.set_index(list(_SAMPLE))
+    return pd.DataFrame(
+        {
+            "calls": table["model_calls"].astype(float),
+            "tokens": table["tokens"] + table["extra_tokens"],
+            "cost": table["cost"] + table["extra_cost"],
+            "gold": table["gold"].astype("Float64").astype(float),
+        }
+    )
+
+
+def _spent(part: pd.DataFrame) -> dict[str, Any]:
+    totals = _totals(part)
+    latency = (part["latency"] + part["extra_latency"]).dropna().to_numpy(float)
+    return {
+        "n": len(part),
+        "model_calls": _mean(totals["calls"]),
+        "prompt_tokens": _mean(part["prompt_tokens"]),
+        "tokens": _mean(totals["tokens"]),
+        "cost": _mean(totals["cost"]),
+        "latency_p50": float(np.quantile(latency, 0.5)) if len(latency) else stats.NAN,
+        "latency_p95": float(np.quantile(latency, 0.95)) if len(latency) else stats.NAN,
+        "pauses": _mean(part["pauses"]),
+        "tool_calls": _mean(part["tool_calls"]),
+    }
+
+
+def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[str, Any]:
+    # Beyond S000, on the samples that both have.
+    before, after = _totals(base), _totals(part)
+    both = before.index.intersection(after.index)
+    gap = after.loc[both] - before.loc[both]
+    graded = gap[gap["gold"].notna()]
+    out: dict[str, Any] = {
+        "true_rescues": int((graded["gold"] > 0).sum()) if len(graded) else stats.NAN
+    }
+    cases = gap.index.get_level_values("case_id").to_numpy()
+    for name in ("calls", "tokens", "cost"):
+        price = ratio_of(gap[name].to_numpy(float), (gap["gold"] > 0).to_numpy(), cases, level)
+        out[f"{name}_per_rescue"] = price.rate
+        out |= {f"{name}_per_rescue_low": price.low, f"{name}_per_rescue_high": price.high}
+    return out
+
+
+def _mean(values: pd.Series[Any]) -> float:
+    numbers = values.dropna().astype(float)
+    return float(numbers.mean()) if len(numbers) else stats.NAN
+
+
+def thresholds_frame(
+    calls: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
+) -> pd.DataFrame:
+    """Return one row per group × level of layer 1 × threshold, for calls under layers 2 and 3.
+
+    count, total: the quantity counted, and out of what (`of` says it). ok: False if the rate is on
+    the worse side of its limit, None out of nothing. tells: whether the interval lies on one side
+    of the limit. advice: "" if the threshold holds. The two rates of corrections count nothing
+    while one of them is not on record.
+    """
+    rows = []
+    part = calls[calls["policy"] == policy]
+    for keys, some in groups_of(part, (*by, "l1")):
+        names = dict(zip((*by, "l1"), keys, strict=True))
+        for threshold, hits, out_of in zip(THRESHOLDS, *_counted(some), strict=True):
+            reading = Reading(threshold, int(hits.sum()), len(out_of))
+            share = share_of(hits, out_of["case_id"].to_numpy(), level)
+            rows.append(
+                {
+                    **names,
+                    "threshold": threshold.name,
+                    "of": threshold.of,
+                    "worse": threshold.worse,
+                    "limit": threshold.limit,
+                    "count": reading.count,
+                    "total": reading.total,
+                    "rate": share.rate,
+                    "ci_low": share.low,
+                    "ci_high": share.high,
+                    "ok": reading.ok if reading.total else None,
+                    "tells": not share.low <= threshold.limit <= share.high
+                    if reading.total
+                    else False,
+                    "advice": "" if reading.ok else threshold.advice,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _counted(part: pd.DataFrame) -> tuple[list[Any], list[pd.DataFrame]]:
+    # Hits, and the calls that they are counted out of, for each of `THRESHOLDS`.
+    entered = part[part["entered"].fillna(False).astype(bool)]
+    # A call of a tool that nobody offered is not known either, but no tool takes it.
+    is_open = bool(entered["corrected_accepted"].isna().any())
+    ended, rescued = (part.iloc[:0], entered.iloc[:0]) if is_open else (part, entered)
+    hits = [
+        part["steps"].to_numpy() > 0,
+        part["entered"].fillna(False).to_numpy(bool),
+        rescued["needed"].to_numpy() > 0,
+        ended["corrected_accepted"].fillna(False).to_numpy(bool),
+    ]
+    return hits, [part, part, rescued, ended]
+
+
+MOST_CALLS = 2000
+"""Different calls that the detectors are tried on."""
+ALL_IN_TURN = "all in turn"
+"""The detectors of the ablation's own feedback, as layer 3 asks them."""
+
+
+def detectors_frame(recorded: Recorded, level: float) -> pd.DataFrame:
+    """Return one row per detector × dialect: recall and precision, with Wilson intervals.
+
+    Every different call that a model wrote is refused again. An invalid one is refused for its
+    arguments, in the words of the dialect: a detector should see it. A valid one is refused for
+    each of `OTHER_FAILURES` (a service that is down, a timeout, …): a detector should not.
+    """
+    calls = list(_different_calls(recorded).values())[:MOST_CALLS]
+    judged = [(tool, arguments, problems_of(arguments, tool)) for tool, arguments in calls]
+    chosen: dict[str, Sequence[Detector]] = {name: [one] for name, one in DETECTORS.items()}
+    chosen[ALL_IN_TURN] = detectors_of(recorded.settings.feedback.detectors)
+    negatives = [
+        Refused(failure, arguments, tool.schema_json)
+        for tool, arguments, problems in judged
+        if not problems
+        for failure in OTHER_FAILURES
+    ]
+    rows = []
+    for dialect in DIALECTS:
+        positives = [
+            Refused(_refusal(dialect, tool, arguments), arguments, tool.schema_json)
+            for tool, arguments, problems in judged
+            if problems
+        ]
+        for name, detectors in chosen.items():
+            hits = sum(bool(detect(one, detectors)) for one in positives)
+            false = sum(bool(detect(one, detectors)) for one in negatives)
+            recall = stats.wilson(hits, len(positives), level)
+            precision = stats.wilson(hits, hits + false, level)
+            rows.append(
+                {
+                    "detector": name,
+                    "dialect": dialect,
+                    "invalid": len(positives),
+                    "detected": hits,
+                    "recall": recall.rate,
+                    "recall_low": recall.low,
+                    "recall_high": recall.high,
+                    "other_failures": len(negatives),
+                    "false_alarms": false,
+                    "precision": precision.rate,
+                    "precision_low": precision.low,
+                    "precision_high": precision.high,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _different_calls(recorded: Recorded) -> dict[str, tuple[ToolSpec, Mapping[str, Any]]]:
+    # As the models wrote them, each once, by tool and arguments.
+    calls: dict[str, tuple[ToolSpec, Mapping[str, Any]]] = {}
+    for answer in recorded.answers:
+        for call in answer.calls:
+            if call.tool is not None:
+                arguments = call.arguments("none")
+                key = f"{call.tool.name} {call.tool.schema_json} {write_canonical(arguments)}"
+                calls.setdefault(key, (call.tool, arguments))
+    return calls
+
+
+def _refusal(dialect: str, tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure:
+    return refusal(dialect, problems_of(arguments, tool), arguments, tool)

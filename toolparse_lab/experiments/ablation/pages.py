@@ -120,11 +120,7 @@ def warnings(ablation: Figures) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A figure of the page.
-
-    `folded` is the line that unfolds a long table, '' where it is open.
-    """
-
+    # folded: the line that unfolds a long table, '' where it is open.
     title: str
     lead: str
     pictures: tuple[Markup, ...]
@@ -133,7 +129,6 @@ class _Block:
 
 
 def _block(ablation: Figures, name: str) -> _Block:
-    """Return one figure of the page."""
     section = section_of(ablation, name)
     drawings = tuple(chart(ablation, one).svg() for one in _PICTURES_OF.get(name, (name,)))
     folded = f"{len(section.rows)} rows" if len(section.rows) > _LONGEST else ""
@@ -185,12 +180,10 @@ def section_text(section: Section) -> str:
 
 
 def _save_json(ablation: Figures, file: Path) -> None:
-    """Write every figure as rows."""
     file.write_text(json.dumps(to_dict(ablation), indent=1), encoding="utf-8")
 
 
 def _save_svg(ablation: Figures, file: Path) -> None:
-    """Write the waterfall as a picture of its own."""
     file.write_text(chart(ablation, "waterfall").svg(alone=True), encoding="utf-8")
 
 

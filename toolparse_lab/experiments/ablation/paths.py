@@ -23,8 +23,8 @@ from ...runner.exchange.types import Completion, PlanItem, Request
 from ...runner.store.store import Store
 from ..plan import Plan
 from .answers import AnswerCall, BaseAnswer, request_of
-from .case_tools import CaseTools
 from .settings import AblationSettings
+from .tools import CaseTools
 
 # How it works. A node of the tree is a correction prompt, and its key that of its request: equal
 # prompts of equal models are one node, whichever cell, policy or layer 1 they come from. A path is
@@ -94,7 +94,7 @@ class CorrectionTree:
     def _calls(
         self, answers: Iterable[BaseAnswer]
     ) -> Iterator[tuple[PathKey, BaseAnswer, AnswerCall]]:
-        """Yield every call with its key, those that no tool can take left out."""
+        # Calls that no tool can take are left out.
         for i, answer in enumerate(answers):
             for j, call in enumerate(answer.calls):
                 if call.tool is not None:
@@ -117,7 +117,7 @@ class CorrectionTree:
             self.recorded[key] = completion if is_answer else None
 
     def _path(self, answer: BaseAnswer, call: AnswerCall, policy: Policy, enabled: bool) -> Path:
-        """Walk one call down the tree. Without layer 3 there are regular attempts alone."""
+        # Without layer 3 there are regular attempts alone.
         feedback = replace(self.settings.feedback, policy=policy, enabled=enabled)
         case = answer.question.case
         flow = corrected_call(
@@ -137,8 +137,7 @@ class CorrectionTree:
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk: the data that its flow needs, answered from the tools and from the known values."""
-
+    # Gives one flow what it needs, from the tools and from the known values.
     tree: CorrectionTree
     base: BaseAnswer
     correction: ModelCorrection | None = None
@@ -148,10 +147,7 @@ class _Walk:
     attempts: Counter[str] = field(default_factory=Counter)
 
     def answer(self, need: Need) -> Any:
-        """Return the outcome of a need.
-
-        A pause takes no time here, and is counted by the flow.
-        """
+        # A pause takes no time here, and is counted by the flow.
         if isinstance(need, Pause):
             return None
         if isinstance(need, RunTool):
@@ -162,10 +158,7 @@ class _Walk:
         return self._correction(need)
 
     def _correction(self, need: Correct) -> Any:
-        """Return the recorded correction, the failure to read one.
-
-        None if there is none.
-        """
+        # None if there is none.
         if not self.tree.plan.requests:
             # Outputs from elsewhere: there is no prompt that a correction could go on from.
             self.is_open = True
@@ -186,12 +179,7 @@ class _Walk:
             return e
 
     def _note(self, request: Request, number: int) -> None:
-        """Remember a question as a line of the plan.
-
-        Its turn says that it is not a base question.
-
-        number: of the correction, from 1.
-        """
+        # Its turn says that it is not a base question. number: of the correction, from 1.
         if request.key not in self.tree.items:
             question = self.base.question
             arm = {**question.item.arm, "turn": number + 1}
@@ -201,7 +189,6 @@ class _Walk:
 
 
 def _text(arguments: Mapping[str, Any]) -> str:
-    """Arguments as a text that equal ones share."""
     try:
         return write_canonical(dict(arguments))
     except (TypeError, ValueError):

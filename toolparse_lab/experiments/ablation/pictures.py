@@ -50,7 +50,7 @@ def chart(ablation: Figures, name: str) -> Chart:
 def _groups(
     ablation: Figures, frame: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame, list[Line]]]:
-    """Yield each group of a frame: its names, its rows, and the line that heads it, if any."""
+    # Names, rows, and the line that heads the group, if any.
     if frame.empty:
         return
     for keys, part in groups_of(frame, ablation.by):
@@ -60,7 +60,6 @@ def _groups(
 
 
 def _under(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows of a group."""
     for name, value in names.items():
         frame = frame[frame[name] == value]
     return frame
@@ -70,10 +69,7 @@ def _under(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _waterfall(ablation: Figures) -> Chart:
-    """Return the rate of gold in S000, the gain of each layer to it, and S111.
-
-    Valid as a hollow dot.
-    """
+    # Gold in S000, the gain of each layer, and S111. Valid as a hollow dot.
     rows: list[Line] = []
     for names, part, head in _groups(ablation, ablation.attribution):
         cells = {one["cell"]: one for one in _under(ablation.cells, names).to_dict("records")}
@@ -90,7 +86,6 @@ def _waterfall(ablation: Figures) -> Chart:
 
 
 def _end(cell: Mapping[Any, Any], label: str) -> Line:
-    """Return the row of the first or last cell: gold as a bar with its interval, valid as a dot."""
     if pd.isna(cell["gold"]):
         return Line(label, _UNKNOWN)
     bar = SHARES.bar(0, cell["gold"], BASE, f"{label}: {percent(cell['gold'])}")
@@ -98,7 +93,7 @@ def _end(cell: Mapping[Any, Any], label: str) -> Line:
 
 
 def _step(row: Mapping[Any, Any]) -> Line:
-    """Return the row of one layer's gain, from the cell before it to the cell after it."""
+    # From the cell before it to the cell after it.
     label = f"+ {row['layer']}"
     if pd.isna(row["gain"]):
         return Line(label, _UNKNOWN)
@@ -113,12 +108,10 @@ def _step(row: Mapping[Any, Any]) -> Line:
 
 
 def _gain_words(row: Mapping[Any, Any], name: str, prefix: str) -> str:
-    """Return a difference in points with its interval."""
     return f"{points(row[name])} [{points(row[f'{prefix}low'])}, {points(row[f'{prefix}high'])}]"
 
 
 def _rungs(cell: Mapping[Any, Any]) -> tuple[Mark, ...]:
-    """Valid as a hollow dot and gold as a filled one, each with its interval."""
     marks = []
     for rung in JUDGED:
         low, high = cell[f"{rung}_low"], cell[f"{rung}_high"]
@@ -129,13 +122,11 @@ def _rungs(cell: Mapping[Any, Any]) -> tuple[Mark, ...]:
 
 
 def _rate_words(cell: Mapping[Any, Any]) -> str:
-    """Return the rate of gold with its interval, that of valid, and n."""
     interval = span(cell["gold_low"], cell["gold_high"])
     return f"{percent(cell['gold'])} [{interval}], valid {percent(cell['valid'])}, n = {cell['n']}"
 
 
 def _cells(ablation: Figures) -> Chart:
-    """Return the eight cells: gold as a dot with its interval, valid as a hollow one."""
     rows: list[Line] = []
     for _, part, head in _groups(ablation, ablation.cells):
         rows += head
@@ -150,7 +141,6 @@ def _cells(ablation: Figures) -> Chart:
 
 
 def _layer1(ablation: Figures) -> Chart:
-    """Return the share of mistyped parameters without the prompt's rules and with them."""
     rows: list[Line] = []
     for _, part, head in _groups(ablation, ablation.layer1):
         rows += head
@@ -162,7 +152,6 @@ def _layer1(ablation: Figures) -> Chart:
 
 
 def _share_line(row: Mapping[Any, Any], label: str, name: str, prefix: str, n: int) -> Line:
-    """Return a share as a filled dot with its interval and n."""
     if pd.isna(row[name]):
         return Line(label, "none" if n == 0 else _UNKNOWN)
     interval = span(row[f"{prefix}low"], row[f"{prefix}high"])
@@ -171,7 +160,6 @@ def _share_line(row: Mapping[Any, Any], label: str, name: str, prefix: str, n: i
 
 
 def _layer3(ablation: Figures) -> Chart:
-    """Return the share of refused calls that the tool took after corrections, and of gold ones."""
     rows: list[Line] = []
     columns = [str(name) for name in ablation.layer3]
     figures = [name for name in columns if re.fullmatch(r"success_at_\d+", name)]
@@ -190,7 +178,6 @@ def _layer3(ablation: Figures) -> Chart:
 
 
 def _tests(ablation: Figures) -> Chart:
-    """Return the differences of gold between cells, with their intervals."""
     frame = ablation.tests[ablation.tests["rung"] == "gold"]
     return _differences(
         ablation,
@@ -202,13 +189,11 @@ def _tests(ablation: Figures) -> Chart:
 
 
 def _difference(row: Mapping[Any, Any]) -> tuple[str, str, str, str, str]:
-    """Return the label, column, interval's prefix, colour and further words of a contrast."""
     p = "" if pd.isna(row["p_holm"]) else f", p = {row['p_holm']:.3f}"
     return str(row["contrast"]), "difference", "ci_", "", f", n = {row['n']}{p}"
 
 
 def _attribution(ablation: Figures) -> Chart:
-    """Return the gain of each layer in the waterfall's order, and its Shapley share."""
     frame = ablation.attribution[ablation.attribution["rung"] == "gold"]
     return _differences(
         ablation,
@@ -220,7 +205,6 @@ def _attribution(ablation: Figures) -> Chart:
 
 
 def _shares_of_layer(row: Mapping[Any, Any]) -> list[tuple[str, str, str, str, str]]:
-    """Return both shares of a layer. See `_difference`."""
     colour = LAYER_COLOURS[LAYERS.index(row["layer"])]
     return [
         (f"{row['layer']}: gain", "gain", "gain_", colour, f", n = {row['n']}"),
@@ -235,10 +219,7 @@ def _differences(
     words: str,
     parts: Callable[[Mapping[Any, Any]], list[tuple[str, str, str, str, str]]],
 ) -> Chart:
-    """Differences in points on one scale, with their intervals.
-
-    parts: a row's (label, column, interval's prefix, colour of a bar or '', further words).
-    """
+    # parts: a row's (label, column, interval's prefix, colour of a bar or '', further words).
     records = [(row, one) for row in frame.to_dict("records") for one in parts(row)]
     scale = Scale.around_zero(
         row[column]
@@ -265,9 +246,6 @@ def _differences(
 
 
 def _layer2(ablation: Figures) -> Chart:
-    """Rescued calls of each policy, over all groups: the wanted ones, and valid ones that are
-    wrong.
-    """
     settings = ablation.settings
     frame = layers.layer2_frame(ablation.calls, settings.policies, (), settings.level)
     rows = []
@@ -291,7 +269,6 @@ def _layer2(ablation: Figures) -> Chart:
 
 
 def _rules(ablation: Figures) -> Chart:
-    """Values that each rule changed, right and wrong."""
     rows = []
     for row in ablation.rules.to_dict("records"):
         parts = [(row["right"], RIGHT, "right"), (row["wrong"], WRONG, "wrong")]
@@ -303,7 +280,7 @@ def _rules(ablation: Figures) -> Chart:
 
 
 def _costs(ablation: Figures) -> Chart:
-    """Tokens that each cell spends beyond S000 for one true rescue."""
+    # Tokens that each cell spends beyond S000 for one true rescue.
     frame = ablation.costs
     most = frame["tokens_per_rescue"].max() if len(frame) else 0
     scale = Scale(0, most if most > 0 else 1)
@@ -318,7 +295,6 @@ def _costs(ablation: Figures) -> Chart:
 
 
 def _price(row: Mapping[Any, Any], scale: Scale) -> Line:
-    """Return the row of one cell's price."""
     if not row["n"]:
         return Line(row["cell"], _UNKNOWN)
     if pd.isna(row["tokens_per_rescue"]):

@@ -11,15 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...core.errors import MissingRecording
-from ...runner.exchange.questions import Held
+from ...runner.exchange.request import Held
 from ...runner.exchange.types import Request
 from ...runner.pool import Summary, run_requests
 from ..rounds import remaining_limits
 from ..run import Run
 from .answers import BaseAnswer, base_answers
-from .case_tools import CaseTools
 from .paths import CorrectionTree, Path, PathKey
 from .settings import AblationSettings
+from .tools import CaseTools
 
 # How it works. A round asks the questions at which walks have ended, in one go of the pool; the
 # walks then go on. Only what is in the store counts, so that a run which is stopped anywhere loses
@@ -65,7 +65,7 @@ def tree_of(run: Run, settings: AblationSettings) -> CorrectionTree:
 def _open_questions(
     paths: Mapping[PathKey, Path], settings: AblationSettings
 ) -> dict[str, Request]:
-    """The leaves that layer 3 may ask, by key. Equal prompts are one."""
+    # By key: equal prompts are one.
     leaves = {}
     for (_, _, policy, _), path in paths.items():
         if path.leaf is not None and policy in settings.correct_under:
@@ -124,7 +124,7 @@ async def record(
 
 
 def _answerable(complete: Any, keys: Collection[str]) -> list[str]:
-    """Return those of some questions that can be answered: of a replay, those it holds."""
+    # A replay answers only those it contains.
     check: Callable[[Iterable[str]], None] | None = getattr(complete, "check", None)
     if check is None:
         return list(keys)
@@ -136,7 +136,7 @@ def _answerable(complete: Any, keys: Collection[str]) -> list[str]:
 
 
 def _extend(run: Run, tree: CorrectionTree, questions: Iterable[Request]) -> None:
-    """Make questions part of the run, so that its recording holds them. Each once."""
+    # The recording then contains them, too.
     present = {item.key for item in run.store.items(run.run_id)}
     new = [question for question in questions if question.key not in present]
     if new:

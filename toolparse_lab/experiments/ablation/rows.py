@@ -19,9 +19,9 @@ from ...evals.scoring.match import agree
 from ...evals.scoring.rescues import Rescues, judge_rescues
 from ...middleware.correction import CorrectedCall
 from .answers import AnswerCall, BaseAnswer
-from .mock_tool import problems_of
 from .paths import Path
 from .recording import Recorded
+from .tools import problems_of
 
 # How it works. A rung of an answer is that of all its calls: an answer of two calls of which one is
 # refused has not been taken. A rung is None where it is not known: nothing is recorded, a
@@ -81,7 +81,6 @@ def corrections_frame(recorded: Recorded) -> pd.DataFrame:
 
 
 def _correction_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the corrections of one path."""
     # Where nobody could be asked, a correction is used up without an answer.
     for correction, node in zip(path.call.corrections, path.nodes, strict=False):
         yield {
@@ -98,14 +97,13 @@ def _correction_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _frame(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> pd.DataFrame:
-    """Rows as a frame. Flags may be unknown."""
+    # Flags may be unknown.
     frame = pd.DataFrame(rows, columns=list(columns))
     flags = {name: "boolean" for name in _FLAGS if name in frame}
     return frame.astype(flags)
 
 
 def _question(answer: BaseAnswer) -> dict[str, Any]:
-    """Return the columns that name a base question."""
     question = answer.question
     return {
         "case_id": question.case.id,
@@ -130,10 +128,7 @@ class Rungs:
 
 
 def _rungs(answer: BaseAnswer, paths: list[Path | None]) -> Rungs:
-    """The rungs of an answer at the ends of its calls' paths.
-
-    paths: of each call, or None for one of a tool that was not offered, which nothing can mend.
-    """
+    # paths: of each call, or None for one of a tool that was not offered, which nothing can mend.
     if answer.parsed is None:
         return Rungs(None, None, None, None)
     graded = answer.question.case.target is not None
@@ -152,7 +147,7 @@ def _rungs(answer: BaseAnswer, paths: list[Path | None]) -> Rungs:
 
 
 def _is_gold(answer: BaseAnswer, calls: list[CorrectedCall]) -> bool:
-    """Return True if the calls are the wanted ones, in any order."""
+    # In any order.
     case = answer.question.case
     pairs = [(call.tool.name, dict(call.arguments)) for call in calls]
     return agree(pairs, case.target or [], case.tools)
@@ -161,7 +156,6 @@ def _is_gold(answer: BaseAnswer, calls: list[CorrectedCall]) -> bool:
 def _answer_row(
     answer: BaseAnswer, policy: Policy, l3: bool, paths: list[Path | None]
 ) -> dict[str, Any]:
-    """Return one row of the answers frame."""
     rungs = _rungs(answer, paths)
     is_open = bool(answer.parsed) and rungs.valid is None
     ends = [path for path in paths if path is not None]
@@ -182,7 +176,7 @@ def _answer_row(
 
 
 def _base_costs(answer: BaseAnswer) -> dict[str, float]:
-    """Return tokens (the prompt's, and all), US dollars and seconds of the base answer."""
+    # Tokens (the prompt's, and all), US dollars and seconds.
     one = answer.completion
     if one is None:
         return dict.fromkeys(("prompt_tokens", "tokens", "cost", "latency"), math.nan)
@@ -196,17 +190,14 @@ def _base_costs(answer: BaseAnswer) -> dict[str, float]:
 
 
 def _number(value: float | None, otherwise: float = math.nan) -> float:
-    """Return a number, or the other one where it is unknown."""
     return otherwise if value is None else float(value)
 
 
 def _tokens(path: Path) -> int:
-    """Return the tokens of all corrections of a path."""
     return sum(correction.tokens for correction in path.call.corrections)
 
 
 def _cost(path: Path) -> float:
-    """Return the US dollars of all corrections of a path."""
     return sum(correction.cost for correction in path.call.corrections)
 
 
@@ -216,10 +207,7 @@ def _cost(path: Path) -> float:
 def _call_row(
     answer: BaseAnswer, call: AnswerCall, policy: Policy, off: Path | None, on: Path | None
 ) -> dict[str, Any]:
-    """Return one row of the calls frame, but for its place.
-
-    off, on: its paths without and with layer 3, None for a tool that was not offered.
-    """
+    # off, on: its paths without and with layer 3, None for a tool that was not offered.
     row: dict[str, Any] = {"tool": call.name, "policy": policy}
     arguments, tool = call.arguments(policy), call.tool
     row["steps"] = sum(step.stage == "coerce" for step in call.readings[policy].steps)
@@ -257,9 +245,7 @@ def _call_row(
 
 
 def _typed_names(arguments: Mapping[str, Any], tool: ToolSpec) -> set[str]:
-    """Return the names of the arguments to which the schema gives a type, or values, or
-    branches.
-    """
+    # Given a type, or values, or branches.
     members = tool.schema.get("properties") if isinstance(tool.schema, Mapping) else None
     if not isinstance(members, Mapping):
         return set()
@@ -267,10 +253,7 @@ def _typed_names(arguments: Mapping[str, Any], tool: ToolSpec) -> set[str]:
 
 
 def _is_wanted(answer: BaseAnswer, name: str, arguments: Mapping[str, Any]) -> bool | None:
-    """Return True for a call that is one of the wanted ones.
-
-    None if the case has no target.
-    """
+    # None if the case has no target.
     case = answer.question.case
     if case.target is None:
         return None
@@ -279,7 +262,7 @@ def _is_wanted(answer: BaseAnswer, name: str, arguments: Mapping[str, Any]) -> b
 
 
 def _judged_rules(answer: BaseAnswer, call: AnswerCall, policy: Policy) -> Rescues:
-    """Return each coercion rule that changed something, with the values it made right and wrong."""
+    # With the values it made right and wrong.
     reading, case = call.readings[policy], answer.question.case
     if case.target is None or not any(step.stage == "coerce" for step in reading.steps):
         return ()

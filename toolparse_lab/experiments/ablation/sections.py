@@ -32,35 +32,27 @@ def section_of(ablation: Figures, name: str) -> Section:
 
 
 def _keys(ablation: Figures, frame: pd.DataFrame) -> tuple[Column, ...]:
-    """Return the columns that name a group, where the figure has groups."""
     return tuple(_word(name) for name in ablation.by if name in frame)
 
 
 def _word(name: str, head: str = "", kind: str = "l k") -> Column:
-    """Return a column of words."""
     return head or name.replace("_", " "), kind, lambda row: str(row[name])
 
 
 def _count(name: str, head: str = "") -> Column:
-    """Return a column of whole numbers."""
     return head or name.replace("_", " "), "", lambda row: _whole(row[name])
 
 
 def _whole(x: Any) -> str:
-    """Return a number of things, a dash where it is unknown."""
     return "–" if pd.isna(x) else f"{x:,.0f}"
 
 
 def _number(name: str, head: str, form: str = ".2f") -> Column:
-    """Return a column of numbers."""
     return head, "", lambda row: "–" if pd.isna(row[name]) else f"{row[name]:,{form}}"
 
 
 def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
-    """Return a column of shares, each with its interval where it has one.
-
-    prefix: of the interval's columns, or None for the share's own name.
-    """
+    # prefix: of the interval's columns, or None for the share's own name.
     stem = f"{name}_" if prefix is None else prefix
 
     def text(row: Row) -> str:
@@ -72,8 +64,6 @@ def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
 
 
 def _gain(name: str, head: str, prefix: str) -> Column:
-    """Return a column of differences in points, with their intervals."""
-
     def text(row: Row) -> str:
         low: float = row[f"{prefix}low"]
         words = "" if math.isnan(low) else f" [{points(low)}, {points(row[f'{prefix}high'])}]"
@@ -83,12 +73,10 @@ def _gain(name: str, head: str, prefix: str) -> Column:
 
 
 def _p(name: str, head: str) -> Column:
-    """Return a column of p values."""
     return head, "", lambda row: "–" if pd.isna(row[name]) else f"{row[name]:.3f}"
 
 
 def _money(name: str, head: str) -> Column:
-    """Return a column of US dollars."""
     return head, "", lambda row: money(row[name])
 
 
@@ -102,22 +90,19 @@ def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
 
 
 def _price(name: str, head: str, form: Callable[[float], str]) -> Column:
-    """Return a column of prices with their intervals."""
     return head, "", lambda row: price_words(row, name, form)
 
 
 def _on(name: str, head: str) -> Column:
-    """Return a column that says whether a layer is there."""
     return head, "l k", lambda row: "on" if row[name] else "off"
 
 
 def _limit(row: Row) -> str:
-    """Return the rate that is still good."""
     return f"{'at most' if row['worse'] == 'above' else 'at least'} {percent(row['limit'])}"
 
 
 def _verdict(row: Row) -> str:
-    """Return a verdict in words: holds or broken, how sure that is, and the advice."""
+    # Holds or broken, how sure that is, and the advice.
     if row["ok"] is None:
         return "not measured"
     words = "holds" if row["ok"] else f"broken: {row['advice']}"
@@ -125,14 +110,12 @@ def _verdict(row: Row) -> str:
 
 
 def _bounds(row: Row) -> str:
-    """Return the bounds of gold where something is missing, '' where nothing is."""
     if not row["missing"] and not row["missing_corrections"]:
         return ""
     return span(row["worst"], row["best"])
 
 
 def _success_at(frame: pd.DataFrame) -> tuple[Column, ...]:
-    """Return the columns of success after at most k corrections."""
     stem = "success_at_"
     numbers = [name.removeprefix(stem) for name in map(str, frame) if name.startswith(stem)]
     return tuple(_share(f"{stem}{k}", f"success at {k}") for k in numbers if k.isdecimal())

@@ -16,7 +16,7 @@ from ...middleware.correction import Feedback
 from ...middleware.flow.factors import PlanSettings
 from ..arms import FACTORS
 from ..limits import RunLimits
-from .mock_tool import check_dialect
+from .tools import check_dialect
 
 Functions = Mapping[str, Callable[..., Any]]
 _FEEDBACK = (
@@ -57,7 +57,7 @@ class AblationSettings:
         correct_under: policies under which layer 3 may ask models, by default "none" and `policy`.
             Under the others it is shown as far as it is recorded.
         feedback: layer 3. Its own policy does not count, that of the cell does.
-        dialect: of the mock tool, see `mock_tool.DIALECTS`.
+        dialect: of the mock tool, see `tools.DIALECTS`.
         functions: tools that run, by the name of the tool or by the name that a case gives it.
         level: of intervals.
     """

@@ -131,12 +131,7 @@ def judge(alias: str, protocol: AnyProtocol | None, completion: Completion | Non
 
 
 def _notes(completion: Completion) -> Iterator[str]:
-    """Sentences about an answer that are worth knowing.
-
-    completion: the recorded answer.
-
-    They name reasoning that came apart from the text, and switches of litellm that were set.
-    """
+    # Reasoning that came apart from the text, and switches of litellm that were set.
     if completion.reasoning:
         size = counted(len(completion.reasoning), "character")
         yield f"reasoning came apart from the text ({size}); it is recorded"
@@ -147,14 +142,8 @@ def _notes(completion: Completion) -> Iterator[str]:
 
 
 def _verdict(protocol: AnyProtocol | None, completion: Completion | None) -> tuple[Verdict, str]:
-    """Return the verdict on an answer and one sentence why.
-
-    protocol: the format the canary was written in, None for native.
-    completion: the recorded answer, None if there is none.
-
-    A missing answer and errors that pass are 'uncertain'. Other errors are 'failed', because an
-    endpoint that refuses the question refuses every such question.
-    """
+    # A missing answer and errors that pass are 'uncertain'. Other errors are 'failed', because an
+    # endpoint that refuses the question refuses every such question.
     if completion is None:
         return "uncertain", "there is no answer"
     if protocol is None and completion.endpoint_kind == "raw_completion":
@@ -172,37 +161,20 @@ def _verdict(protocol: AnyProtocol | None, completion: Completion | None) -> tup
 
 
 def _call_text(protocol: AnyProtocol) -> str:
-    """Return a call of the canary's tool as the protocol writes it.
-
-    protocol: any that can write calls. Its own joining is used, because some formats put all calls
-    of an answer into one frame.
-
-    This is the text that the model is asked to copy, and whose delimiters are looked for.
-    """
+    # The protocol's own joining is used, because some formats put all calls of an answer into one
+    # frame. Its delimiters are looked for in the answer.
     return protocol.join_calls([protocol.write_call(_TOOL.name, _ARGUMENTS, _TOOL)])
 
 
 def _framed(text: str) -> str:
-    """Return the text between two tags that no format has, so that its own first and last
-    characters are inside.
-
-    A provider that strips white space at the ends of an answer so does no harm to the text itself.
-
-    >>> _framed("[CALL]").splitlines()
-    ['<copy>', '[CALL]', '</copy>']
-    """
+    # Between two tags that no format has: a provider that strips white space at the ends of an
+    # answer so does no harm to the text itself.
     return f"{_FRAME[0]}\n{text}\n{_FRAME[1]}"
 
 
 def _judge_text(protocol: AnyProtocol, completion: Completion) -> tuple[Verdict, str]:
-    """Return the verdict on a copied call, by the delimiters that came back.
-
-    protocol: the format in which the call was written.
-    completion: an answer that is not an error.
-
-    Delimiters are the tags, fences and bracketed words of the written call. A format that has none
-    of them counts as one delimiter as a whole.
-    """
+    # Delimiters are the tags, fences and bracketed words of the written call. A format that has
+    # none of them counts as one delimiter as a whole.
     if completion.endpoint_kind == "native_tools":
         return (
             "failed",
@@ -224,26 +196,15 @@ def _judge_text(protocol: AnyProtocol, completion: Completion) -> tuple[Verdict,
 
 
 def _moved_to_reasoning(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """Return the claim that someone took the call for reasoning.
-
-    Each claim takes the same three arguments, and returns its sentence or None.
-
-    completion: the recorded answer.
-    text: the call as it was to be copied.
-    missing: the delimiters that are not in the answer's text.
-    """
+    # Each claim takes the recorded answer, the call to be copied and the delimiters that are not in
+    # the answer, and returns its sentence or None.
     if not all(d in completion.reasoning for d in missing):
         return None
     return f"{_names(missing)} came back in the reasoning, which somebody split off the text"
 
 
 def _escaped(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """Return the claim that tags became entities of HTML.
-
-    completion, text, missing: as for `_moved_to_reasoning`.
-
-    The claim holds only if every missing tag is there in its escaped form.
-    """
+    # Only if every missing tag is there as entities of HTML.
     tags = [d for d in missing if "<" in d]
     if not tags or not all(escape(tag, quote=False) in completion.raw for tag in tags):
         return None
@@ -251,12 +212,8 @@ def _escaped(completion: Completion, text: str, missing: list[str]) -> str | Non
 
 
 def _stripped(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """Return the claim that an endpoint dropped special tokens: all the rest came back.
-
-    completion, text, missing: as for `_moved_to_reasoning`.
-
-    White space is not compared, since a server that strips a token may take the space beside it.
-    """
+    # All but special tokens came back. White space is not compared: a server that strips a token
+    # may take the space next to it.
     rest = _framed(text)
     for delimiter in missing:
         rest = rest.replace(delimiter, "")
@@ -269,12 +226,7 @@ def _stripped(completion: Completion, text: str, missing: list[str]) -> str | No
 
 
 def _withheld(completion: Completion, text: str, missing: list[str]) -> str | None:
-    """Return the claim that tokens were generated and all of them kept back.
-
-    completion, text, missing: as for `_moved_to_reasoning`.
-
-    A provider that counts no tokens gives no evidence, so then the claim does not hold.
-    """
+    # A provider that counts no tokens gives no evidence.
     tokens = completion.completion_tokens or 0
     if completion.raw or completion.reasoning or tokens < _HIDDEN:
         return None
@@ -282,20 +234,11 @@ def _withheld(completion: Completion, text: str, missing: list[str]) -> str | No
 
 
 def _squeezed(text: str) -> str:
-    """Return the text without white space, which models copy carelessly.
-
-    >>> _squeezed(" a  b ")
-    'ab'
-    """
+    # Models copy white space carelessly.
     return "".join(text.split())
 
 
 def _names(delimiters: list[str]) -> str:
-    """Delimiters in a sentence, long ones shortened.
-
-    >>> _names(["<a>", "</a>"])
-    '<a>, </a>'
-    """
     return ", ".join(d if len(d) <= _LONGEST else d[: _LONGEST - 1] + "…" for d in delimiters)
 
 
@@ -303,13 +246,7 @@ def _names(delimiters: list[str]) -> str:
 
 
 def _judge_native(completion: Completion) -> tuple[Verdict, str]:
-    """Return the verdict on a tool call: first the body that was sent, then the answer.
-
-    completion: an answer that is not an error. Its `response` says the request sent and how litellm
-    was set.
-
-    A call counts only where the body is recorded and offers the tool as a tool.
-    """
+    # A call counts only where the body is recorded and offers the tool as a tool.
     switches = (completion.response or {}).get("litellm") or {}
     if switches.get("add_function_to_prompt"):
         return "failed", "litellm.add_function_to_prompt is set: tools become words of the prompt"
@@ -338,27 +275,15 @@ def _judge_native(completion: Completion) -> tuple[Verdict, str]:
 
 
 def _protocol_in_text(completion: Completion) -> str | None:
-    """Return the protocol of a call that the model wrote as text, None if there is none.
-
-    completion: an answer recorded as text and native calls in one JSON object.
-
-    The text is searched by every protocol that 'auto' knows.
-    """
+    # Searched by every protocol that 'auto' knows.
     text = parse_text(completion.raw, "openai_json").text
     protocols = (c.protocol for c in parse_text(text, "auto", [_TOOL]).calls if c.ok)
     return next(protocols, None)
 
 
 def _offered(completion: Completion) -> bool | None:
-    """Return True if the body as sent holds the tool outside its texts.
-
-    None if it is unknown.
-
-    completion: the answer, with the body sent in `response["sent"]`.
-
-    The mark stands only in the tool's description, so finding it outside the texts means that the
-    tool itself is there.
-    """
+    # None if it is unknown. The mark is only in the tool's description: outside the texts it means
+    # that the tool itself is there.
     body = (completion.response or {}).get("sent")
     if not isinstance(body, Mapping):
         return None
@@ -370,10 +295,6 @@ def _offered(completion: Completion) -> bool | None:
 
 
 def _parts(completion: Completion, *, inside: bool) -> dict[str, Any]:
-    """Return the members of the body that are texts for the model, or all others.
-
-    completion: the answer, with the body sent in `response["sent"]`.
-    inside: True for the texts (messages, prompts), False for everything else (tools, parameters).
-    """
+    # inside: True for texts (messages, prompts), False for everything else (tools, parameters).
     body = (completion.response or {}).get("sent") or {}
     return {k: v for k, v in body.items() if (k in _IN_TEXT) is inside}

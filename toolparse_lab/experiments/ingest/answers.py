@@ -47,10 +47,7 @@ def take_last_message(cells: dict[str, Any]) -> None:
 
 
 def _plain_messages(messages: Any) -> Any:
-    """Return the messages of a cell as a list, where they are their JSON or an array.
-
-    messages: a list, its JSON text, or an array. Anything else comes back as it is.
-    """
+    # Their JSON or an array becomes a list. Anything else comes back as it is.
     if isinstance(messages, str):
         messages = json_or_text(messages)
 
@@ -89,14 +86,7 @@ def captured_of(
 def _empty_answer(
     place: Place, cells: Mapping[str, Any], error: tuple[str, str] | None
 ) -> Captured:
-    """Return the answer of a call that failed.
-
-    Raise BadCase for a row that tells of no failure.
-
-    place: the row, for the error.
-    cells: the row by the names of its columns, which the error lists.
-    error: the failure that the row tells of, None if it tells of none.
-    """
+    # A call that failed. BadCase if the row tells of no failure.
     if error is None:
         raise place.bad(
             "there is no answer in this row",
@@ -109,13 +99,7 @@ def _empty_answer(
 
 
 def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
-    """Return the answer of the columns `raw` and `output`, as one of the trials frame where it is
-    such.
-
-    place: the row, for errors.
-    cells: the row, with a column `raw` or `output`. `raw` goes first.
-    choice: which of the choices, where the text is the JSON of a response.
-    """
+    # `raw` goes before `output`. choice: where the text is the JSON of a response.
     name = "raw" if "raw" in cells else "output"
     text = _capture(place, cells[name], name, choice)
     surrogates = cells.get("raw_surrogates_json")
@@ -129,14 +113,8 @@ def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
 
 
 def _with_text(answer: Captured | None, text: Captured) -> Captured:
-    """Return the answer with the text beside it, unless the answer has calls or the text is a
-    stream.
-
-    answer: of the response object, None if the row has none.
-    text: of the columns `raw` and `output`.
-
-    The calls of a response would be lost with its content, and a stream has its own pieces.
-    """
+    # The calls of a response would be lost with its content, and a stream has its own pieces: both
+    # stay.
     if answer is None:
         return text
     if answer.tool_calls or text.stream:
@@ -145,12 +123,7 @@ def _with_text(answer: Captured | None, text: Captured) -> Captured:
 
 
 def _with_calls(answer: Captured | None, place: Place, calls: Any) -> Captured:
-    """Return the answer with the provider's own calls.
-
-    answer: the other cells of the row beside the calls, None if that is nothing.
-    place: the row, for errors.
-    calls: a list, one call alone, or the JSON of either. Raises BadCase for anything else.
-    """
+    # calls: a list, one call alone, or the JSON of either.
     calls = place.json(json_or_text(calls) if isinstance(calls, str) else calls, "tool_calls")
     body = {"role": "assistant", "tool_calls": listed(calls)}
     message = _capture(place, body, "tool_calls", 0)
@@ -158,11 +131,7 @@ def _with_calls(answer: Captured | None, place: Place, calls: Any) -> Captured:
 
 
 def _with_remarks(answer: Captured, cells: Mapping[str, Any]) -> Captured:
-    """Return the answer with the facts that other columns give about it.
-
-    answer: everything read so far.
-    cells: the row. Its columns go before the response, but for reasoning.
-    """
+    # Columns go before the response, but for reasoning.
     changes: dict[str, Any] = {}
     if isinstance(cells.get("reasoning"), str) and not answer.reasoning:
         changes["reasoning"] = cells["reasoning"]
@@ -180,15 +149,7 @@ def _with_remarks(answer: Captured, cells: Mapping[str, Any]) -> Captured:
 
 
 def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
-    """Return one cell as an answer.
-
-    Raises BadCase for one that `capture` cannot read.
-
-    place: the row, for errors.
-    x: the cell: a text, an object of a client, a mapping, or a list of pieces.
-    column: the name of the cell's column.
-    choice: which of the response's choices.
-    """
+    # x: a string, an object of a client, a mapping, or a list of pieces.
     if isinstance(x, str):
         x = _read_text(place, x, column)
     elif place.source.table and (isinstance(x, Mapping) or hasattr(x, "tolist")):
@@ -201,10 +162,7 @@ def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
 
 
 def _unwrapped(x: Any) -> Any:
-    """Return the response inside a line of a batch interface, or `x` itself.
-
-    x: a cell, of any type.
-    """
+    # A line of a batch interface has the response inside.
     # A body may hold a message in turn, so both are looked at, in this order.
     for member in ("body", "message"):
         if _is_wrapper(x, member):
@@ -214,16 +172,8 @@ def _unwrapped(x: Any) -> Any:
 
 
 def _read_text(place: Place, text: str, column: str) -> Any:
-    """Return a text, or the response that it is the JSON of.
-
-    `raw` is always the text itself.
-
-    place: the row, for the error.
-    text: the cell.
-    column: the name of the cell's column.
-
-    Raises BadCase for the printed form of an object, which looks like an answer and is none.
-    """
+    # A string may be the JSON of a response; `raw` is always the text itself. The printed form of
+    # an object looks like an answer and is none: BadCase.
     if _PRINTED.match(text):
         raise place.bad(
             "this is the printed form of a response object, which cannot be read back",
@@ -238,10 +188,7 @@ def _read_text(place: Place, text: str, column: str) -> Any:
 
 
 def _is_wrapper(x: Any, member: str) -> bool:
-    """Return True for a mapping around a response, which is none itself.
-
-    x: a cell, of any type. member: the name that the response inside would have.
-    """
+    # A mapping around a response, which is none itself.
     if not isinstance(x, Mapping) or not isinstance(x.get(member), Mapping):
         return False
     return not x.keys() & {"choices", "finish_reason"}
@@ -264,14 +211,7 @@ def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _class_and_message(error: Any, message: Any) -> tuple[str, str]:
-    """Return (class, message) of an error that is there.
-
-    error: the cell of the column `error`, which is not empty.
-    message: that of a column of its own, None if there is none.
-
-    >>> _class_and_message("timeout", None), _class_and_message("too slow", None)
-    (('timeout', ''), ('other', 'too slow'))
-    """
+    # "timeout" is a class; "too slow" is the message of "other".
     if str(error) in ERROR_KINDS:
         return str(error), str(message or "")
     if message:
@@ -282,15 +222,7 @@ def _class_and_message(error: Any, message: Any) -> tuple[str, str]:
 
 
 def _error_cells(place: Place, cells: Mapping[str, Any]) -> tuple[Any, Any]:
-    """(error, message) of a row.
-
-    An object in the column `error` says both.
-
-    place: the row, for errors.
-    cells: the row by the names of its columns.
-
-    Both are None if the row has no such column.
-    """
+    # An object in the column `error` gives both. Both are None without such a column.
     error, message = cells.get("error"), cells.get("error_message")
     if isinstance(error, str) and error[:1] == "{":
         error = json_or_text(error)
@@ -301,12 +233,7 @@ def _error_cells(place: Place, cells: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _error_of_object(place: Place, error: Mapping[str, Any], message: Any) -> tuple[Any, Any]:
-    """Return (error, message) of an error that is an object, as providers send it.
-
-    place: the row, for errors.
-    error: with the members `type` or `code`, and `message`, as far as it has them.
-    message: of a column of its own, which goes before that of the object.
-    """
+    # A message of a column of its own goes before that of the object.
     message = message or error.get("message")
     # An object without a message of its own is the message.
     if not message:
@@ -316,25 +243,14 @@ def _error_of_object(place: Place, error: Mapping[str, Any], message: Any) -> tu
 
 
 def _restored(text: str, offsets: str) -> str:
-    """Return a text of a trials frame with the lone surrogates that no frame can hold.
-
-    text: with a replacement at each place of a surrogate.
-    offsets: JSON text that says which one was where.
-    """
+    # No frame can contain lone surrogates. offsets: JSON that says which one was where.
     from ...evals.frames.dtypes import restored  # pandas: 0.5 s, and few logs are such frames
 
     return restored(text, read_strict(offsets))
 
 
 def _json_response(text: str) -> Any:
-    """Return a text as the response that it is the JSON of, or as the pieces of one.
-
-    As itself if it is none.
-
-    text: a cell that begins like an object or a list.
-
-    Reading is tried only where a word of a response is in it: most cells are plain answers.
-    """
+    # Tried only where a word of a response is in it: most cells are plain answers.
     if not any(word in text for word in _RESPONSE_WORDS):
         return text
 
@@ -343,10 +259,7 @@ def _json_response(text: str) -> Any:
 
 
 def _is_answer(value: Any) -> bool:
-    """Return True for JSON that is a response, a provider's error, or the pieces of a stream.
-
-    value: any JSON value. An empty list is no stream.
-    """
+    # A response, a provider's error, or the pieces of a stream. An empty list is not a stream.
     if isinstance(value, list):
         return bool(value) and all(map(is_chunk, value))
     if is_response(value):

@@ -26,8 +26,8 @@ from ...evals.cases.row_files import RowSource, has_more_lines, is_packed
 from ...evals.cases.rows import BadRows, Errors, Others
 from ...parser.capture import Captured
 from ...runner.exchange.credentials import secrets_in
-from ...runner.exchange.questions import Held
 from ...runner.exchange.redaction import redact, redact_named, redact_strings
+from ...runner.exchange.request import Held
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Chunk, Completion, Model, PlanItem
 from ...runner.progress import Progress, Show
@@ -96,11 +96,8 @@ def ingest(
 
 
 def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
-    """Return rows that end in UnreadableInput where there are more than `most`.
-
-    None is no limit, but for a packed file. Lines of a file are counted before anything is read, so
-    that a refused one is refused at once.
-    """
+    # None: no limit, but for a packed file. Lines of a file are counted before anything is read, so
+    # that a refused one is refused at once.
     file = Path(source) if isinstance(source, (str, Path)) and Path(rows.name).is_file() else None
     if most is None:
         if file is None or not is_packed(file):
@@ -128,16 +125,7 @@ def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
 def _read_rows(
     rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: Show
 ) -> BadRows:
-    """Read every row into `building` and return those that cannot be read.
-
-    Raises for none at all.
-
-    rows: the source, which is read once from its first row to its last.
-    reader: makes answers of each row.
-    building: takes the answers over.
-    bad: collects the unreadable rows, or raises for the first, as the caller chose.
-    progress: show it, None if a terminal is there. "lines" without one too.
-    """
+    # Returns those that cannot be read; raises if that is all of them.
     count = 0
     with ExitStack() as stack:
         bar: Progress | None = None
@@ -162,13 +150,8 @@ def _read_rows(
 
 
 def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: BadRows) -> None:
-    """Raise BadCase for a source without answers, or without a column that the caller mapped.
-
-    All rows have been read by now: only then can it be said that no row has a column.
-
-    rows: the source, which the errors name.
-    bad: the rows that could not be read. The first of them says most of why there is no answer.
-    """
+    # Only after all rows can it be said that none has a column. The first unreadable row says most
+    # of why there is no answer.
     if reader.names.unseen:
         raise rows.bad(
             "no row has this column, which is mapped",
@@ -185,11 +168,6 @@ def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: Ba
 
 
 def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
-    """Yield the rows and columns that were not read.
-
-    reader: has counted the columns with the name of a credential.
-    bad: the rows that could not be read.
-    """
     if bad.count:
         yield Skipped("rows that cannot be read", bad.count, bad.first_message or "")
 
@@ -207,34 +185,22 @@ def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
 
 @dataclass
 class _KnownCases:
-    """The cases that the caller gave, found by id or by an input that only one of them has."""
-
+    # The cases that the caller gave, found by id or by an input that only one of them has.
     by_id: dict[str, Case]
     by_input: dict[str, str]
 
     @classmethod
     def of(cls, cases: Cases) -> _KnownCases:
-        """Return an index of some cases.
-
-        cases: those of the caller. An input that two of them have names neither.
-        """
         by_id = {case.id: case for case in cases}
         return cls(by_id, _unique_inputs(cases))
 
     def find(self, case: Case) -> Case | None:
-        """Return the case that a row means, None if there is none or more than one.
-
-        case: made from the row. Its id goes before its input.
-        """
+        # A row's id goes before its input. None if there is no case, or more than one.
         id = case.id if case.id in self.by_id else self.by_input.get(case.input_text)
         return None if id is None else self.by_id[id]
 
 
 def _unique_inputs(cases: Cases) -> dict[str, str]:
-    """Return input text -> id of its case, for the inputs that only one case has.
-
-    cases: those of the caller.
-    """
     counts = Counter(case.input_text for case in cases)
     unique: dict[str, str] = {}
 
@@ -246,18 +212,9 @@ def _unique_inputs(cases: Cases) -> dict[str, str]:
 
 
 class _Building:
-    """A run while its rows come in. cases: those the rows answer.
-
-    None makes cases of the rows.
-    """
-
+    # A run while its rows come in. cases: those the rows answer; None makes cases of the rows.
     def __init__(self, store: Store, cases: Cases | None, aside: IO[bytes]) -> None:
-        """Begin a run without rows.
-
-        store: where the answers are recorded in the end.
-        cases: those the rows answer. None makes cases of the rows.
-        aside: an empty file for the answers until then.
-        """
+        # aside: an empty file for the answers until they are recorded in the store.
         self.items: list[PlanItem] = []
         self.summary = Summary()
         self._store = store
@@ -277,15 +234,7 @@ class _Building:
         self._waiting: dict[str, tuple[Observed, int]] = {}
 
     def add(self, observed: Observed, source: RowSource) -> None:
-        """Take a row over.
-
-        Raises BadCase for one that contradicts the earlier ones.
-
-        observed: one answer of a row.
-        source: of the row, for errors.
-
-        A second row of the same answer counts as a copy and adds nothing.
-        """
+        # A second row of the same answer counts as a copy and adds nothing.
         case = self._case(observed, source)
         arm, levels = self._arm(observed)
         cell = (case.id, observed.model, arm.name)
@@ -308,11 +257,8 @@ class _Building:
             self.flush()
 
     def flush(self) -> None:
-        """Put the waiting answers aside that the store does not have.
-
-        Done at every batch, and once more after the last row. Raises StoreError where there is no
-        room for them.
-        """
+        # The waiting answers that the store does not have go aside, at every batch and after the
+        # last row.
         stored = self._store.done_keys(self._waiting)
         new = []
 
@@ -340,10 +286,6 @@ class _Building:
             ) from None
 
     def record(self, progress: Show = None) -> None:
-        """Write the answers that were put aside into the store, and count them.
-
-        progress: see `_read_rows`.
-        """
         self._aside.seek(0)
         new = len(self.items) - self.summary.cached
         # As while rows are read: few answers are written before anybody wonders.
@@ -355,18 +297,13 @@ class _Building:
                     bar.advance(len(lines))
 
     def _record(self, completions: list[Completion]) -> None:
-        """Write a batch, without what others have recorded of the same log meanwhile."""
+        # Without what others have recorded of the same log meanwhile.
         stored = self._store.done_keys(c.key for c in completions)
         new = [c for c in completions if c.key not in stored]
         self._store.record_many(new)
         self._count(len(stored), new)
 
     def _count(self, stored: int, new: list[Completion]) -> None:
-        """Add a batch to the summary.
-
-        stored: how many answers the store had already.
-        new: those that were recorded just now, failures among them.
-        """
         failed = _failures_in(new)
         self.summary.planned += stored + len(new)
         self.summary.cached += stored
@@ -375,14 +312,7 @@ class _Building:
         self.summary.done += len(new) - failed.total()
 
     def _case(self, observed: Observed, source: RowSource) -> Case:
-        """Return the case of a row, with the facts of earlier rows.
-
-        Raises BadCase.
-
-        observed: one answer of a row. source: of the row, for errors.
-
-        The caller's cases are taken as they are. Others grow by the members that each row adds.
-        """
+        # The caller's cases are taken as they are. Others grow by the members that each row adds.
         case = observed.case
         if self._known is not None:
             asked_case = _find_case(self._known, observed, source)
@@ -396,15 +326,7 @@ class _Building:
         return case
 
     def _merged(self, before: Case, observed: Observed, source: RowSource) -> Case:
-        """Return a case with the members that another of its rows adds.
-
-        Raises BadCase if they contradict.
-
-        before: the case as earlier rows say it is.
-        observed: an answer of the same case. source: of the row, for errors.
-
-        Only metadata may differ from row to row.
-        """
+        # Only metadata may differ from row to row.
         case = observed.case
         changes = _changed_members(before, observed, source)
         if case.metadata != before.metadata:
@@ -415,14 +337,8 @@ class _Building:
         return replace(before, **changes) if changes else before
 
     def _arm(self, observed: Observed) -> tuple[Arm, dict[str, Any]]:
-        """Return the arm of a row and its levels.
-
-        Rows of one name, protocol and choice share one.
-
-        observed: one answer of a row, with the name of its arm.
-
-        The levels are shared by all items of the arm, so they are made once.
-        """
+        # Rows of one name, protocol and choice share one. The levels are shared by all its items,
+        # so they are made once.
         choice = observed.tool_choice
         if not isinstance(choice, str):
             choice = write_canonical(choice)
@@ -444,10 +360,7 @@ class _Building:
         return self._arms[identity]
 
     def skipped(self) -> Iterator[Skipped]:
-        """Yield the parts of the rows that are in no case and no answer.
-
-        It is complete only after the last row.
-        """
+        # Complete only after the last row.
         if self._copies:
             yield Skipped("copies", self._copies, "the same answer stands in a row before")
 
@@ -455,12 +368,8 @@ class _Building:
             yield Skipped(f"metadata {name}", n, "it differs between the rows of one case")
 
     def plan(self, source: RowSource, skipped: list[Skipped]) -> Plan:
-        """Return the plan that asking for all of this would have been.
-
-        source: names the plan's cases. skipped: the rows left out of them.
-
-        Nothing in it can be asked: its questions are empty, because the answers are there.
-        """
+        # What asking for all of this would have been. Nothing in it can be asked: the answers are
+        # there.
         cases = _clean_cases(list(self._cases.values()), self._varying)
         return Plan(
             Cases(cases, source.name, skipped),
@@ -473,10 +382,6 @@ class _Building:
 
 
 def _without_credentials(completions: list[Completion]) -> list[Completion]:
-    """Return the completions with credentials removed from their requests and responses.
-
-    completions: of one batch. None of them is changed.
-    """
     # The environment is looked through for credentials once for all of them.
     bodies = redact_strings([[c.request, c.response] for c in completions])
     clean: list[Completion] = []
@@ -488,21 +393,10 @@ def _without_credentials(completions: list[Completion]) -> list[Completion]:
 
 
 def _failures_in(completions: list[Completion]) -> Counter[str]:
-    """Return class of error -> the number of completions that failed with it.
-
-    completions: of one batch, those that are ok among them.
-    """
     return Counter(str(c.error_kind) for c in completions if not c.ok)
 
 
 def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Case:
-    """Return the caller's case that a row answers.
-
-    Raise BadCase if there is none.
-
-    cases: those of the caller.
-    observed: one answer of a row. source: of the row, for the error.
-    """
     case = cases.find(observed.case)
     if case is None:
         raise source.bad(
@@ -517,13 +411,7 @@ def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Cas
 
 
 def _changed_members(before: Case, observed: Observed, source: RowSource) -> dict[str, Any]:
-    """Return name -> value of the members that a row adds to its case.
-
-    before: the case as earlier rows say it is.
-    observed: an answer of the same case. source: of the row, for errors.
-
-    Raises BadCase if the row says something else than a row before it.
-    """
+    # Raises BadCase if the row says something else than a row before it.
     changes: dict[str, Any] = {}
     for name in ("input", "tools", "target"):
         old, new = getattr(before, name), getattr(observed.case, name)
@@ -541,11 +429,7 @@ def _changed_members(before: Case, observed: Observed, source: RowSource) -> dic
 
 
 def _contradiction(observed: Observed, source: RowSource, name: str, old: Any, new: Any) -> BadCase:
-    """Return the error of a row that says something else of its case than a row before.
-
-    observed: the answer of this row. source: of the row. Long values are cut.
-    name: the member of the case. old, new: its value before, and in this row.
-    """
+    # Long values are cut.
     return source.bad(
         f"case {observed.case.id!r} has another {name} in a row before",
         observed.line,
@@ -557,13 +441,8 @@ def _contradiction(observed: Observed, source: RowSource, name: str, old: Any, n
 
 
 def _varying_names(before: Case, case: Case) -> set[str]:
-    """Return the names of metadata that two rows of one case say differently.
-
-    A name that only one of them has does not vary: rows need not repeat everything that is the
-    same.
-
-    before: the case as earlier rows say it is. case: the row's facts about it.
-    """
+    # A name that only one of them has does not vary: rows need not repeat everything that is the
+    # same.
     names: set[str] = set()
     for name, value in case.metadata.items():
         if before.metadata.get(name, value) != value:
@@ -573,24 +452,14 @@ def _varying_names(before: Case, case: Case) -> set[str]:
 
 
 def _told_apart(identity: tuple[str, str, str]) -> str:
-    """Return a name for an arm whose own name another one has already.
-
-    identity: the arm's name, its protocol and its tool choice.
-
-    >>> _told_apart(("mine", "hermes", "auto"))
-    'mine hermes'
-    """
+    # For an arm whose own name another one has already.
     # The usual tool choice says nothing, and a name may be that of its protocol.
     words = [word for word in identity if word != "auto"]
     return " ".join(dict.fromkeys(words))
 
 
 def _clean_cases(cases: list[Case], varying: Collection[str]) -> list[Case]:
-    """Return the cases without credentials, and without the metadata that belongs to rows.
-
-    cases: in the order of the plan, which stays the same.
-    varying: names of metadata that differ between the rows of one case.
-    """
+    # Without credentials, and without the metadata that belongs to rows (`varying`).
     members: list[list[Any]] = []
     for case in cases:
         shared = {name: value for name, value in case.metadata.items() if name not in varying}
@@ -605,11 +474,6 @@ def _clean_cases(cases: list[Case], varying: Collection[str]) -> list[Case]:
 
 
 def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) -> BadCase:
-    """Return the error of a row whose trial has another answer already.
-
-    observed: the second answer. source: of its row.
-    case: the one both answer. trial: the number both have.
-    """
     return source.bad(
         f"trial {trial} of case {case.id!r} with this model and arm is there already, "
         "with another answer",
@@ -621,12 +485,7 @@ def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) 
 
 
 def _completion(observed: Observed, key: str, trial: int, now: str) -> Completion:
-    """Return the record of an answer. now: the time of one that has none.
-
-    observed: the answer and its row's facts about it.
-    key: the name of the answer in the store.
-    trial: the number of the repetition, which becomes part of the request.
-    """
+    # now: the time of an answer that has none. trial: becomes part of the request.
     captured = observed.captured
     kind, message = observed.error or (None, None)
     return Completion(
@@ -651,11 +510,7 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
 
 
 def _response_of(captured: Captured) -> dict[str, Any]:
-    """Return the facts that the response gives of itself: its id, model, usage and own calls, where
-    it does.
-
-    captured: the answer. A fact that it does not give drops out, not None.
-    """
+    # A fact that the response does not give drops out, and is not None.
     # Worth keeping only beside what the model wrote: elsewhere `raw` holds these calls, or none.
     server = captured.server()
     members = {
@@ -668,16 +523,8 @@ def _response_of(captured: Captured) -> dict[str, Any]:
 
 
 def _request(observed: Observed, trial: int) -> dict[str, Any]:
-    """Return the request as a run of ours records it, without credentials.
-
-    Empty if none is known.
-
-    observed: the answer, with the request of its row where that holds one.
-    trial: the number of the repetition.
-
-    Parameters with the name of a credential are removed here, credentials inside of texts when the
-    batch is written.
-    """
+    # Parameters with the name of a credential are removed here, credentials inside of strings when
+    # the batch is written.
     body = observed.request
     if body is None:
         return {}
@@ -700,13 +547,8 @@ def _request(observed: Observed, trial: int) -> dict[str, Any]:
 
 
 def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
-    """Return a key that the same answer to the same case has whenever and wherever it is read in
-    again.
-
-    observed: the answer. case_id: of the case it answers.
-    arm: its protocol and tool choice count, as they say how it was asked.
-    trial: equal answers of two trials are two answers.
-    """
+    # The same for the same answer to the same case, whenever and wherever it is read in again.
+    # Equal answers of two trials are two answers.
     captured = observed.captured
     choice = arm.levels["tool_choice"]
     subject = [
@@ -728,14 +570,8 @@ def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
 
 
 def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
-    """Write the run and return its id, which is the same for the same rows and cases.
-
-    A run that is there already is only finished again.
-
-    store: has the answers already.
-    plan: the run, with an item for each answer.
-    summary: of this reading. The id of the run is written into it.
-    """
+    # The id is the same for the same rows and cases. A run that is there already is only finished
+    # again.
     run_id = f"ingested-{_digest_of(plan)[:16]}"
     summary.run_id = run_id
     try:
@@ -755,10 +591,7 @@ def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
 
 
 def _digest_of(plan: Plan) -> str:
-    """Return a digest of the rows and cases of a plan, in hexadecimal.
-
-    plan: its items and cases count in their order. The name of the source does not.
-    """
+    # Items and cases count in their order. The name of the source does not.
     digest = hashlib.sha256()
     for item in plan.items:
         digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())

@@ -93,13 +93,6 @@ def number_of(place: Place, x: Any, kind: type, column: str) -> Any:
 
 
 def _float_of(x: Any) -> float:
-    """Return a cell as a float, NaN if it is not a number.
-
-    x: a cell, of any type.
-
-    >>> _float_of("1.5"), _float_of("many")
-    (1.5, nan)
-    """
     try:
         return float(x)
     except (TypeError, ValueError, OverflowError):
@@ -124,13 +117,7 @@ def time_of(place: Place, x: Any) -> str:
 
 
 def _is_number(x: Any) -> bool:
-    """Return True for a number of Python's own.
-
-    A truth value is one of its integers, but no number.
-
-    >>> _is_number(1.5), _is_number(True), _is_number("1")
-    (True, False, False)
-    """
+    # A truth value is one of Python's integers, but not a number here.
     return isinstance(x, (int, float)) and not isinstance(x, bool)
 
 
@@ -179,13 +166,7 @@ def tool_choice_of(choice: Any) -> Any:
 
 
 def _name_in(choice: Mapping[str, Any]) -> Any:
-    """Return the name that a tool choice holds, in itself or in its member `function`.
-
-    choice: a mapping in the shape of OpenAI or of another provider. None comes back for no name.
-
-    >>> _name_in({"function": {"name": "f"}}), _name_in({"name": "g"})
-    ('f', 'g')
-    """
+    # In itself or in its member `function`.
     function = choice.get("function")
     if isinstance(function, Mapping):
         return function.get("name")

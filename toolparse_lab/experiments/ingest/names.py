@@ -108,12 +108,7 @@ class ColumnNames:
             self._check(tuple(source.columns))
 
     def _check(self, columns: tuple[str, ...]) -> None:
-        """Hold the mapping to a table, whose columns are known before its first row.
-
-        columns: all of the table, in order.
-
-        Raises BadCase for a mapped column that is not there, and where no column holds an answer.
-        """
+        # A table has its columns before its first row.
         missing = [c for c in self._renaming.columns if c not in columns]
         if missing:
             raise self._source.bad(
@@ -168,13 +163,7 @@ class ColumnNames:
         return names
 
     def _look_up(self, columns: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """(column, name) of columns: as mapped, by their own names, by guess, as others.
-
-        columns: of one row, in order.
-
-        Raises BadCase for two columns of one name, and for unknown ones where the caller forbids
-        them.
-        """
+        # As mapped, by their own names, by guess, as others.
         mapped = self._renaming.columns
         words = _words_of(columns, mapped)
         names = {column: name for column, name in mapped.items() if column in columns}
@@ -191,13 +180,7 @@ class ColumnNames:
                 yield column, name
 
     def _name_by_word(self, words: Mapping[str, str], names: dict[str, str | None]) -> None:
-        """Name the columns that have a name of ours.
-
-        Raises BadCase for two of one name.
-
-        words: column -> its name as a plain word.
-        names: column -> name, of those that have one. The new ones are added to it.
-        """
+        # Adds to `names`. words: column -> its name as a plain word.
         used = _used_names(names)
         for column, word in words.items():
             if word not in NAMES:
@@ -213,13 +196,8 @@ class ColumnNames:
             used.add(word)
 
     def _other(self, label: str) -> str | None:
-        """Return the name of a column that no one knows, None for one that drops out.
-
-        label: the column's own name. A table may have names that are not text.
-
-        If the caller keeps others, the name is that of metadata. One of a credential counts, so
-        that it drops out of every row.
-        """
+        # None drops the column. A table may have names that are not strings. What the caller keeps
+        # is metadata; a credential's name counts, so that it drops out of every row.
         column = str(label)
         if column.startswith("metadata_"):
             return label
@@ -242,20 +220,13 @@ class ColumnNames:
 
 
 def _words_of(columns: tuple[str, ...], mapped: Collection[str]) -> dict[str, str]:
-    """Return column -> its name as a plain word, for the columns that the caller did not map.
-
-    columns: of one row, in order. mapped: those with a name by the caller.
-    """
+    # Column -> plain word, for the columns that the caller did not map.
     return {column: _word(column) for column in columns if column not in mapped}
 
 
 def _derived_columns(words: Collection[str]) -> set[str]:
-    """Return the columns that follow from the answer, where a table is a trials frame of ours.
-
-    words: the names of all columns. Of any other table nothing is derived.
-
-    Such columns are the results of parsing and scoring the answer.
-    """
+    # Only a trials frame of ours has columns that follow from the answer: results of parsing and
+    # scoring it.
     if not _OURS.issubset(words):
         return set()
 
@@ -263,40 +234,24 @@ def _derived_columns(words: Collection[str]) -> set[str]:
 
 
 def _used_names(names: Mapping[str, str | None]) -> set[str]:
-    """Return the names that columns have already.
-
-    A column without one drops out of the rows.
-
-    names: column -> name, or None for a column that the caller left out.
-    """
+    # None is a column that the caller left out.
     return {name for name in names.values() if name}
 
 
 def _free_words(words: Mapping[str, str], names: Mapping[str, Any]) -> dict[str, str]:
-    """Return word -> column, for the columns that have no name yet.
-
-    words: column -> its name as a plain word. names: column -> name, of those that have one.
-    """
+    # Word -> column, for the columns that have no name yet.
     # Backwards, so that of two columns with one word the first is taken.
     columns = reversed(list(words.items()))
     return {word: column for column, word in columns if column not in names}
 
 
 def _word(column: Any) -> str:
-    """Return a column's name as a plain word: `Finish-Reason` is `finish_reason`.
-
-    >>> _word(" Finish-Reason ")
-    'finish_reason'
-    """
+    # `Finish-Reason` is `finish_reason`.
     return str(column).strip().casefold().replace("-", "_").replace(" ", "_")
 
 
 def _name_by_guess(words: Mapping[str, str], names: dict[str, str | None]) -> None:
-    """Name the columns whose words other logs use, where no column has the name itself.
-
-    words: column -> its name as a plain word.
-    names: column -> name, of those that have one. The new ones are added to it.
-    """
+    # Words that other logs use, where no column has the name itself. Adds to `names`.
     used = _used_names(names)
     for name, guesses in GUESSES.items():
         if name in used:

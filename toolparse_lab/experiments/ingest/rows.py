@@ -129,10 +129,7 @@ class RowReader:
         yield from self._answers(place, {"raw" if isinstance(row, str) else "response": row})
 
     def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the cells of a row by the names of their columns, those that are missing left out.
-
-        row: column -> cell. A cell is missing where it is None, or a mark of its library for that.
-        """
+        # A cell is missing where it is None, or a mark of its library for that.
         cells: dict[str, Any] = {}
         for name, value in self.names.taken(row):
             if not is_missing(value):
@@ -143,22 +140,14 @@ class RowReader:
         return cells
 
     def _is_csv(self) -> bool:
-        """Return True for the only tables counted by lines.
-
-        Files of CSV are tables, and have an empty cell where other tables have an empty text.
-        """
+        # CSV is the only table counted by lines. It has an empty cell where other tables have an
+        # empty string.
         return self.source.table and self.source.unit == "line"
 
     # answers
 
     def _answers(self, place: Place, cells: dict[str, Any]) -> Iterator[Observed]:
-        """Yield an answer for each choice of the row's response.
-
-        place: the row, for errors.
-        cells: the row by the names of its columns. It is changed.
-
-        The choices of one response share its request and its error.
-        """
+        # Changes `cells`. The choices of one response share its request and its error.
         request = mapping_of(place, cells.get("request"), "request")
         error = error_of(place, cells)
         take_last_message(cells)
@@ -181,15 +170,7 @@ class RowReader:
         error: tuple[str, str] | None,
         captured: Captured,
     ) -> Observed:
-        """Return one answer with all that the row says about it.
-
-        place: the row, for errors.
-        cells: the row by the names of its columns. Messages and tools of the request are added to
-        it.
-        request: as it was sent, None if the row does not hold it.
-        error: the failure that the row tells of, None if it tells of none.
-        captured: the answer itself.
-        """
+        # Adds messages and tools of the request to `cells`.
         body = request or {}
         _complete_case(cells, body)
         case, columns = self._case(place, cells, captured)
@@ -218,14 +199,7 @@ class RowReader:
     def _model(
         self, place: Place, cells: Mapping[str, Any], captured: Captured, body: Mapping[str, Any]
     ) -> str:
-        """Return the model of an answer: of the row, the response, the request, or the whole
-        source.
-
-        place: the row, for the error.
-        body: the request as it was sent, empty if the row does not hold it.
-
-        Without any of them it is 'unknown'. Raises BadCase for anything that is not a name.
-        """
+        # Of the row, the response, the request, or the whole source; "unknown" without any of them.
         candidates = (cells.get("model"), captured.model, body.get("model"), self.model)
         model = next((name for name in candidates if name), "unknown")
         if not _is_model_name(model):
@@ -238,14 +212,8 @@ class RowReader:
     def _case(
         self, place: Place, cells: dict[str, Any], captured: Captured
     ) -> tuple[Case, frozenset[str]]:
-        """Return the case of a row, and the names of its members that the row itself says.
-
-        place: the row, for errors.
-        cells: the row by the names of its columns.
-        captured: the answer, whose id may become that of the case.
-
-        A question that is not in the row is the empty text.
-        """
+        # With the names of the members that the row itself says. The id of the answer may become
+        # that of the case.
         members = _members_of(cells)
         columns = _columns_of(members)
         members = self._plain_members(place, members)
@@ -264,11 +232,7 @@ class RowReader:
         return case, columns
 
     def _plain_members(self, place: Place, members: dict[str, Any]) -> dict[str, Any]:
-        """Return the members of a case as plain JSON, the tools read.
-
-        place: the row, for errors.
-        members: of the case. Tools given for the whole source are added where the row has none.
-        """
+        # Tools given for the whole source are added where the row has none.
         if "tools" in members:
             members["tools"] = self._tools(place, members["tools"])
         elif self.tools:
@@ -280,12 +244,7 @@ class RowReader:
         return {k: v if _is_final(v) else place.json(v, k) for k, v in members.items()}
 
     def _tools(self, place: Place, x: Any) -> Any:
-        """Tools as ToolSpecs.
-
-        Equal cells are read once.
-
-        place: the row, for errors. x: the cell: definitions, or their JSON text.
-        """
+        # Equal cells are read once.
         text = x if isinstance(x, str) else repr(x)
         tools = self._tools_by_text.get(text)
         if tools is None:
@@ -296,15 +255,7 @@ class RowReader:
         return tools
 
     def _protocol(self, place: Place, name: Any, captured: Captured) -> AnyProtocol | None:
-        """Return the prompt protocol of an answer, None for native, as the provider's own calls
-        are.
-
-        place: the row, for the error.
-        name: the cell of the column `prompt_protocol`, None if the row has none.
-        captured: the answer, which may hold calls of the provider's own.
-
-        Raises BadCase for the name of no protocol.
-        """
+        # None for native, as the provider's own calls are.
         if captured.native:
             return None
         if name is None:
@@ -322,11 +273,7 @@ class RowReader:
 
 
 def _refuse_recording(row: Mapping[Any, Any], source: RowSource) -> None:
-    """Raise UnreadableInput for the first line of a recording, which has a reader of its own.
-
-    row: any mapping. Only the first line of a recording has this format.
-    source: of the row, for the error.
-    """
+    # Only the first line of a recording, which has a reader of its own, has this format.
     if row.get("format") == "toolparse-recording":
         raise UnreadableInput(
             "this is a recording of this package",
@@ -336,11 +283,7 @@ def _refuse_recording(row: Mapping[Any, Any], source: RowSource) -> None:
 
 
 def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]) -> bool:
-    """Return True for a chat request that offered tools, to which the provider may answer by calls.
-
-    case: with the tools of the row. captured: the answer, which knows its endpoint.
-    body: the request as it was sent, empty if the row does not hold it.
-    """
+    # A chat request that offered tools, to which the provider may answer by calls.
     # What the model wrote says more than what the provider made of it.
     if captured.token_text or not case.tools or "tools" not in body:
         return False
@@ -348,36 +291,22 @@ def _offers_native_tools(case: Case, captured: Captured, body: Mapping[str, Any]
 
 
 def _is_model_name(model: Any) -> bool:
-    """Return True for a text that can be stored and is more than white space.
-
-    model: whatever the row, the response or the caller calls the model.
-    """
     if not isinstance(model, str) or not model.strip():
         return False
     return is_storable(model)
 
 
 def _members_of(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells that are members of a case, its metadata included.
-
-    cells: the row by the names of its columns, of which many say something of the answer only.
-    """
     return {k: v for k, v in cells.items() if k in _CASE or k.startswith("metadata_")}
 
 
 def _columns_of(members: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the members that a row itself says, metadata aside.
-
-    >>> sorted(_columns_of({"messages": [], "tools": [], "metadata_a": 1}))
-    ['input', 'tools']
-    """
     # Messages are an input in another column.
     return frozenset("input" if name == "messages" else name for name in members if name in _CASE)
 
 
 class _Same(Mapping[str, str]):
-    """Every member came from the column of its own name."""
-
+    # Every member came from the column of its own name.
     def __getitem__(self, key: str) -> str:
         return key
 
@@ -389,11 +318,7 @@ class _Same(Mapping[str, str]):
 
 
 def _complete_case(cells: dict[str, Any], body: Mapping[str, Any]) -> None:
-    """Take messages and tools from the request where the row has no column of its own for them.
-
-    cells: the row by the names of its columns, which is added to.
-    body: the request as it was sent, empty if the row does not hold it.
-    """
+    # Adds to `cells` where the row has no column of its own.
     for name, other in (("messages", "input"), ("tools", "tools")):
         value = body.get(name)
         if isinstance(value, list) and value and not cells.keys() & {name, other}:
@@ -401,11 +326,7 @@ def _complete_case(cells: dict[str, Any], body: Mapping[str, Any]) -> None:
 
 
 def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str, str] | None:
-    """Return the failure that the answer itself shows, where the row tells of none.
-
-    cells: the row, whose column `cut` may say that the stream was cut.
-    captured: the answer. A stream with text was cut. One without never began.
-    """
+    # Where the row tells of no failure: a stream with text was cut, one without never began.
     if captured.error is not None:
         has_text = captured.stream and captured.content
         return ("cut_stream" if has_text else "other"), captured.error
@@ -415,10 +336,7 @@ def _error_of_stream(cells: Mapping[str, Any], captured: Captured) -> tuple[str,
 
 
 def _settle_input(members: dict[str, Any]) -> None:
-    """Read an input that is the JSON of messages, and drop messages where there is an input.
-
-    members: of the case, which is changed.
-    """
+    # An input may be the JSON of messages; next to an input, messages are dropped.
     text = members.get("input")
     if isinstance(text, str) and text.lstrip()[:1] == "[":
         members["input"] = _messages_or_text(text)
@@ -428,13 +346,7 @@ def _settle_input(members: dict[str, Any]) -> None:
 
 
 def _case_id(place: Place, id: Any) -> Any:
-    """Return the id of a row's case as text or integer.
-
-    A frame makes floats of integers beside gaps.
-
-    place: the row, for errors.
-    id: the cell, None if there is none.
-    """
+    # A frame makes floats of integers next to gaps.
     if id is None or isinstance(id, (str, int)):
         return id
 
@@ -443,13 +355,7 @@ def _case_id(place: Place, id: Any) -> Any:
 
 
 def _read_tools(place: Place, x: Any, text: str) -> tuple[ToolSpec, ...]:
-    """Return the tools of a cell.
-
-    Raises BadCase. text: the cell for an error.
-
-    place: the row, for errors.
-    x: the cell: definitions, one alone, or their JSON text.
-    """
+    # x: definitions, one alone, or their JSON text. text: for the error.
     try:
         value = place.json(x, "tools") if place.source.table else x
         return tool_specs(listed(read_strict(value) if isinstance(value, str) else value))
@@ -468,12 +374,7 @@ def _read_tools(place: Place, x: Any, text: str) -> tuple[ToolSpec, ...]:
 
 
 def _trial(place: Place, x: Any) -> int | None:
-    """Return the number of a repetition, None if it is to be counted.
-
-    Raises BadCase.
-
-    place: the row, for the error. x: the cell, a number or its text.
-    """
+    # None if it is to be counted.
     if x is None:
         return None
 
@@ -485,15 +386,7 @@ def _trial(place: Place, x: Any) -> int | None:
 
 
 def _numbers(place: Place, cells: Mapping[str, Any], captured: Captured) -> dict[str, Any]:
-    """Tokens, cost and times.
-
-    Columns go before the response's own count.
-
-    place: the row, for errors.
-    cells: the row by the names of its columns. captured: the answer, with its usage.
-
-    Raises BadCase for a cell that is not a number of its kind.
-    """
+    # Columns go before the response's own count.
     numbers = _token_counts(captured.usage or {})
     for name, kind in _NUMBERS.items():
         if name in cells:
@@ -503,15 +396,8 @@ def _numbers(place: Place, cells: Mapping[str, Any], captured: Captured) -> dict
 
 
 def _token_counts(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokens that a response counted itself, in the words of either OpenAI interface.
-
-    What is no integer, or larger than a store can hold, drops out.
-
-    usage: of a response, empty if it has none.
-
-    >>> _token_counts({"input_tokens": 3, "output_tokens": "many"})
-    {'prompt_tokens': 3}
-    """
+    # In the words of either OpenAI interface. What is not an integer, or larger than a store can
+    # hold, drops out.
     counts = {
         "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
         "completion_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
@@ -520,31 +406,18 @@ def _token_counts(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(x: Any) -> AnyProtocol | None:
-    """Return the prompt protocol of an arm, None for native.
-
-    Raises UnknownProtocol.
-
-    x: an id, a Protocol, or an object of another's. The provider's own calls are 'native'.
-    """
     protocol = any_protocol(x)
     return None if protocol is OPENAI_JSON else protocol
 
 
 def _is_final(x: Any) -> bool:
-    """Return True for a text and for tools that are read already, which need no conversion to JSON.
-
-    x: a member of a case, of any type.
-    """
+    # Needs no conversion to JSON.
     return isinstance(x, str) or (isinstance(x, tuple) and all(isinstance(v, ToolSpec) for v in x))
 
 
 def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: int | None) -> str:
-    """Return an id for a case without one: of its question, so that its repetitions are one case.
-
-    case: with its tools and its input.
-    columns: the members that the row itself says.
-    captured, line: give the id where the row holds no question.
-    """
+    # Made from its question, so that its repetitions are one case. captured, line: where the row
+    # has no question.
     if "input" in columns:
         text = f"{tools_digest(case.tools)} {case.input_text}"
         return f"input-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
@@ -562,12 +435,7 @@ def tools_digest(tools: tuple[ToolSpec, ...]) -> str:
 
 
 def _messages_or_text(text: str) -> Any:
-    """Return the messages that a text is the JSON of.
-
-    The text itself if it is none.
-
-    text: an input that begins like a list.
-    """
+    # The text itself where it is not the JSON of messages.
     value = json_or_text(text)
     if not isinstance(value, list) or not value:
         return text
@@ -575,5 +443,4 @@ def _messages_or_text(text: str) -> Any:
 
 
 def _is_message(x: Any) -> bool:
-    """Return True for a mapping with a role, which every message of a conversation has."""
     return isinstance(x, Mapping) and "role" in x

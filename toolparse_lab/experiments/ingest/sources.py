@@ -35,11 +35,7 @@ def answers_of(source: Any, *, split: str | None = None) -> RowSource:
 
 
 def _rows_of_text(source: str | Path, split: str | None) -> RowSource:
-    """Return the rows of a path, or of a text that is a stream itself.
-
-    source: a text without a line break is taken for a path.
-    split: the part of a data set to read, None for all of it.
-    """
+    # A text without a line break is taken for a path.
     # A text with a line break is no path but the stream itself.
     if isinstance(source, str) and ("\n" in source or is_event_stream(source)):
         return RowSource("text", iter([(1, source)]), unit="row")
@@ -52,22 +48,14 @@ def _rows_of_text(source: str | Path, split: str | None) -> RowSource:
 
 
 def _is_list_of_chunks(x: Any) -> bool:
-    """Return True for a list of the pieces of one stream.
-
-    An empty list is a source without rows.
-    """
+    # An empty list is a source without rows.
     if not isinstance(x, (list, tuple)) or not x:
         return False
     return all(map(is_chunk, x))
 
 
 def _streams(path: Path) -> RowSource:
-    """Dumps of event streams: one answer a file, or several that end with the mark [DONE].
-
-    path: a file of any name, or a folder, whose files end with `.sse`.
-
-    Raises UnreadableInput if there is no such file.
-    """
+    # One answer a file, or several that end with the mark [DONE].
     files = _stream_files(path)
     if not files or not all(f.is_file() for f in files):
         raise UnreadableInput(
@@ -80,10 +68,7 @@ def _streams(path: Path) -> RowSource:
 
 
 def _stream_files(path: Path) -> list[Path]:
-    """Return the `.sse` files of a folder by name, or the file itself.
-
-    path: it need not exist. Its caller looks.
-    """
+    # By name. The file need not exist: the caller looks.
     if not path.is_dir():
         return [path]
 
@@ -91,12 +76,7 @@ def _stream_files(path: Path) -> list[Path]:
 
 
 def _stream_rows(files: list[Path]) -> Iterator[tuple[int | None, Any]]:
-    """(number, row) of the streams of some files.
-
-    A row's case is named after its file.
-
-    files: in the order of their rows. An unreadable stream is an error in place of a row.
-    """
+    # A row's case is named after its file. An unreadable stream is an error in place of a row.
     number = 0
     for file in files:
         for n, dump in enumerate(_dumps(file)):
@@ -110,12 +90,7 @@ def _stream_rows(files: list[Path]) -> Iterator[tuple[int | None, Any]]:
 
 
 def _dumps(file: Path) -> Iterator[str | BadCase]:
-    """Yield the streams of one file, each up to its mark [DONE].
-
-    An error ends them.
-
-    file: lines of an event stream. The last stream needs no end mark.
-    """
+    # The last stream needs no end mark.
     lines: list[str] = []
     for _, line in text_lines(file):
         if isinstance(line, BadCase):
@@ -132,19 +107,10 @@ def _dumps(file: Path) -> Iterator[str | BadCase]:
 
 
 def _is_end_mark(line: str) -> bool:
-    """Return True for the line that ends a stream of OpenAI's chat interface.
-
-    >>> _is_end_mark("data: [DONE]"), _is_end_mark("data: {}")
-    (True, False)
-    """
     return line.startswith("data:") and line[5:].strip() == "[DONE]"
 
 
 def _get(x: Any, name: str) -> Any:
-    """Return a member of a mapping or an attribute of an object.
-
-    x: of any type. None comes back where it has no such member. name: of the member.
-    """
     return x.get(name) if isinstance(x, Mapping) else getattr(x, name, None)
 
 
@@ -170,11 +136,7 @@ def is_chunk(x: Any) -> bool:
 
 
 def _is_chat_chunk(x: Any, choices: Sequence[Any]) -> bool:
-    """Return True for a piece of a chat stream, by its own word or by a delta in one of its
-    choices.
-
-    x: the piece. choices: its member of that name.
-    """
+    # By its own word, or by a delta in one of its choices.
     if str(_get(x, "object")).endswith(".chunk"):
         return True
     return any(_get(choice, "delta") is not None for choice in choices)
@@ -194,11 +156,7 @@ def is_response(x: Any) -> bool:
 
 
 def _is_response_mapping(x: Mapping[Any, Any]) -> bool:
-    """Return True for a response, a choice or a message of OpenAI's, or a response of two others.
-
-    >>> _is_response_mapping({"role": "assistant"}), _is_response_mapping({"choices": "a, b"})
-    (True, False)
-    """
+    # A response, a choice or a message of OpenAI's, or a response of two others.
     if isinstance(x.get("choices"), (list, tuple)) or x.get("role") == "assistant":
         return True
     if isinstance(x.get("message"), Mapping) and "finish_reason" in x:

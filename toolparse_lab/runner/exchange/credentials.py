@@ -135,7 +135,7 @@ def environment_secrets() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1)
 def _secrets_of(variables: tuple[tuple[str | bytes, str | bytes], ...]) -> tuple[str, ...]:
-    """Return the credentials in these variables, longest first."""
+    # Longest first.
     secrets: set[str] = set()
     for variable in variables:
         name, value = map(os.fsdecode, variable)
@@ -162,10 +162,7 @@ def secrets_in(value: Any) -> list[str]:
 
 
 def _found(value: Any) -> Iterator[str]:
-    """`secrets_in`, twice where it is found twice.
-
-    Not by recursion: depth may be hostile.
-    """
+    # Not by recursion: depth may be hostile. What is found twice comes twice.
     waiting: list[tuple[Any, str]] = [(value, "")]
     while waiting:
         here, place = waiting.pop()
@@ -178,9 +175,8 @@ def _found(value: Any) -> Iterator[str]:
 
 
 def _members_with_place(members: Mapping[Any, Any], place: str) -> Iterator[tuple[Any, str]]:
-    """Yield the members of a mapping with the kind that their place gives: "secret", "header",
-    "headers", "names" (of parameters, in a schema) or "".
-    """
+    # The place of a member is "secret", "header", "headers", "names" (of parameters, in a schema)
+    # or "".
     for name, member in members.items():
         yield member, place_of(str(name), place)
 
@@ -207,10 +203,7 @@ def place_of(name: str, outer: str) -> str:
 
 
 def _items_with_place(items: list[Any] | tuple[Any, ...], place: str) -> Iterator[tuple[Any, str]]:
-    """Yield the items of a list with the kind that their place gives.
-
-    Headers may be written as pairs.
-    """
+    # Headers may be written as pairs.
     for item in items:
         pair = pair_of(item) if place == "headers" else None
         if pair is None:
@@ -235,7 +228,6 @@ def pair_of(item: Any) -> tuple[str, Any] | None:
 
 
 def _found_in_text(text: str, place: str) -> Iterator[str]:
-    """Yield the credentials in one text that stands at such a place."""
     is_header = place == "header" and len(text) >= _MIN_PART
     is_every_header = place == "headers" and ":" in text
     if place == "secret" or isinstance(text, SecretText) or is_header or is_every_header:
@@ -273,7 +265,6 @@ def parts_of(secret: str) -> Iterator[str]:
 
 
 def _login(code: str) -> Iterator[str]:
-    """User and password of a basic login, or nothing for anything else."""
     try:
         login = base64.b64decode(code, validate=True).decode("utf-8")
     except (binascii.Error, ValueError):
@@ -284,7 +275,7 @@ def _login(code: str) -> Iterator[str]:
 
 
 def _in_json(text: str) -> Iterator[str]:
-    """Yield the credentials in a secret that is JSON, as the key file of a service account is."""
+    # The key file of a service account is a secret that is JSON.
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -331,7 +322,6 @@ def forms_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """Return the forms of one secret, which is not empty."""
     escaped = {secret}
     for _ in range(2):
         escaped |= {
@@ -352,9 +342,7 @@ def _forms(secret: str) -> Iterable[str]:
 
 
 def _base64_cores(content: bytes, shift: int) -> set[str]:
-    """Return the letters of base64 that `content` alone decides, behind `shift` other bytes (0 to
-    2).
-    """
+    # The letters of base64 that `content` alone decides, after 0 to 2 other bytes.
     start = (0, 2, 3)[shift]
     end = (len(content) + shift) * 8 // 6
     shifted = b"\0" * shift + content

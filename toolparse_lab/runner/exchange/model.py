@@ -195,11 +195,7 @@ def _is_path(text: str) -> bool:
 
 
 def _price_pair(price: Any) -> tuple[float, float] | tuple[float, float, float]:
-    """Return a price as numbers: US dollars per million input, output and cached input tokens.
-
-    Raises BadOptions for anything else than two or three numbers of at least 0. A list, as JSON has
-    it, will do.
-    """
+    # US dollars per million input, output and cached input tokens.
     try:
         input_price, output_price, *cached = price
         good = len(cached) < 2 and all(p >= 0 for p in (input_price, output_price, *cached))
@@ -219,12 +215,8 @@ def _price_pair(price: Any) -> tuple[float, float] | tuple[float, float, float]:
 def _check_range(
     name: str, value: Any, low: float, *, open_end: bool = False, also: str = ""
 ) -> None:
-    """Raise BadOptions unless `value` is a number from `low` on.
-
-    `open_end` leaves out `low` itself. `also` is another value to name as allowed.
-
-    True and False are no numbers here, although Python counts with them.
-    """
+    # True and False are no numbers here, although Python counts with them. open_end: `low` itself
+    # is left out. also: another allowed value, to name in the error.
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if number and not value < low and not (open_end and value == low):
         return

@@ -172,7 +172,6 @@ _PLAIN = (str, int, float, bool)  # and no SecretText
 
 
 def _is_hidden(value: Any, place: str) -> bool:
-    """Return True for a plain value that is a credential by its place, or by itself."""
     if place == "header" or isinstance(value, SecretText):
         return True
     # Headers written as one text.
@@ -180,7 +179,7 @@ def _is_hidden(value: Any, place: str) -> bool:
 
 
 def _redact_item(item: Any, headers: bool, place: str) -> Any:
-    """Return an item of a list, which among headers may be a header written as a pair."""
+    # Among headers an item may be a header written as a pair.
     pair = pair_of(item) if place == "headers" else None
     if pair is None:
         return redact_named(item, headers=headers, place=place)
@@ -209,10 +208,8 @@ def _written(forms: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _may_hold(value: Any, forms: tuple[str, ...]) -> bool:
-    """Return False for a value without these forms in any of its strings.
-
-    Almost every record is one, and C writes it in less time than it takes to look at each string.
-    """
+    # Almost every record has none of the forms, and C writes it in less time than it takes to look
+    # at each string.
     try:
         text = _write(value)
     except (TypeError, ValueError, RecursionError):  # not plain JSON
@@ -225,14 +222,8 @@ def _may_hold(value: Any, forms: tuple[str, ...]) -> bool:
 
 
 def _without(value: Any, forms: tuple[str, ...], least: int) -> Any:
-    """`value` without `forms` of secrets in its strings.
-
-    `least` is the length of the shortest.
-
-    What holds no secret stays the object it is, and is not copied: 100,000 cases share their tools.
-
-    `forms` are not empty, and neither is any of them.
-    """
+    # What holds no secret stays the object it is, and is not copied: 100,000 cases share their
+    # tools. least: the length of the shortest form; none is empty.
     if isinstance(value, str):
         # Most strings of a record are names, and too short for any secret.
         if len(value) >= least:
@@ -248,24 +239,14 @@ def _without(value: Any, forms: tuple[str, ...], least: int) -> Any:
 
 
 def _members_without(value: Mapping[Any, Any], forms: tuple[str, ...], least: int) -> Any:
-    """Return a mapping without secrets in its keys and values.
-
-    Itself if there are none.
-
-    Equal is not enough: the caller compares by identity, too.
-    """
+    # Itself if there are none: the caller compares by identity.
     members = {_without(k, forms, least): _without(v, forms, least) for k, v in value.items()}
     unchanged = all(members.get(k) is v for k, v in value.items())
     return value if unchanged else members
 
 
 def _items_without(value: list[Any] | tuple[Any, ...], forms: tuple[str, ...], least: int) -> Any:
-    """Return a list or tuple without secrets in its items.
-
-    Itself if there are none.
-
-    A tuple that changes becomes a list, which JSON does not tell apart.
-    """
+    # Itself if there are none. A tuple that changes becomes a list, which JSON does not tell apart.
     items = [_without(item, forms, least) for item in value]
     unchanged = all(new is old for new, old in zip(items, value, strict=True))
     return value if unchanged else items

@@ -1,9 +1,10 @@
-"""`Request`, one question to one model, and `PlanItem`, the line of a plan that it answers."""
+"""`Request`, one question to one model, many of them by key, and `PlanItem`, the line of a plan."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,11 +84,8 @@ class Request:
         return self._key
 
     def _computed_key(self) -> str:
-        """`key`, computed again: 0.1 to 1 ms, depending on the length of messages and schemas.
-
-        Raises BadOptions if a value is not JSON. Changing anything here changes every key, and with
-        it the knowledge of a store: see KEY_VERSION.
-        """
+        # 0.1 to 1 ms, depending on the length of messages and schemas. Changing anything here
+        # changes every key, and with it the knowledge of a store: see KEY_VERSION.
         model = self.model
         subject = {
             "version": KEY_VERSION,
@@ -157,9 +155,7 @@ class Request:
 
 
 def _request_of_pickle(record: Mapping[str, Any], key: str) -> Request:
-    """Return a request as a pickle brings it: without its credentials, under the key that
-    it had.
-    """
+    # Without its credentials, under the key that it had.
     request = Request.from_dict(record)
     object.__setattr__(request, "_key", key)
     return request
@@ -181,18 +177,63 @@ class PlanItem:
 
 
 def _ordered(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters sorted by name, with 0.0 written as 0, since both are the same setting.
-
-    Their order is the caller's accident, and no model sees it. Nested values are left as they are.
-    """
+    # Order and 0.0 against 0 are the caller's accident, and no model sees them. Nested values are
+    # left as they are.
     return {name: _as_integer(value) for name, value in sorted(params.items())}
 
 
 def _as_integer(value: Any) -> Any:
-    """Return a float without a fraction as an integer, where floats still tell integers apart.
-
-    Above 2**53 two integers may be the same float, and must not become the same key.
-    """
+    # Above 2**53 two integers may be the same float, and must not become the same key.
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value
+
+
+class Questions(Mapping[str, Request]):
+    """Requests by their keys, in the order to ask them.
+
+    A plan of 100,000 is 100,000 keys here: looking one up makes the request, and `route` says where
+    it goes without making it.
+    """
+
+    @abstractmethod
+    def route(self, key: str) -> tuple[str, Model]:
+        """Return the alias of a request's model, and the model. Raises KeyError."""
+
+
+class Held(Questions):
+    """Requests that are in memory anyway. The same question stands in it once."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        """`requests` are read once, and their keys computed now."""
+        # By key: two equal questions are one entry.
+        self._requests = {request.key: request for request in requests}
+
+    def __getitem__(self, key: str) -> Request:
+        return self._requests[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._requests)
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def route(self, key: str) -> tuple[str, Model]:
+        """Return the alias of a request's model, and the model.
+
+        Raises KeyError.
+
+        Nothing has to be made for it, since the request is there.
+        """
+        request = self._requests[key]
+        return request.model_alias, request.model
+
+
+def questions_of(requests: Iterable[Request] | Questions) -> Questions:
+    """`requests` as Questions.
+
+    Questions come back as they are, unread.
+
+    A plan's Questions stay lazy: making all its requests at once is the thing they avoid.
+    """
+    return requests if isinstance(requests, Questions) else Held(requests)

@@ -124,10 +124,7 @@ class Summary:
         return "; ".join((text, *self._remarks()))
 
     def _remarks(self) -> Iterator[str]:
-        """Yield the further clauses of the text: failures by class, models given up, an early end.
-
-        Each stands behind a semicolon. A run without any of them is a good one.
-        """
+        # Each after a semicolon. A run without any of them is a good one.
         if self.failures:
             kinds = ", ".join(f"{kind} {n}" for kind, n in self.failures.most_common())
             yield f"failures: {kinds}"

@@ -126,10 +126,7 @@ class LocalEngine:
         self.load_seconds: float | None = None
 
     def _loaded(self) -> Any:
-        """Return the engine's server, loaded when first needed (about a second).
-
-        Raises EngineError.
-        """
+        # Takes about a second, when first needed.
         if self._server is None:
             started = time.perf_counter()
             # The engine always opens a loopback port; a random key closes it to everybody else.
@@ -183,8 +180,6 @@ class LocalEngine:
 
 
 class _ChunkReader:
-    """Takes in the chunks of one answer, and stops the engine where there is a reason to."""
-
     def __init__(
         self,
         on_text: Callable[[str], None] | None,
@@ -200,16 +195,11 @@ class _ChunkReader:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the engine began."""
         return time.perf_counter() - self._started
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """Add a chunk to the answer.
-
-        True stops the engine, with the reason in `failure`.
-
-        Nothing may be raised here: the native loop that calls it would drop the exception.
-        """
+        # True stops the engine, with the reason in `failure`. Nothing may be raised: the native
+        # loop that calls this would drop the exception.
         now = self.seconds
         try:
             text = _add_chunk(self.answer, chunk, now)
@@ -223,7 +213,6 @@ class _ChunkReader:
         return self.failure is not None
 
     def _check(self, now: float) -> None:
-        """Raise EngineError if the caller has gone, or time is up."""
         if self._cancelled is not None and self._cancelled():
             raise EngineError("cancelled", status=499)
         if self._timeout is not None and now > self._timeout:
@@ -231,12 +220,7 @@ class _ChunkReader:
 
 
 def _add_chunk(answer: Answer, chunk: dict[str, Any], at: float) -> str:
-    """Add one chunk to the answer and return its text.
-
-    `at` is seconds since the engine began.
-
-    Raises EngineError for a chunk that reports a failure.
-    """
+    # at: seconds since the engine began.
     error = chunk.get("error")
     if error:
         raise EngineError(

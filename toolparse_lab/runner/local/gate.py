@@ -72,7 +72,6 @@ class Rules:
             self._check_key(headers)
 
     def _check_key(self, headers: list[tuple[str, str]]) -> None:
-        """Raise Refusal for a request without the endpoint's key."""
         keys = [v.removeprefix("Bearer ") for k, v in headers if k == "authorization"]
         keys += [v for k, v in headers if k == "x-api-key"]
         own = self.api_key.encode()
@@ -81,7 +80,7 @@ class Rules:
 
 
 def _check_names(headers: list[tuple[str, str]]) -> None:
-    """Raise Refusal for a request that a page of another site makes a browser send."""
+    # A page of another site can make a browser send requests.
     hosts = [value for name, value in headers if name == "host"]
     if len(hosts) != 1 or not is_loopback(_name_in(f"//{hosts[0]}")):
         came = f"not {hosts[0][:100]!r}" if len(hosts) == 1 else "and there must be one"
@@ -99,7 +98,6 @@ def _check_names(headers: list[tuple[str, str]]) -> None:
 
 
 def _name_in(address: str) -> str:
-    """Return the name of the host in an address, or "" for anything else."""
     try:
         parts = urlsplit(address)
         if parts.username is not None or parts.path or parts.query:
@@ -164,7 +162,6 @@ class Gate:
         self._socket.close()
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a coroutine function on the loop's thread, to its end."""
         asyncio.run_coroutine_threadsafe(work(), self._loop).result()
 
     async def _end(self) -> None:
@@ -175,7 +172,7 @@ class Gate:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, which carries one request."""
+        # One connection, which carries one request.
         try:
             await self._answer(reader, writer)
         except (OSError, asyncio.CancelledError):
@@ -184,7 +181,6 @@ class Gate:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Check one request, and pass it on or refuse it."""
         try:
             head = await _head_of(reader)
             if head is None:
@@ -219,14 +215,12 @@ class Gate:
             inner_writer.close()
 
     def _inner_head(self, line: str, headers: list[tuple[str, str]]) -> bytes:
-        """Return the head as the engine gets it."""
         lines = [line, *(f"{k}: {v}" for k, v in headers if k not in _OWN_HEADERS)]
         lines += [f"Authorization: Bearer {self._inner_key}", "Connection: close"]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there. Raises SetupError if it cannot."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -250,10 +244,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 async def _head_of(reader: asyncio.StreamReader) -> bytes | None:
-    """Return the head of a request with the empty line behind it.
-
-    None if none came.
-    """
+    # With the empty line after it. None if none came.
     try:
         async with asyncio.timeout(_HEAD_SECONDS):
             return await reader.readuntil(b"\r\n\r\n")
@@ -287,9 +278,7 @@ def refusal_bytes(e: Refusal) -> bytes:
 
 
 async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """End our side and wait for the other's: a connection that is closed while bytes come in is
-    reset, and the refusal lost with it.
-    """
+    # A connection that is closed while bytes come in is reset, and the refusal lost with it.
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_REFUSAL_SECONDS):
             await writer.drain()
@@ -299,7 +288,6 @@ async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Everything from one side to the other, until the one side has ended."""
     with suppress(OSError):
         while piece := await reader.read(_PIECE):
             writer.write(piece)

@@ -68,22 +68,17 @@ def register(litellm: Any) -> None:
 
 
 def _seconds(timeout: Any) -> float | None:
-    """litellm's time-out, a number or an httpx.Timeout, in seconds.
-
-    None for no limit.
-    """
+    # None for no limit.
     seconds = getattr(timeout, "read", timeout)
     return float(seconds) if isinstance(seconds, (int, float)) else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """The embedded model's answers as litellm's objects."""
-
+    # The embedded model's answers as litellm's objects.
     types: Any  # litellm.types.utils
 
     def response(self, answer: Answer, model: str) -> Any:
-        """Return a whole answer."""
         choice = self.types.Choices(
             finish_reason=answer.finish_reason,
             index=0,
@@ -107,7 +102,7 @@ class _Shapes:
         finish_reason: str | None = None,
         answer: Answer | None = None,
     ) -> Any:
-        """Return a chunk of a stream. With `answer` it carries the counted tokens."""
+        # answer: its last chunk carries the counted tokens.
         delta = self.types.Delta(content=text, role="assistant")
         choice = self.types.StreamingChoices(index=0, delta=delta, finish_reason=finish_reason)
         chunk = self.types.ModelResponseStream(
@@ -122,7 +117,6 @@ class _Shapes:
 
 
 def _ending(shapes: _Shapes, id: str, model: str, answer: Answer) -> tuple[Any, Any]:
-    """Return the last two chunks of a stream: the counted tokens, and the finish reason."""
     # litellm drops what comes with or after the finish reason, so the counted tokens come
     # before it.
     counts = shapes.piece(id, model, answer=answer)
@@ -135,10 +129,6 @@ def _ask(
     on_text: Callable[[str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Answer:
-    """Return the engine's answer to a call of litellm, `kw` being its arguments.
-
-    Raises the exception of litellm's that a provider's own failure would be.
-    """
     model = kw["model"]
     try:
         if model != MODEL_NAME:
@@ -161,17 +151,14 @@ _Item: TypeAlias = str | BaseException | Answer
 
 
 def _provider_class(litellm: Any) -> Any:
-    """Return the provider, a subclass of litellm's CustomLLM: litellm takes seconds to import, so
-    the class cannot be made before.
-    """
+    # litellm takes seconds to import, so the class cannot be made before.
     shapes = _Shapes(importlib.import_module("litellm.types.utils"))
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-local")
 
     def spawn(
         kw: Mapping[str, Any], deliver: Callable[[_Item], None], stopped: threading.Event
     ) -> None:
-        """Begin an answer on the engine's thread. Its pieces and its end go to `deliver`."""
-
+        # On the engine's thread. Pieces and the end go to `deliver`.
         def work() -> None:
             try:
                 deliver(_ask(litellm, kw, on_text=deliver, cancelled=stopped.is_set))
@@ -181,8 +168,6 @@ def _provider_class(litellm: Any) -> Any:
         executor.submit(work)
 
     class EmbeddedModel(litellm.CustomLLM):  # type: ignore[misc]
-        """The four ways in which litellm asks a provider."""
-
         def completion(self, *args: Any, **kw: Any) -> Any:
             return shapes.response(_ask(litellm, kw), kw["model"])
 
@@ -236,7 +221,6 @@ def _provider_class(litellm: Any) -> Any:
 
 
 def _log_body(kw: Mapping[str, Any]) -> None:
-    """Tell litellm's logging the request sent, as its own providers do."""
     body = {k: v for k, v in kw["optional_params"].items() if k not in _NOT_SENT}
     body["messages"] = kw["messages"]
     kw["logging_obj"].pre_call(
@@ -245,7 +229,6 @@ def _log_body(kw: Mapping[str, Any]) -> None:
 
 
 def _as_litellm(litellm: Any, e: EngineError, model: str) -> Exception:
-    """Return the engine's failure as the exception that litellm raises for such a status."""
     common = {"message": str(e), "model": model, "llm_provider": PROVIDER}
     if e.kind == "exceed_context_size_error":
         return litellm.ContextWindowExceededError(**common)  # type: ignore[no-any-return]

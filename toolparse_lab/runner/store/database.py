@@ -79,7 +79,6 @@ def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
 
 
 def _engine_options(url: sa.URL) -> dict[str, Any]:
-    """Return the arguments of `create_engine` that this kind of database needs."""
     if url.get_backend_name() != "sqlite":
         # A server that was restarted is no reason to stop a run.
         return {"pool_pre_ping": True}
@@ -90,8 +89,7 @@ def _engine_options(url: sa.URL) -> dict[str, Any]:
 
 
 def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
-    """Take SQLite's transactions out of its driver's hands. See the top of this file."""
-
+    # Out of its driver's hands. See the top of this file.
     @sa.event.listens_for(engine, "connect")
     def _(connection: Any, record: Any) -> None:
         connection.isolation_level = None
@@ -110,10 +108,7 @@ def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
-    """Let readers go on while one writes.
-
-    Tries for `seconds` if others change the mode too.
-    """
+    # Readers go on while one writes. Tried for `seconds` if others change the mode too.
     until = time.monotonic() + seconds
     while True:
         try:
@@ -199,9 +194,7 @@ def translated(url: sa.URL) -> Iterator[None]:
 
 
 def _driver_message(e: Exception) -> str:
-    """Return the driver's own report: SQLAlchemy's text would hold the statement with its
-    values.
-    """
+    # SQLAlchemy's text would hold the statement with its values.
     original = getattr(e, "orig", None)
     if original:
         return str(original)

@@ -65,10 +65,8 @@ def write_recording(path: str | Path, completions: Iterable[Completion]) -> None
 
 
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write a recording with its head to a file beside `path`, and move it there when it is whole.
-
-    Whatever goes wrong, `path` is as it was, and no other file stays.
-    """
+    # Moved to `path` when it is whole: whatever goes wrong, `path` is as it was, and no other file
+    # stays.
     path = Path(path)
     head = json.dumps({"format": FORMAT, "version": VERSION}, separators=(",", ":"))
     # In the same folder, since a move between file systems is a copy that may break off.
@@ -119,7 +117,6 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
 
 
 def _json_object(line: bytes, place: str) -> dict[str, Any]:
-    """Return the JSON object on a line. Raises UnreadableInput for anything else."""
     try:
         obj = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as e:
@@ -133,7 +130,6 @@ def _json_object(line: bytes, place: str) -> dict[str, Any]:
 
 
 def _check_version(version: Any) -> None:
-    """Raise UnreadableInput unless a recording's head has the version that is read here."""
     if version != VERSION:
         raise UnreadableInput(
             "this recording was written by a newer version of toolparse_lab",
@@ -180,9 +176,7 @@ def import_recording(path: str | Path, store: Store, *, run_id: str | None = Non
 
 
 def _bare(completion: Completion) -> Completion:
-    """Return a completion without the request, which the store keeps once for all completions of a
-    key, and without results, which may have been added later.
-    """
+    # The store keeps the request once for all completions of a key; results may be added later.
     return dataclasses.replace(completion, request={}, results=())
 
 
@@ -208,9 +202,7 @@ class Replay:
             self._store = source
 
     def _add(self, completion: Completion) -> None:
-        """Take in one completion of a file: of several for a key the last success counts, else the
-        last failure.
-        """
+        # Of several for a key the last success counts, else the last failure.
         earlier = self._completions.get(completion.key)
         if earlier is None or completion.ok or not earlier.ok:
             self._completions[completion.key] = completion
@@ -250,17 +242,12 @@ def replay(source: Store | str | os.PathLike[str]) -> Replay:
 
 
 def _check_recorded(keys: Iterable[str], recorded: Collection[str], source: str) -> None:
-    """Raise MissingRecording for those of `keys` that are not among the `recorded` ones."""
     missing = [key for key in keys if key not in recorded]
     if missing:
         raise _missing(missing, source)
 
 
 def _missing(keys: list[str], source: str) -> MissingRecording:
-    """Return the error for keys that `source` has no completion for.
-
-    Its text names the first five.
-    """
     names = ", ".join(keys[:5])
     if len(keys) > 5:
         names += f" and {len(keys) - 5} more"

@@ -104,10 +104,7 @@ class Leftovers:
         """the reason"""
 
     def add(self, lines: Sequence[str]) -> None:
-        """Write answers, each as a line of a recording.
-
-        Where none can be written, count them.
-        """
+        # What cannot be written is counted.
         if not lines:
             return
         text = "".join(f"{line}\n" for line in lines)
@@ -127,9 +124,6 @@ class Leftovers:
         self.lost += len(lines)
 
     def explain(self, failure: StoreError) -> StoreError:
-        """Return a failure of the store that also reports the fate of the answers it did
-        not take.
-        """
         if self.path is None and not self.lost:
             return failure
         parts, hints = [failure.message], [failure.hint] if failure.hint else []
@@ -143,7 +137,7 @@ class Leftovers:
 
 
 def _append(path: Path, text: str) -> None:
-    """Add text to a file, all of it or nothing. Raises OSError."""
+    # All of it or nothing.
     with path.open("r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         try:
@@ -157,7 +151,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _places(store: Path, word: str, end: str) -> Iterator[Path]:
-    """Paths of new files for the rows that a store has lost, the best one first."""
+    # The best one first.
     name = f"{store.stem}-{word}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}{end}"
     for folder in (store.parent, Path(tempfile.gettempdir())):
         path = folder / name
@@ -166,10 +160,8 @@ def _places(store: Path, word: str, end: str) -> Iterator[Path]:
 
 
 def _identity(path: Path) -> tuple[int, int, bool] | None:
-    """Return the numbers by which the system knows the file of a path, and whether there is
-    anything in it, or None if there is none. Not its text: a file that is opened and closed loses
-    the locks that SQLite has on it in this process.
-    """
+    # None if there is no file. Not its text: a file that is opened and closed loses the locks that
+    # SQLite has on it in this process.
     try:
         status = os.stat(path)
     except OSError:

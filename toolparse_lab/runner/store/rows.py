@@ -52,10 +52,7 @@ def unpack(blob: bytes) -> str:
 
 
 def pack_json(value: Any) -> bytes:
-    """Return a JSON value as packed bytes.
-
-    A value that is not JSON is written as its text.
-    """
+    # A value that is not JSON is written as its text.
     return pack(_write(value))
 
 
@@ -145,10 +142,7 @@ def insert_items(connection: sa.Connection, rows: Iterable[Mapping[str, Any]]) -
 def keep_requests(
     connection: sa.Connection, keys: Iterable[str], body: Callable[[str], Mapping[str, Any]]
 ) -> None:
-    """Write the requests of `keys` that are not there yet.
-
-    Only of these the body is asked for.
-    """
+    # Those that are not there yet: only of these the body is asked for.
     # In one order for all: two on a server that add the same ones would wait for each other.
     for batch in batches(sorted(set(keys))):
         present = set(connection.execute(_KNOWN_REQUESTS, {"keys": batch}).scalars())
@@ -163,10 +157,7 @@ def keep_requests(
 def keep_results(
     connection: sa.Connection, completion_id: int, results: Iterable[Mapping[str, str]]
 ) -> None:
-    """Write the results of an answer's tool calls.
-
-    The first one recorded for a call stays.
-    """
+    # The first one recorded for a call stays.
     rows = []
     for result in results:
         members = {name: str(result[name]) for name in RESULT_KEYS}
@@ -179,8 +170,6 @@ def keep_results(
 
 
 def insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
-    """Return an insert that leaves rows of the same key as they are, whoever wrote them in
-    between.
-    """
+    # Rows of the same key stay, whoever wrote them in between.
     insert: Any = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     return insert(table).on_conflict_do_nothing()

@@ -23,7 +23,7 @@ Migration = Callable[[sa.Connection], None]
 
 
 def _add_tool_results(connection: sa.Connection) -> None:
-    """Version 1 to 2: a table for the results of tool calls."""
+    # Version 1 to 2: a table for the results of tool calls.
     binary = sa.LargeBinary().compile(dialect=connection.dialect)
     connection.exec_driver_sql(
         "CREATE TABLE tool_results (completion_id BIGINT NOT NULL REFERENCES completions (id), "
@@ -32,7 +32,7 @@ def _add_tool_results(connection: sa.Connection) -> None:
 
 
 def _add_workers(connection: sa.Connection) -> None:
-    """Version 2 to 3: who works on which run, claims on questions, and plans stored once."""
+    # Version 2 to 3: who works on which run, claims on questions, and plans stored once.
     real = sa.Float(53).compile(dialect=connection.dialect)
     for statement in (
         "CREATE TABLE workers (owner VARCHAR(96) NOT NULL PRIMARY KEY, run_id VARCHAR(64), "
@@ -49,16 +49,15 @@ def _add_workers(connection: sa.Connection) -> None:
 
 
 def _tell_workers_apart(connection: sa.Connection) -> None:
-    """Version 3 to 4: workers are known by the start of their process, and their leases by clocks
-    that no one sets.
-    """
+    # Version 3 to 4: workers are known by the start of their process, and their leases by clocks
+    # that no one sets.
     real = sa.Float(53).compile(dialect=connection.dialect)
     for column in ("started VARCHAR(32)", f"uptime {real}", f"since {real}"):
         connection.exec_driver_sql(f"ALTER TABLE workers ADD COLUMN {column}")
 
 
 def _add_remarks(connection: sa.Connection) -> None:
-    """Version 4 to 5: a table for the notes of people beside trials."""
+    # Version 4 to 5: a table for the notes of people about trials.
     binary = sa.LargeBinary().compile(dialect=connection.dialect)
     is_server = connection.dialect.name == "postgresql"
     number = "BIGSERIAL NOT NULL" if is_server else "INTEGER NOT NULL"
@@ -186,7 +185,7 @@ remarks = sa.Table(
     sa.Index("remarks_run", "run_id"),
 )
 
-# Who asks now, with a lease; see `workers`.
+# Who asks now, with a lease; see `claims`.
 workers = sa.Table(
     "workers",
     tables,
@@ -248,10 +247,7 @@ def prepare(
 
 
 def _create(connection: sa.Connection, present: set[str], place: str, version: int) -> None:
-    """Create the tables in a database that holds only the tables `present`.
-
-    Raises StoreError if one of these has a name that the store needs: it is another's.
-    """
+    # A table of a name that the store needs, in a database that is not a store, is another's.
     clashes = sorted(present & {t.name for t in tables.tables.values()})
     if clashes:
         raise StoreError(

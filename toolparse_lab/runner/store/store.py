@@ -25,15 +25,24 @@ import sqlalchemy as sa
 
 from ...core.errors import StoreError, StoreLost
 from ..exchange.credentials import secrets_in
-from ..exchange.questions import Questions, questions_of
 from ..exchange.redaction import redact_named, redact_strings
+from ..exchange.request import Questions, questions_of
 from ..exchange.types import Completion, PlanItem, Request
 from . import schema
-from .answers import chosen_ids, completions_by_id, ids_of, keys_where
 from .batches import batches
-from .claims import Claimed, enter, forget_workers, leave, let_go, serialize, take
+from .claims import (
+    LEASE,
+    Claimed,
+    enter,
+    forget_workers,
+    leave,
+    let_go,
+    live_runs,
+    renew,
+    serialize,
+    take,
+)
 from .database import connected, database_engine, database_url, shown_url, shut, translated
-from .remarks import insert_remark, newest_remarks
 from .rescue import Anchor, Leftovers, file_of
 from .rows import (
     INSERT_COMPLETION,
@@ -45,8 +54,20 @@ from .rows import (
     keep_results,
     unpack_json,
 )
-from .runs import ItemPages, RunRecord, items_of, new_items_position, run_record, run_row
-from .workers import LEASE, live_runs, renew
+from .runs import (
+    ItemPages,
+    RunRecord,
+    chosen_ids,
+    completions_by_id,
+    ids_of,
+    insert_remark,
+    items_of,
+    keys_where,
+    new_items_position,
+    newest_remarks,
+    run_record,
+    run_row,
+)
 
 __all__ = ["RunRecord", "Store"]
 _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
@@ -186,11 +207,8 @@ class Store:
             )
 
     def _keep(self, requests: Iterable[Request] | Questions) -> None:
-        """Write requests before the items that need them.
-
-        Not in one transaction: others may write between two batches, and a request that no item
-        names yet harms no one.
-        """
+        # Requests before the items that need them. Not in one transaction: others may write between
+        # two batches, and a request that no item names yet harms no one.
         questions = questions_of(requests)
         for batch in batches(questions):
             with self._writing() as connection:
@@ -365,7 +383,6 @@ class Store:
 
     @staticmethod
     def _done_conditions(run_id: str | None, fresh: bool, max_age: float | None) -> list[Any]:
-        """Return the conditions on `completions` for an answer that need not be asked for again."""
         c = schema.completions.c
         conditions: list[Any] = [c.status == "ok"]
         if fresh:
@@ -479,7 +496,7 @@ class Store:
     # -- below
 
     def _item_pages(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
-        """Yield the plan of a run in pages, each read in a transaction of its own."""
+        # Each page is read in a transaction of its own.
         with self._reading() as connection:
             row = run_row(connection, run_id)
 
@@ -490,7 +507,6 @@ class Store:
             yield page  # outside the transaction: the caller may take its time, or write
 
     def _chosen(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
-        """Return the row id of the answer to each of `keys` that has one. See `answers`."""
         with self._reading() as connection:
             floor = -1 if run_id is None else run_row(connection, run_id).floor
             return chosen_ids(connection, keys, run_id, floor)
@@ -499,12 +515,7 @@ class Store:
     def _writing(
         self, completions: Sequence[Completion] = (), run_id: str | None = None
     ) -> Iterator[sa.Connection]:
-        """Yield a transaction that writes.
-
-        It is committed at the end, or rolled back by an exception.
-
-        completions, run_id: the rows to write, should the file be lost.
-        """
+        # completions, run_id: the rows to write, should the file be lost.
         self._check_file(completions, run_id)
         with (
             self._lock,
@@ -517,14 +528,13 @@ class Store:
 
     @contextmanager
     def _sharing(self) -> Iterator[sa.Connection]:
-        """Yield a transaction that writes claims, one at a time."""
+        # One at a time.
         with self._writing() as connection:
             serialize(connection)
             yield connection
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        """Yield a transaction that only reads."""
         self._check_file()
         # A database in memory is one connection, on which a reader would join a writer's
         # transaction.
@@ -539,9 +549,7 @@ class Store:
     def _check_file(
         self, completions: Sequence[Completion] = (), run_id: str | None = None
     ) -> None:
-        """Raise StoreLost if the store's file was deleted or replaced, once everything that was
-        recorded, and these completions, are saved in a file of another name.
-        """
+        # Everything that was recorded, and these completions, are saved in another file first.
         if self._anchor is None or not self._anchor.is_lost():
             return
         path = self._anchor.path
@@ -570,10 +578,7 @@ class Store:
 
 
 def _without_credentials(plan: Mapping[str, Any]) -> Any:
-    """Return a plan without the values that its names or the environment say is a credential.
-
-    Cases are data: a parameter of theirs that is called `key` or `code` is no credential.
-    """
+    # Cases are data: a parameter of theirs that is called `key` or `code` is not a credential.
     safe: dict[str, Any] = {}
     for name, value in plan.items():
         if name == "models" and isinstance(value, Mapping):
@@ -586,5 +591,5 @@ def _without_credentials(plan: Mapping[str, Any]) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    """Compact ASCII JSON, in which a value that is not JSON stands as its text."""
+    # A value that is not JSON is written as its text.
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=str)

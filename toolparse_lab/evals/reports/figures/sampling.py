@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ....core.values import write_canonical
-from ....runner.exchange.sampling import SAMPLING
+from ....runner.exchange.details import SAMPLING
 
 _NOT_SENT = "not sent"
 _MANY = 3  # groups that are named

@@ -1,6 +1,4 @@
-"""A tool that runs nothing: it takes arguments that its schema allows, and refuses the rest in the
-words of a validator.
-"""
+"""The tools that take the calls of an ablation: functions, addresses, or mocks of their schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +11,9 @@ from ...core.errors import BadOptions, near
 from ...core.toolspec import ToolSpec
 from ...core.types import Problem
 from ...core.values import Value, pointer_tokens, write_canonical
-from ...middleware.correction import ToolFailure, ToolRefused
+from ...evals.cases.case import Case
+from ...middleware.correction import Accepted, HttpTool, RunTool, ToolFailure, ToolRefused
+from ...middleware.correction.drive import result_of
 from ...middleware.correction.failure import issues_in_body
 
 # How it works. Our own validation says what is wrong, once; a dialect only words it, as a server of
@@ -108,7 +108,7 @@ def refusal(
 def _jsonschema(
     problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
 ) -> ToolFailure:
-    """Refuse as Python's jsonschema prints its first error."""
+    # Python's jsonschema prints its first error.
     problem = problems[0]
     rule, value, node = _rule_of(problem), _at(arguments, problem.path), _node(tool, problem.path)
     words = {
@@ -123,7 +123,7 @@ def _jsonschema(
 
 
 def _go(problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec) -> ToolFailure:
-    """Refuse as a Go service answers that decodes into a struct, and checks the values itself."""
+    # A Go service decodes into a struct, and checks the values itself.
     problem = problems[0]
     name = ".".join(pointer_tokens(problem.path)) or "arguments"
     if _rule_of(problem) != "type":
@@ -138,7 +138,7 @@ def _go(problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolS
 def _rows(
     problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec, place: list[str]
 ) -> list[dict[str, Any]]:
-    """Error objects in pydantic's form: one a problem, and one for each member that is missing."""
+    # pydantic's form: one a problem, and one for each member that is missing.
     rows: list[dict[str, Any]] = []
     for problem in problems:
         rule, node = _rule_of(problem), _node(tool, problem.path)
@@ -157,7 +157,6 @@ def _rows(
 def _pydantic(
     problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
 ) -> ToolFailure:
-    """Refuse by pydantic's errors, sent as they are."""
     body = json.dumps(_rows(problems, arguments, tool, []))
     return ToolFailure("validation failed", body, 400, issues_in_body(body))
 
@@ -165,7 +164,6 @@ def _pydantic(
 def _fastapi(
     problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
 ) -> ToolFailure:
-    """Refuse by FastAPI's 422."""
     body = json.dumps({"detail": _rows(problems, arguments, tool, ["body"])})
     return ToolFailure("the tool answered with status 422", body, 422, issues_in_body(body))
 
@@ -173,7 +171,6 @@ def _fastapi(
 def _silent(
     problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
 ) -> ToolFailure:
-    """Refuse as a service that says nothing of the reason."""
     return ToolFailure("bad request", status=400)
 
 
@@ -199,17 +196,14 @@ OTHER_FAILURES: tuple[ToolFailure, ...] = (
 
 
 def _rule_of(problem: Problem) -> str:
-    """Return the last word of a problem's code."""
     return problem.code.rpartition(".")[2]
 
 
 def _subscript(token: str) -> str:
-    """Return a token of a pointer as Python's jsonschema writes it."""
     return token if token.isdecimal() else repr(token)
 
 
 def _at(value: Value, path: str) -> Value:
-    """Return the value at a JSON Pointer, None if there is none."""
     for token in pointer_tokens(path):
         if isinstance(value, Mapping):
             value = value.get(token)
@@ -221,7 +215,7 @@ def _at(value: Value, path: str) -> Value:
 
 
 def _node(tool: ToolSpec, path: str) -> Mapping[str, Any]:
-    """Return the schema's own node for a JSON Pointer, {} where it has none in plain words."""
+    # {} where the schema has none in plain words.
     node = tool.schema
     for token in pointer_tokens(path):
         if not isinstance(node, Mapping):
@@ -235,7 +229,7 @@ def _node(tool: ToolSpec, path: str) -> Mapping[str, Any]:
 
 
 def _type_of(node: Mapping[str, Any]) -> str:
-    """Return the first type that a node names but for null, '' where it names none."""
+    # But for null. '' where it names none.
     kind = node.get("type")
     if isinstance(kind, list):
         kind = next((one for one in kind if one != "null"), None)
@@ -243,6 +237,68 @@ def _type_of(node: Mapping[str, Any]) -> str:
 
 
 def _missing(node: Mapping[str, Any], value: Value) -> list[str]:
-    """Return the names that a node requires and an object lacks."""
     names, members = node.get("required"), value if isinstance(value, Mapping) else {}
     return [str(name) for name in names if name not in members] if isinstance(names, list) else []
+
+
+# How it works. A case may name its tools in its metadata, {"tools": {"get_weather": "http://…"}}:
+# an address, or the name of a function that the caller hands in. A data file never names code to
+# be imported. What no one names is a mock. Each tool gets the same arguments once for each attempt
+# of one call, however many cells need the answer: cells differ by their layers and not by the
+# weather.
+
+
+class CaseTools:
+    """Calls the tools of cases, and remembers the outcome of each call.
+
+    functions: by the name of the tool, or by the name that a case gives it. dialect: of mocks.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]], dialect: str) -> None:
+        self._functions = functions
+        self._dialect = dialect
+        self._tools: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._results: dict[tuple[str, str, int], Accepted | ToolFailure] = {}
+        self.calls = 0
+
+    def call(
+        self, case: Case, tool: ToolSpec, arguments: Mapping[str, Any], attempt: int
+    ) -> Accepted | ToolFailure:
+        """Return the outcome of a call. attempt: how often one flow has made this very call, from
+        1.
+        """
+        name = f"{self._place(case, tool)} {tool.name} {tool.schema_json}"
+        try:
+            text = write_canonical(dict(arguments))
+        except (TypeError, ValueError):  # nothing that JSON can carry
+            text = repr(arguments)
+        key = (name, text, attempt)
+        if key not in self._results:
+            self.calls += 1
+            self._results[key] = result_of(self._tool(case, tool), RunTool(tool, arguments))
+        return self._results[key]
+
+    def _place(self, case: Case, tool: ToolSpec) -> str:
+        names = case.metadata.get("tools")
+        place = names.get(tool.name) if isinstance(names, Mapping) else None
+        return place if isinstance(place, str) else ""
+
+    def _tool(self, case: Case, tool: ToolSpec) -> Callable[..., Any]:
+        place = self._place(case, tool)
+        key = (place, f"{tool.name} {tool.schema_json}")
+        if key not in self._tools:
+            self._tools[key] = self._new_tool(case, tool, place)
+        return self._tools[key]
+
+    def _new_tool(self, case: Case, tool: ToolSpec, place: str) -> Callable[..., Any]:
+        if place.startswith(("http://", "https://")):
+            return HttpTool(place)
+        if place and place not in self._functions:
+            raise BadOptions(
+                f"case {case.id!r} names a function for its tool {tool.name!r} that is not there",
+                got=place,
+                expected=", ".join(self._functions) or "an address, or a name in `functions`",
+                hint=near(place, self._functions),
+            )
+        function = self._functions.get(place or tool.name)
+        return function or MockTool(tool, self._dialect)
