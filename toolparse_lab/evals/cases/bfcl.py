@@ -387,7 +387,11 @@ class _Entry:
 
 def _target(kind: Kind, truth: list[Any], names: list[str], strings: Strings) -> list[Any]:
     if kind == "calls":
-        return [wanted_call(*item, strings) for call in truth for item in call.items()]
+        return [
+            wanted_call(name, arguments, strings)
+            for call in truth
+            for name, arguments in call.items()
+        ]
     if kind == "irrelevance":
         return []
     # Relevance: one call of any tool with any arguments, and up to `_MOST_CALLS` are right.
