@@ -103,7 +103,6 @@ class TrialsAccessor:
         )
 
     def _row(self, row: Any) -> pd.Series[Any]:
-        """Return the one row that `row` stands for, see `result`. Raises BadOptions."""
         if isinstance(row, pd.Series):
             return row
         frame = self._frame
@@ -120,7 +119,6 @@ class TrialsAccessor:
         return rows.iloc[0]
 
     def _policy(self) -> str:
-        """Return the policy that a report is of where none is named."""
         if "policy" not in self._frame:
             return "safe"
         policies = set(self._frame["policy"].dropna().astype(str))

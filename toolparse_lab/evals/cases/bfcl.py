@@ -45,7 +45,6 @@ _LANGUAGES = {"java": "Java", "javascript": "JavaScript"}
 _FILE = re.compile(r"BFCL_v(\d+)_(\w+)\.json")
 # The leaderboard counts any number of calls as right; a target has to name how many.
 _MOST_CALLS = 8
-"""A relevant question wants one call of any tool; up to so many are taken for right."""
 
 _REASONS: Mapping[str, str] = {
     "multi_turn": "its calls act on a simulated system, and the system's state is judged, not the "
@@ -133,16 +132,6 @@ def load_bfcl(
 def _cases(
     categories: Sequence[str], files: _Files, strings: Strings, source: str, *, is_named: bool
 ) -> Cases:
-    """Return the cases of some categories.
-
-    Categories that cannot be cases drop out with a count.
-
-    categories: keys of `files.questions`.
-    source: the name that the cases are to carry.
-    is_named: someone asked for these categories, or False if they are simply all there are.
-
-    Raises BadOptions if the only category that someone named cannot be cases.
-    """
     cases: list[Case] = []
     skipped: list[Skipped] = []
     for name in categories:
@@ -166,20 +155,11 @@ def _cases(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The questions and right answers of each category, and the name of the folder in errors."""
-
     questions: Mapping[str, Folder]
     answers: Mapping[str, Folder]
 
 
 def _files(source: str | Path | None, stack: contextlib.ExitStack) -> tuple[_Files, str | None]:
-    """Return the data set's files, and the category where `source` is one of them.
-
-    source: a wheel, a folder or a file, or None for the installed package.
-    stack: closes the files that have to stay open until the files are read.
-
-    Raises UnreadableInput for a source without the data set, and the errors of `_installed`.
-    """
     folder: Folder | None
     if source is None:
         folder, only = _installed(), None
@@ -197,15 +177,7 @@ def _files(source: str | Path | None, stack: contextlib.ExitStack) -> tuple[_Fil
 
 
 def _folder_of(path: Path, stack: contextlib.ExitStack) -> tuple[Folder | None, str | None]:
-    """Return the folder of the data set that a path leads to, and a category.
-
-    The folder is None if the path leads to none. The category is named where the path is one file
-    of the data set, and None otherwise.
-
-    stack: receives the opened wheel, and closes it later.
-
-    Raises UnreadableInput for a path that does not exist, and for a file that is not a zip archive.
-    """
+    # Returns (folder, category). The category is named where the path is one file of the data set.
     if not path.exists():
         raise UnreadableInput("there is no such file", got=str(path))
 
@@ -224,10 +196,6 @@ def _folder_of(path: Path, stack: contextlib.ExitStack) -> tuple[Folder | None, 
 
 
 def _installed() -> Folder:
-    """Return the data folder of the installed package.
-
-    Raises MissingExtra if the package is missing, UnreadableInput where it has no data.
-    """
     try:
         folder = Path(str(importlib.metadata.distribution(PACKAGE).locate_file("bfcl_eval/data")))
     except importlib.metadata.PackageNotFoundError:
@@ -243,10 +211,6 @@ def _installed() -> Folder:
 
 
 def _data_in(folder: Folder) -> Folder | None:
-    """Return the folder with the data set's files in or below a folder, or None.
-
-    folder: the data folder itself, or the top of a package or an unpacked wheel.
-    """
     # One level above the files, and the root of an unpacked wheel, will do as well.
     for inside in (folder, folder / "data", folder / "bfcl_eval" / "data"):
         if inside.is_dir() and _named(inside):
@@ -255,10 +219,6 @@ def _data_in(folder: Folder) -> Folder | None:
 
 
 def _named(folder: Folder) -> dict[str, Folder]:
-    """Return category -> its file of the newest version, in alphabetic order.
-
-    Files of other names do not count. A folder that does not exist has none.
-    """
     if not folder.is_dir():
         return {}
 
@@ -276,20 +236,17 @@ def _named(folder: Folder) -> dict[str, Folder]:
 
 
 def _chosen(categories: str | Sequence[str] | None, files: _Files) -> list[str]:
-    """Return the categories that some words name, each once and in the order of the words.
-
-    categories: one word or several, or None for all. A word is a category's whole name, or its
-        beginning up to an underscore: ``live`` is ``live_simple``, ``live_multiple`` and so on.
-
-    Raises BadOptions for a word that names none.
-    """
+    # A word is a category's whole name, or its beginning up to an underscore: `live` is
+    # `live_simple`, `live_multiple` and so on.
     if categories is None:
         return list(files.questions)
 
     words = [categories] if isinstance(categories, str) else list(categories)
     chosen: list[str] = []
     for word in words:
-        names = _categories_of(word, files)
+        names = [word]
+        if word not in files.questions:
+            names = [name for name in files.questions if name.startswith(f"{word}_")]
         if not names:
             raise BadOptions(
                 "no category of this name", got=word, expected=", ".join(files.questions)
@@ -300,27 +257,14 @@ def _chosen(categories: str | Sequence[str] | None, files: _Files) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _categories_of(word: str, files: _Files) -> list[str]:
-    """Return the categories that one word names: that category, or all that begin with the word."""
-    if word in files.questions:
-        return [word]
-    return [name for name in files.questions if name.startswith(f"{word}_")]
-
-
 # entries
 
 
 def _category(name: str, files: _Files, strings: Strings) -> list[Case] | Skipped:
-    """Return the cases of a category, or why it has none.
-
-    name: a key of `files.questions`.
-
-    Raises BadCase for an unreadable entry.
-    """
     file = files.questions[name]
-    reason = _reason_to_skip(name)
-    if reason is not None:
-        return Skipped(name, _count(file), reason)
+    for word, reason in _REASONS.items():
+        if name.startswith(word):
+            return Skipped(name, _count(file), reason)
 
     kind = _kind_of(name)
     entries = (_Entry(name, file.name, line, row) for line, row in _rows(file))
@@ -330,35 +274,14 @@ def _category(name: str, files: _Files, strings: Strings) -> list[Case] | Skippe
     if name not in files.answers:
         return Skipped(name, _count(file), "there is no file of its right answers")
     answers = files.answers[name]
-    truths = _truths(answers)
+    truths = {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
     if not all(_is_gold(truth) for truth in truths.values()):
         return Skipped(name, _count(file), _NO_CALLS)
 
     return [entry.case(kind, entry.truth(truths, answers), strings) for entry in entries]
 
 
-def _reason_to_skip(category: str) -> str | None:
-    """Return why the questions of a category cannot be cases, None if they can."""
-    for word, reason in _REASONS.items():
-        if category.startswith(word):
-            return reason
-    return None
-
-
-def _truths(answers: Folder) -> dict[Any, Any]:
-    """Return id -> right calls, from a category's file of right answers.
-
-    Raises the errors of `_rows`.
-    """
-    return {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
-
-
 def _kind_of(category: str) -> Kind:
-    """Return the right answer to the questions of a category, by its name.
-
-    >>> _kind_of("live_irrelevance"), _kind_of("live_relevance"), _kind_of("multiple")
-    ('irrelevance', 'relevance', 'calls')
-    """
     # Asked first, since the word for the other kind is a part of this one.
     if "irrelevance" in category:
         return "irrelevance"
@@ -368,65 +291,35 @@ def _kind_of(category: str) -> Kind:
 
 
 def _is_gold(truth: Any) -> bool:
-    """Return True for a list of calls with their alternatives.
-
-    >>> _is_gold([{"f": {"city": ["Oslo", "Bergen"]}}]), _is_gold(["the sum is 3"])
-    (True, False)
-    """
-    return isinstance(truth, list) and all(_is_gold_call(call) for call in truth)
-
-
-def _is_gold_call(call: Any) -> bool:
-    """Return True for one call with its alternatives, ``{name: {argument: […]}}``."""
-    if not isinstance(call, dict) or len(call) != 1:
-        return False
-    return all(isinstance(arguments, dict) for arguments in call.values())
+    # Right: [{"f": {"city": ["Oslo", "Bergen"]}}]. Not: ["the sum is 3"].
+    return isinstance(truth, list) and all(
+        isinstance(call, dict)
+        and len(call) == 1
+        and all(isinstance(arguments, dict) for arguments in call.values())
+        for call in truth
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One question of the leaderboard, and where it stands."""
-
     category: str
     file: str
     line: int
     row: Mapping[str, Any]
 
     def bad(self, message: str, **more: Any) -> BadCase:
-        """Return the error that names the file and the line of the entry.
-
-        more: fields of BadCase such as ``got`` and ``expected``.
-        """
         return BadCase(message, source=self.file, line=self.line, **more)
 
-    @property
-    def id(self) -> Any:
-        """Return the entry's id as it stands there, None if it has none."""
-        return self.row.get("id")
-
     def truth(self, truths: Mapping[Any, Any], file: Folder) -> list[Any]:
-        """Return the right calls of the entry.
-
-        truths: id -> calls, of all entries of the category.
-        file: the file of `truths`, for the error.
-
-        Raises BadCase if the file has none for this entry.
-        """
-        if self.id not in truths:
+        entry_id = self.row.get("id")
+        if entry_id not in truths:
             raise self.bad(
-                "this entry has no right answer", got=self.id, expected=f"its id in {file}"
+                "this entry has no right answer", got=entry_id, expected=f"its id in {file}"
             )
-        calls: list[Any] = truths[self.id]
+        calls: list[Any] = truths[entry_id]
         return calls
 
     def case(self, kind: Kind, truth: list[Any], strings: Strings) -> Case:
-        """Return the entry as a case.
-
-        kind: the right answer to the questions of its category.
-        truth: its right calls. An empty list for the kinds that have none.
-
-        Raises BadCase for an entry of another shape.
-        """
         tools = [self._tool(function, truth) for function in self._functions()]
         schemas = {tool["name"]: tool["parameters"] for tool in tools}
         target = _target(kind, truth, list(schemas), strings)
@@ -437,7 +330,7 @@ class _Entry:
             metadata["doubt"] = "; ".join(contradictions)
 
         row = {
-            "id": self.id,
+            "id": self.row.get("id"),
             "input": self._input(),
             "tools": tools,
             "target": target,
@@ -446,10 +339,6 @@ class _Entry:
         return read_case(row, source=self.file, line=self.line)
 
     def _functions(self) -> list[Mapping[str, Any]]:
-        """Return the functions of the entry as they stand there.
-
-        Raises BadCase if they are no list of objects.
-        """
         functions = self.row.get("function")
         if not isinstance(functions, list) or not all(isinstance(f, Mapping) for f in functions):
             raise self.bad(
@@ -458,13 +347,6 @@ class _Entry:
         return functions
 
     def _tool(self, function: Mapping[str, Any], truth: list[Any]) -> dict[str, Any]:
-        """Return a function as a tool definition.
-
-        function: an entry's own, with type words such as ``dict`` and ``HashMap``. Without
-            parameters it takes none. truth: the right calls of the entry.
-
-        Raises BadCase for a type word no one knows.
-        """
         parameters = function.get("parameters") or {"type": "dict", "properties": {}}
         try:
             schema = schema_of(parameters)
@@ -483,14 +365,11 @@ class _Entry:
         }
 
     def _input(self) -> Any:
-        """Return the user's text, or the messages where there are several.
-
-        A single message of the user is given as its text, since that is the shorter form of the
-        same input.
-
-        Raises BadCase for more than one turn.
-        """
-        messages = self._only_turn()
+        # A single message of the user becomes its text, the shorter form of the same input.
+        turns = self.row.get("question")
+        if not isinstance(turns, list) or len(turns) != 1 or not isinstance(turns[0], list):
+            raise self.bad("a question is a list of one turn of messages", got=turns)
+        messages: list[Any] = turns[0]
         if len(messages) != 1:
             return messages
 
@@ -499,22 +378,7 @@ class _Entry:
             return first.get("content")
         return messages
 
-    def _only_turn(self) -> list[Any]:
-        """Return the messages of the entry's only turn.
-
-        Raises BadCase for more than one turn, and for a turn that is not a list of messages.
-        """
-        turns = self.row.get("question")
-        if not isinstance(turns, list) or len(turns) != 1 or not isinstance(turns[0], list):
-            raise self.bad("a question is a list of one turn of messages", got=turns)
-        messages: list[Any] = turns[0]
-        return messages
-
     def _language(self) -> str:
-        """Return the programming language that the functions are written in.
-
-        The category's name ends with it. Python is the language of all others.
-        """
         for word in _LANGUAGES:
             if self.category.endswith(f"_{word}"):
                 return word
@@ -522,83 +386,42 @@ class _Entry:
 
 
 def _target(kind: Kind, truth: list[Any], names: list[str], strings: Strings) -> list[Any]:
-    """Return the right answer to an entry, as a target.
-
-    truth: its right calls, which only the kind "calls" has.
-    names: those of its tools.
-    """
     if kind == "calls":
-        return _wanted_calls(truth, strings)
-    if kind == "relevance":
-        return _any_calls(names)
-    return []
-
-
-def _wanted_calls(truth: list[Any], strings: Strings) -> list[Any]:
-    """Return the right calls of an entry as a target.
-
-    truth: calls with their alternatives, ``[{name: {argument: […]}}]``.
-    strings: see `load_bfcl`.
-    """
-    target = []
-    for call in truth:
-        for name, arguments in call.items():
-            target.append(wanted_call(name, arguments, strings))
-    return target
-
-
-def _any_calls(names: list[str]) -> list[Any]:
-    """Return a target that wants one call of any tool, and allows some more.
-
-    names: those of the tools. Arguments are not looked at.
-    """
+        return [
+            wanted_call(name, arguments, strings)
+            for call in truth
+            for name, arguments in call.items()
+        ]
+    if kind == "irrelevance":
+        return []
+    # Relevance: one call of any tool with any arguments, and up to `_MOST_CALLS` are right.
     any_call = {"name": {"$any": names}, "arguments": {"$match": "ignore"}}
     further = {**any_call, "$optional": True}
     return [any_call, *[further] * (_MOST_CALLS - 1)]
 
 
 def _rows(file: Folder) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield (line, entry) of a file with one JSON object a line.
-
-    Blank lines drop out.
-
-    Raises UnreadableInput for a file that is not UTF-8 text, and BadCase naming the line for one
-    that is not a JSON object.
-    """
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise UnreadableInput("the file cannot be read", got=f"{file}: {e}") from None
 
     for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield number, _row_of(line, file, number)
-
-
-def _row_of(line: str, file: Folder, number: int) -> Mapping[str, Any]:
-    """Return one line of a file as an entry.
-
-    number: the line's, counted from 1, for the error.
-
-    Raises BadCase for a line that is not a JSON object.
-    """
-    try:
-        row = read_strict(line)
-    except (ValueError, RecursionError) as e:
-        raise BadCase(
-            "this is not JSON", source=file.name, line=number, got=f"{line[:120]} ({e})"
-        ) from None
-
-    if not isinstance(row, Mapping):
-        raise BadCase("an entry is a JSON object", source=file.name, line=number, got=row)
-    return row
+        if not line.strip():
+            continue
+        try:
+            row = read_strict(line)
+        except (ValueError, RecursionError) as e:
+            raise BadCase(
+                "this is not JSON", source=file.name, line=number, got=f"{line[:120]} ({e})"
+            ) from None
+        if not isinstance(row, Mapping):
+            raise BadCase("an entry is a JSON object", source=file.name, line=number, got=row)
+        yield number, row
 
 
 def _count(file: Folder) -> int:
-    """Return the number of entries in a file of any shape.
-
-    A file of lines has one entry per line. A file of one object has lists of ids as its members.
-    """
+    # A file of lines has an entry per line; a file of one object has lists of ids as its members.
     text = file.read_text(encoding="utf-8", errors="replace")
     try:
         whole = json.loads(text)

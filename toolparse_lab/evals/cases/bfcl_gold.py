@@ -53,10 +53,6 @@ def schema_of(parameters: Any) -> Any:
 
 
 def _schema_member(key: str, value: Any) -> Any:
-    """Return one member of a schema with the schemas inside it translated.
-
-    Raises KeyError with a type word that is unknown.
-    """
     if key == "properties" and isinstance(value, Mapping):
         return {name: schema_of(inner) for name, inner in value.items()}
     if key in ("items", "additionalProperties"):
@@ -98,7 +94,6 @@ def with_language(schema: Any, parameters: Any, language: str, truth: list[Any])
 
 
 def _names_variable(key: str, truth: list[Any]) -> bool:
-    """Return True if a right value of an argument is a text that says something."""
     for call in truth:
         for arguments in call.values():
             values = arguments.get(key)
@@ -126,10 +121,7 @@ def wanted_call(
 
 
 def _wish(alternatives: Any, strings: Strings) -> Any:
-    """Return the wish for a list of right values.
-
-    alternatives: the list. One entry of the data set has its only value without a list around it.
-    """
+    # One entry of the data set has its only value without a list around it.
     if not isinstance(alternatives, list):
         return _scalar(alternatives, strings)
     if not alternatives:
@@ -142,13 +134,6 @@ def _wish(alternatives: Any, strings: Strings) -> Any:
 
 
 def _optional_wish(alternatives: list[Any], strings: Strings) -> dict[str, Any]:
-    """Return the wish for an argument that may be absent.
-
-    alternatives: right values with an empty text among them.
-
-    >>> _optional_wish(["", "Oslo"], "exact"), _optional_wish([""], "exact")
-    ({'$optional': True, '$any': ['Oslo']}, {'$optional': True, '$any': ['']})
-    """
     values = [alternative for alternative in alternatives if alternative != ""]
 
     # An empty text says that the argument may be left out. It is a value as well where it is the
@@ -165,13 +150,7 @@ def _optional_wish(alternatives: list[Any], strings: Strings) -> dict[str, Any]:
 
 
 def _value(x: Any, strings: Strings) -> Any:
-    """Return one right value as a target has it.
-
-    Inside an object, and in objects of a list, every member has its own list of alternatives.
-
-    >>> _value({"days": [1, 2]}, "exact")
-    {'days': {'$any': [1, 2]}}
-    """
+    # Inside an object, and in objects of a list, every member has its own list of alternatives.
     if isinstance(x, Mapping):
         return _plain({key: _wish(values, strings) for key, values in x.items()})
     if isinstance(x, list):
@@ -180,20 +159,12 @@ def _value(x: Any, strings: Strings) -> Any:
 
 
 def _item(x: Any, strings: Strings) -> Any:
-    """Return one item of a list that is a right value."""
     # A list inside a list holds plain values, even where these are objects.
     return _value(x, strings) if isinstance(x, Mapping) else _scalar(x, strings)
 
 
 def _scalar(x: Any, strings: Strings) -> Any:
-    """Return a right value that has no alternatives inside.
-
-    Objects and lists are copied member by member. Texts are compared as `strings` says, and other
-    values exactly.
-
-    >>> _scalar(["Oslo", 1], "bfcl")
-    [{'$match': 'bfcl', '$value': 'Oslo'}, 1]
-    """
+    # A right value that has no alternatives inside.
     if isinstance(x, str) and strings == "bfcl":
         return {"$match": "bfcl", "$value": x}
     if isinstance(x, list):
@@ -204,11 +175,7 @@ def _scalar(x: Any, strings: Strings) -> Any:
 
 
 def _plain(x: dict[str, Any]) -> dict[str, Any]:
-    """Return an object read as itself, even where its keys look like a wish.
-
-    >>> _plain({"$any": 1}), _plain({"any": 1})
-    ({'$value': {'$any': 1}}, {'any': 1})
-    """
+    # An object that is read as itself, even where its keys look like a wish.
     return {"$value": x} if is_wish(x) else x
 
 
@@ -232,11 +199,6 @@ def doubts(truth: list[Any], schemas: Mapping[str, Any]) -> list[str]:
 
 
 def _doubts_of_call(name: str, arguments: Mapping[str, Any], schema: Any) -> Iterator[str]:
-    """Yield sentences on what in one call contradicts the function's schema.
-
-    arguments: argument -> list of right values.
-    schema: of the parameters. One that is not an object has none.
-    """
     yield from _doubtful_names(name, arguments, schema if isinstance(schema, Mapping) else {})
 
     for key, values in arguments.items():
@@ -247,10 +209,6 @@ def _doubts_of_call(name: str, arguments: Mapping[str, Any], schema: Any) -> Ite
 def _doubtful_names(
     name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield sentences on arguments that the function lacks, or that it requires and the call lacks.
-
-    schema: of the function's parameters.
-    """
     parameters = schema.get("properties") or {}
     for key in arguments:
         if key not in parameters:

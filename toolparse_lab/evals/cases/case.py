@@ -129,32 +129,18 @@ def is_storable(name: str) -> bool:
 
 
 def _has_role(message: Any) -> bool:
-    """Return True for a message with a role.
-
-    Its other members are the provider's business.
-    """
+    # Its other members are the provider's business.
     return isinstance(message, Mapping) and isinstance(message.get("role"), str)
 
 
 @dataclass(frozen=True, slots=True)
 class _RowReader:
-    """Reads one row, member by member.
-
-    Every complaint names the place of the row.
-
-    The id comes first, because all later complaints name it.
-    """
-
+    # The id comes first, because all later complaints name it.
     source: str
     line: int | None
     unit: str
 
     def read(self, row: Any) -> Case:
-        """Return the row as a case.
-
-        Raises BadCase for a row that is not an object, for an unknown key, and for a member of
-        another form than the methods below describe.
-        """
         self._check_keys(row)
 
         case_id = self._id(row)
@@ -167,7 +153,6 @@ class _RowReader:
         return Case(case_id, question, tools, target, metadata, results, answer)
 
     def _check_keys(self, row: Any) -> None:
-        """Raise BadCase for a row that is not an object, or that has a key no one knows."""
         if not isinstance(row, Mapping):
             raise self._bad("a case is a JSON object", row, "an object with " + ", ".join(KEYS))
 
@@ -178,12 +163,6 @@ class _RowReader:
             raise self._bad("unknown key", ", ".join(unknown), ", ".join(KEYS), hint)
 
     def _id(self, row: Mapping[str, Any]) -> str:
-        """Return the id as a text.
-
-        A whole number is one, too.
-
-        Raises BadCase for an id that is absent, blank, or cannot be stored.
-        """
         case_id = row.get("id")
         # Data sets number their rows; True is an int to Python, too.
         if isinstance(case_id, int) and not isinstance(case_id, bool):
@@ -200,12 +179,6 @@ class _RowReader:
         return case_id
 
     def _input(self, question: Any) -> str | list[dict[str, Any]]:
-        """Return the text, or the messages, each as a dict of its own.
-
-        question: a text, or a list of mappings with a role at least.
-
-        Raises BadCase for anything else, an empty list included.
-        """
         if isinstance(question, str):
             return question
 
@@ -219,10 +192,6 @@ class _RowReader:
         return [dict(message) for message in question]
 
     def _tools(self, case_id: str, tools: Any) -> tuple[ToolSpec, ...]:
-        """Return the tools of a case, read from any form that `ToolSpec.of` reads.
-
-        Raises BadCase with the case's id, and with the fault with the tool.
-        """
         try:
             return tool_specs(tools)
         except BadToolSpec as e:
@@ -230,10 +199,6 @@ class _RowReader:
             raise self._bad(message, e.got, e.expected or _TOOLS, e.hint) from None
 
     def _target(self, case_id: str, target: Any) -> list[Any] | None:
-        """Return the wanted calls, None if the case is not graded.
-
-        Raises BadCase for anything that is not a list, and for the complaints of `check_target`.
-        """
         if target is None:
             return None
         if not isinstance(target, list):
@@ -249,32 +214,17 @@ class _RowReader:
     def _results(
         self, case_id: str, results: Any, tools: tuple[ToolSpec, ...]
     ) -> tuple[dict[str, Any], ...]:
-        """Return the results of the tools, () if there are none.
-
-        results: rows in the form of the module `tool_results`.
-        tools: the case's own, which the rows have to name.
-
-        Raises BadCase for the complaints of `check_results`.
-        """
         if results is None:
             return ()
         self._check(f"the results of case {case_id!r}", check_results(results, tools))
         return tuple(dict(result) for result in results)
 
     def _answer(self, case_id: str, answer: Any) -> Any:
-        """Return the wanted answer as it is, None if there is none.
-
-        Raises BadCase for the complaints of `check_answer`.
-        """
         if answer is not None:
             self._check(f"the answer of case {case_id!r}", check_answer(answer))
         return answer
 
     def _metadata(self, case_id: str, metadata: Any) -> dict[str, Any]:
-        """Return the metadata as a dict of its own, empty if there are none.
-
-        Raises BadCase for metadata that are not an object.
-        """
         if metadata is None:
             return {}
         if not isinstance(metadata, Mapping):
@@ -283,20 +233,11 @@ class _RowReader:
         return dict(metadata)
 
     def _check(self, subject: str, complaint: Complaint | None) -> None:
-        """Raise the complaint, if there is one, as an error about the subject.
-
-        subject: the subject of the complaint, for example ``the target of case 'c1'``.
-        complaint: (message, got, expected), or None if all is well.
-        """
         if complaint is not None:
             message, actual, expected = complaint
             raise self._bad(f"{subject} cannot be read: {message}", actual, expected)
 
     def _bad(self, message: str, got: object, expected: object, hint: str | None = None) -> BadCase:
-        """Return the error that names the place of the row.
-
-        got, expected: the text in the row, and the expected one. hint: the way to deal with it.
-        """
         return BadCase(
             message,
             source=self.source,

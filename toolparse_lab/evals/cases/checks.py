@@ -113,10 +113,6 @@ class Validation:
     __repr__ = __str__
 
     def _error_lines(self) -> Iterator[str]:
-        """Yield the lines about unreadable rows, none if all can.
-
-        Only the first errors are kept. A last line says how many more there are.
-        """
         if self.n_errors:
             yield f"{counted(self.n_errors, 'row')} cannot be read:"
         for error in self.errors:
@@ -125,7 +121,6 @@ class Validation:
             yield f"- and {self.n_errors - len(self.errors)} more"
 
     def _doubt_lines(self) -> Iterator[str]:
-        """Yield one line per kind of doubt, with the first few cases."""
         kinds = Counter(doubt.code for doubt in self.doubts)
         for code, n in kinds.items():
             examples = [str(doubt) for doubt in self.doubts if doubt.code == code]
@@ -136,10 +131,7 @@ class Validation:
 
 
 def _error_json(error: BadCase) -> dict[str, Any]:
-    """Return an error with its place as JSON.
-
-    Anything got is its text, since it may be any Python object.
-    """
+    # `got` becomes a string, since it may be any Python object.
     return {
         "line": error.line,
         "unit": error.unit,
@@ -206,7 +198,6 @@ def doubts_of(case: Case) -> Iterator[Doubt]:
 
 
 def _doubts_of_types(case: Case, tool: ToolSpec) -> Iterator[Doubt]:
-    """Yield a doubt for each name of a type that is not JSON Schema's."""
     for name in sorted(unknown_type_names(tool.schema)):
         meaning = type_name(name)
         reading = f"it is read as {meaning}" if meaning != name else "no value is checked by it"
@@ -215,11 +206,7 @@ def _doubts_of_types(case: Case, tool: ToolSpec) -> Iterator[Doubt]:
 
 
 def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the wanted calls of a target, the alternatives of a call one after the other.
-
-    >>> list(_calls([{"$any": [{"name": "f"}, {"name": "g"}]}, {"name": "h"}]))
-    [{'name': 'f'}, {'name': 'g'}, {'name': 'h'}]
-    """
+    # The alternatives of a call come one after the other.
     for item in target:
         if "$any" in item:
             yield from _calls(item["$any"])
@@ -228,12 +215,7 @@ def _calls(target: list[Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _doubts_of_call(case: Case, call: Mapping[str, Any]) -> Iterator[Doubt]:
-    """Yield the doubts about one wanted call.
-
-    Wishes for its name or for all of its arguments leave nothing to compare.
-
-    call: one of `_calls`, its name and arguments as the target has them.
-    """
+    # Wishes for its name or for all of its arguments leave nothing to compare.
     name = call["name"]
     if is_wish(name):
         return
@@ -253,14 +235,11 @@ def _doubts_of_call(case: Case, call: Mapping[str, Any]) -> Iterator[Doubt]:
 
 
 def _tool_named(case: Case, name: str) -> ToolSpec | None:
-    """Return the tool of a case by its name, or None."""
     return next((tool for tool in case.tools if tool.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _WantedCall:
-    """One call of a target beside the schema of its tool."""
-
     case_id: str
     tool: str
     arguments: Mapping[str, Any]
@@ -268,26 +247,18 @@ class _WantedCall:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        """Return the schemas of the parameters by name, empty if the tool names none."""
         properties = self.schema.get("properties")
         return properties if isinstance(properties, Mapping) else {}
 
     @property
     def is_closed(self) -> bool:
-        """Return True if the schema names all parameters there are.
-
-        A schema that does not mention further parameters counts as closed: a model has no other way
-        to know of them.
-        """
+        # A schema that does not mention further parameters counts as closed: a model has no other
+        # way to know of them.
         if "patternProperties" in self.schema:
             return False
         return self.schema.get("additionalProperties") in (None, False)
 
     def missing_arguments(self) -> Iterator[Doubt]:
-        """Yield a doubt for every required parameter that the call leaves out, or may leave out.
-
-        A parameter with a default is none of them, since a call without it means the default.
-        """
         for name in self.schema.get("required") or ():
             # A default counts as written, even where the tool requires the parameter.
             if self._has_default(name):
@@ -297,15 +268,10 @@ class _WantedCall:
                 yield Doubt(self.case_id, "missing-argument", message)
 
     def _has_default(self, name: str) -> bool:
-        """Return True for a parameter whose schema names a default."""
         inner = self.properties.get(name)
         return isinstance(inner, Mapping) and "default" in inner
 
     def doubtful_arguments(self) -> Iterator[Doubt]:
-        """Yield a doubt for every argument that no call of the tool can have.
-
-        It is one that the tool does not have, or one whose right values do not fit its schema.
-        """
         properties = self.properties
         for name, want in self.arguments.items():
             if name in properties:
@@ -318,22 +284,12 @@ class _WantedCall:
                 yield Doubt(self.case_id, "unknown-argument", message)
 
     def _invalid_value(self, name: str, problem: Problem) -> Doubt:
-        """Return the doubt about an argument of which no right value fits.
-
-        problem: the fault with the first of its values.
-        """
         place = f" at {problem.path}" if problem.path else ""
         message = f"{name} of {self.tool}{place}: {problem.message}"
         return Doubt(self.case_id, "invalid-value", message)
 
     def _problem(self, want: Any, inner: Any) -> Problem | None:
-        """Return the first problem of the target for a parameter.
-
-        None if one alternative, or leaving the argument out, can be right.
-
-        want: the value, or a wish for one.
-        inner: the parameter's schema. One that is not an object allows everything.
-        """
+        # None if one alternative, or leaving the argument out, can be right.
         if not isinstance(inner, Mapping) or is_optional(want):
             return None
 
@@ -347,16 +303,10 @@ class _WantedCall:
         return first
 
     def _definitions(self) -> dict[str, Any]:
-        """Return the parts of the schema that a parameter's own schema may refer to."""
         return {key: self.schema[key] for key in ("$defs", "definitions") if key in self.schema}
 
 
 def _alternatives(want: Any) -> list[Any]:
-    """Return the values that are right, one or several.
-
-    >>> _alternatives({"$any": [1, 2]}), _alternatives("Oslo")
-    ([1, 2], ['Oslo'])
-    """
     if is_wish(want) and "$any" in want:
         alternatives: list[Any] = want["$any"]
         return alternatives
@@ -364,13 +314,7 @@ def _alternatives(want: Any) -> list[Any]:
 
 
 def _first_error(value: Any, schema_json: str) -> Problem | None:
-    """Return the first error of a right value beside a schema.
-
-    None if the value fits, and where it holds a wish, which no schema can judge.
-
-    value: one of `_alternatives`.
-    schema_json: the parameter's schema as JSON text, the form that `validate` keeps compiled.
-    """
+    # None if the value fits, and where it contains a wish, which no schema can judge.
     # What stands beside a matcher is a pattern or an example, not a value to be judged.
     is_matched = is_wish(value) and "$match" in value
     if not is_matched:
@@ -385,11 +329,6 @@ def _first_error(value: Any, schema_json: str) -> Problem | None:
 
 
 def _holds_wish(x: Any) -> bool:
-    """Return True if there is a wish anywhere in a value, which no schema knows.
-
-    >>> _holds_wish([{"city": {"$match": "ignore"}}]), _holds_wish([{"city": "Oslo"}])
-    (True, False)
-    """
     # A list of values still to be looked at, so that no depth of nesting is too much.
     stack = [x]
     while stack:

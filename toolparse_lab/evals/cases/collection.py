@@ -165,14 +165,10 @@ class Cases(Sequence[Case]):
         return Cases(cases, self.source)
 
     def _knows(self, name: str) -> bool:
-        """Tell if some case has a member or metadata of a name.
-
-        All do while there are none.
-        """
+        # All names do while there are no cases.
         return not self._cases or name in _ATTRIBUTES or name in self._metadata_names()
 
     def _metadata_names(self) -> list[str]:
-        """Return the names of all cases' metadata, sorted."""
         return sorted({name for case in self._cases for name in case.metadata})
 
     def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
@@ -202,7 +198,6 @@ class Cases(Sequence[Case]):
         return Cases((self._cases[i] for i in sorted(picked)), self.source)
 
     def _strata(self, by: str | None) -> dict[str, list[int]]:
-        """Return the indexes of the cases by the value of `by`, in one stratum without it."""
         strata: dict[str, list[int]] = {}
         for i, case in enumerate(self._cases):
             name = str(_attribute(case, by)) if by else ""
@@ -230,7 +225,6 @@ class Cases(Sequence[Case]):
         return printable("; ".join(parts))
 
     def _repr_html_(self) -> str:
-        """Return a table of the categories with their numbers of cases, for notebooks."""
         titles = "".join(f'<th style="{_CELL};border-top:0">{title}</th>' for title in _TITLES)
         rows = [_html_row(name, cases) for name, cases in self._table_parts()]
         where = f" from {html.escape(printable(Path(self.source).name))}" if self.source else ""
@@ -244,7 +238,6 @@ class Cases(Sequence[Case]):
         )
 
     def _table_parts(self) -> list[tuple[str, Sequence[Case]]]:
-        """Return (name, cases) of each row of the table: the categories, then all."""
         parts: list[tuple[str, Sequence[Case]]] = []
         for name in self.categories():
             cases = [case for case in self._cases if case.category == name]
@@ -252,7 +245,6 @@ class Cases(Sequence[Case]):
         return [*parts, ("all", self)]
 
     def _skipped_html(self) -> str:
-        """Return the list of the skipped rows, '' where nothing was."""
         if not self.skipped:
             return ""
         lines = "".join(f"<li>{html.escape(str(rows))}</li>" for rows in self.skipped)
@@ -260,23 +252,18 @@ class Cases(Sequence[Case]):
 
 
 def _check_size(n: object) -> None:
-    """Raise BadOptions for the size of a sample that is not a whole number of 0 or more."""
     # True is an int to Python, but no size.
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise BadOptions("a sample has a size", got=n, expected="an integer of 0 or more")
 
 
 def _html_row(name: str, cases: Sequence[Case]) -> str:
-    """Return the table row of some cases under a name."""
     cells = "".join(f'<td style="{_CELL};text-align:right">{n}</td>' for n in _tallies(cases))
     return f'<tr><td style="{_CELL}">{html.escape(printable(name))}</td>{cells}</tr>'
 
 
 def _tallies(cases: Sequence[Case]) -> tuple[int, ...]:
-    """Return the numbers of a row, in the order of `_TITLES` behind the category.
-
-    Tools are counted by name, so that a tool that many cases share counts once.
-    """
+    # Tools are counted by name, so that a tool that many cases share counts once.
     graded = [case for case in cases if case.target is not None]
     want_calls = [case for case in graded if case.target]
     tools = {tool.name for case in cases for tool in case.tools}
@@ -290,41 +277,22 @@ def _tallies(cases: Sequence[Case]) -> tuple[int, ...]:
 
 
 def _attribute(case: Case, name: str) -> Any:
-    """Return a member of the case itself, or else of its metadata.
-
-    None if there is none.
-
-    name: one of `_ATTRIBUTES`, or a key of the metadata.
-    """
     if name in _ATTRIBUTES:
         return getattr(case, name)
     return case.metadata.get(name)
 
 
 def _alternatives(value: Any) -> Any:
-    """Return the values that one keyword of `Cases.filter` allows.
-
-    >>> _alternatives("simple"), _alternatives(["simple", "multiple"])
-    (('simple',), ['simple', 'multiple'])
-    """
     if isinstance(value, (list, tuple, set, frozenset)):
         return value
     return (value,)
 
 
 def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
-    """Share `n` out in proportion to `sizes` by largest remainder, each at least 1 while `n` allows
-    it.
-
-    Rounding down comes first. Anything that is then missing, or too much where small strata got
-    their one, goes one by one to or from the stratum that is furthest from its exact share.
-
-    sizes: name -> number of cases, which no share is above.
-    n: at most the sum of the sizes.
-
-    >>> _shares({"large": 8, "small": 1}, 3)
-    {'large': 2, 'small': 1}
-    """
+    # In proportion to `sizes` by largest remainder, each at least 1 while `n` allows it. Rounding
+    # down comes first; what is then missing, or too much where small strata got their one, goes one
+    # by one to or from the stratum that is furthest from its exact share. {"large": 8, "small": 1}
+    # and 3 give 2 and 1.
     total = sum(sizes.values())
     # Where there are more strata than cases to pick, some get none.
     floor = 1 if n >= len(sizes) else 0
@@ -334,11 +302,9 @@ def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
         shares[name] = min(size, max(floor, rounded_down))
 
     def missing(name: str) -> tuple[float, str]:
-        """Return how far a share is below the exact one. The name settles ties."""
         return n * sizes[name] / total - shares[name], name
 
     def surplus(name: str) -> tuple[float, str]:
-        """Return how far a share is above the exact one. The name settles ties."""
         return shares[name] - n * sizes[name] / total, name
 
     # Only one of the two loops has anything to do: the shares are too few or too many in all.

@@ -42,10 +42,6 @@ def check_answer(answer: Any) -> tuple[str, Any, str] | None:
 
 
 def _parts(way: str, inner: Any) -> list[Any]:
-    """Return the texts, or wishes for texts, that a wanted answer consists of.
-
-    inner: of any form. `check_answer` looks at each part.
-    """
     # Only `contains` has several texts, since one text cannot equal two.
     if way == "contains" and isinstance(inner, list) and inner:
         return inner
@@ -53,16 +49,10 @@ def _parts(way: str, inner: Any) -> list[Any]:
 
 
 def _is_any(part: Any) -> bool:
-    """Return True for the wish for any of some texts, ``{"$any": …}``."""
     return isinstance(part, Mapping) and set(part) == {"$any"}
 
 
 def _is_texts(alternatives: Any) -> bool:
-    """Return True for a list of texts, at least one, with characters in each.
-
-    >>> _is_texts(["rain", "snow"]), _is_texts([" "]), _is_texts([])
-    (True, False, False)
-    """
     if not isinstance(alternatives, list) or not alternatives:
         return False
     return all(isinstance(text, str) and text.strip() for text in alternatives)
@@ -82,12 +72,7 @@ def matches_answer(answer: Any, text: str) -> bool:
 
 
 def _matches_part(way: str | None, part: Any, plain: str) -> bool:
-    """Return True if a text has one part of the wanted answer.
-
-    way: one of `_WAYS`.
-    part: a wanted text, or the wish for any of several.
-    plain: the text in the form of `_plain`.
-    """
+    # plain: the text in the form of `_plain`.
     alternatives = part["$any"] if isinstance(part, Mapping) else [part]
     texts = [_plain(text) for text in alternatives]
     if way == "equals":
@@ -96,13 +81,6 @@ def _matches_part(way: str | None, part: Any, plain: str) -> bool:
 
 
 def _way_of(answer: Any) -> tuple[str | None, Any]:
-    """Return (way, the target of the match) of a wanted answer.
-
-    The way is None for anything else.
-
-    >>> _way_of("rain"), _way_of({"equals": "yes"}), _way_of({"like": "yes"})
-    (('contains', 'rain'), ('equals', 'yes'), (None, None))
-    """
     if isinstance(answer, str):
         return "contains", answer
     if not isinstance(answer, Mapping) or len(answer) != 1:
@@ -115,10 +93,5 @@ def _way_of(answer: Any) -> tuple[str | None, Any]:
 
 
 def _plain(text: str) -> str:
-    r"""Return a text as it is compared: without case, and with single spaces.
-
-    >>> _plain(" Light\tRain ")
-    'light rain'
-    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split())

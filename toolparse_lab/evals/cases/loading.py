@@ -130,27 +130,18 @@ def read_all(
 
 
 def _has_no_rows(source: Any) -> bool:
-    """Return True for a source of whole cases: Cases, or the leaderboard's own data."""
     if isinstance(source, Cases):
         return True
     return isinstance(source, (str, Path)) and bfcl.is_address(source)
 
 
 def _whole_cases(source: Cases | str | Path) -> Cases:
-    """Return the cases of a source that has no rows of its own.
-
-    Raises the errors of `bfcl.load_address`.
-    """
     if isinstance(source, Cases):
         return source
     return bfcl.load_address(source)
 
 
 def _skipped_rows(bad: BadRows) -> list[Skipped]:
-    """Return the bad rows as one entry of `Cases.skipped`, with the first reason.
-
-    No entry without any.
-    """
     if bad.count == 0:
         return []
     return [Skipped("rows that cannot be read", bad.count, bad.first_message or "")]
@@ -158,8 +149,7 @@ def _skipped_rows(bad: BadRows) -> list[Skipped]:
 
 @dataclass(slots=True)
 class _Loading:
-    """The cases of one source so far, and the facts known only of all rows together."""
-
+    # The cases of one source so far, and the facts known only of all rows together.
     source: RowSource
     renaming: Renaming
     cases: list[Case] = field(default_factory=list)
@@ -167,17 +157,9 @@ class _Loading:
     absent: set[str] = field(init=False)  # mapped columns that no row has had yet
 
     def __post_init__(self) -> None:
-        """Begin with all mapped columns absent."""
         self.absent = set(self.renaming.columns)
 
     def add(self, line: int | None, row: Any) -> None:
-        """Add the case of a row.
-
-        line: its number in the source, None if the source has no numbers.
-        row: a mapping, a Case, or the BadCase that says why the row cannot be read.
-
-        Raises BadCase for a row that is not a case, and for an id that an earlier row has.
-        """
         if self.absent and isinstance(row, Mapping):
             self.absent.difference_update(row)
 
@@ -195,11 +177,8 @@ class _Loading:
         self.cases.append(case)
 
     def check_columns(self) -> None:
-        """Raise BadCase for a mapped column that no row has.
-
-        Only sources that do not name their columns before the first row are asked. The others were
-        checked by `Renaming.check`.
-        """
+        # Only for sources that do not name their columns before the first row: `Renaming.check` has
+        # checked the others.
         if not self.absent or not self.cases:
             return
         if self.source.columns is None:
@@ -257,42 +236,19 @@ def case_of_members(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One row of a source, for errors about its members.
-
-    `origins`: the column of each, in a table.
-    """
-
+    # `origins`: the column of each member, in a table.
     source: RowSource
     line: int | None
     origins: Mapping[str, str]
 
     def read_cell(self, cell: Any, text: str, member: str) -> Any:
-        """Return a cell with JSON text in it read.
-
-        Anything but a text as it is.
-
-        text: the name of the cell in errors.
-        member: the name of the member that the cell belongs to.
-
-        Raises BadCase for a text that is not JSON.
-        """
         return read_cell(cell, text, self.source, self.line, self.origins.get(member))
 
     def bad(self, message: str, member: str, **more: Any) -> BadCase:
-        """Return the error that names the row and the column of a member.
-
-        more: fields of BadCase such as ``got`` and ``hint``.
-        """
         return self.source.bad(message, self.line, self.origins.get(member), **more)
 
 
 def _read_messages(members: dict[str, Any], place: _Place) -> None:
-    """Turn `messages`, which other data sets have, into the input.
-
-    members: of one row, with `messages` among them. Changed in place.
-
-    Raises BadCase if there is an input as well, and for messages that are not list.
-    """
     if "input" in members:
         raise place.bad(
             "a case has an input or messages, not both",
@@ -309,14 +265,7 @@ def _read_messages(members: dict[str, Any], place: _Place) -> None:
 
 
 def _read_table_cells(members: dict[str, Any], place: _Place) -> None:
-    """Turn the cells of a table into the form that a case has.
-
-    Tables keep objects as JSON text, and some keep tools and calls in OpenAI's own shape.
-
-    members: of one row. Changed in place.
-
-    Raises BadCase for a cell whose text is not JSON.
-    """
+    # Tables keep objects as JSON text, and some keep tools and calls in OpenAI's own shape.
     metadata = members.get("metadata")
     if isinstance(metadata, str):
         members["metadata"] = place.read_cell(metadata, "metadata", "metadata")
@@ -331,12 +280,6 @@ def _read_table_cells(members: dict[str, Any], place: _Place) -> None:
 
 
 def _tool(cell: Any, place: _Place) -> Any:
-    """Return a tool definition with the JSON text in its cells read, the schema's included.
-
-    cell: a definition as `ToolSpec.of` reads it, or JSON text of one.
-
-    Raises BadCase for a text that is not JSON.
-    """
     tool = place.read_cell(cell, "tool", "tools")
     if not isinstance(tool, Mapping):
         return tool
@@ -354,13 +297,6 @@ def _tool(cell: Any, place: _Place) -> Any:
 
 
 def _call(cell: Any, place: _Place) -> Any:
-    """Return a wanted call with the JSON text in its cells read.
-
-    cell: ``{"name", "arguments"}``, the same inside OpenAI's ``{"function": …}``, or JSON text of
-        either.
-
-    Raises BadCase for a text that is not JSON.
-    """
     call = place.read_cell(cell, "wanted call", "target")
     if not isinstance(call, Mapping):
         return call

@@ -124,12 +124,6 @@ def read_jsonl(path: Path) -> RowSource:
 
 
 def _jsonl_rows(path: Path) -> Iterator[tuple[int | None, Any]]:
-    """Yield (line, row).
-
-    A line that is not JSON is a BadCase instead of a row.
-
-    Raises BadCase for a line that is too long, UnreadableInput for a file that breaks off.
-    """
     for number, text in text_lines(path):
         if isinstance(text, BadCase):
             yield number, text
@@ -150,12 +144,6 @@ def read_json(path: Path) -> RowSource:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int | None, Any]]:
-    """Yield (number, row) of the array.
-
-    An empty file has no rows.
-
-    Raises BadCase for a file that is not a JSON array.
-    """
     text = "".join(line for _, line in whole_lines(path, limit=None))
     if not text.strip():
         return
@@ -189,22 +177,14 @@ def read_csv(path: Path) -> RowSource:
 
 
 class _CsvFile:
-    """Records of a CSV file with the lines they begin on."""
-
     def __init__(self, path: Path) -> None:
-        """Open a reader over the lines of a file. No line is read yet."""
         self.source = str(path)
         delimiter = "\t" if _kind(path) == ".tsv" else ","
         lines = (text for _, text in whole_lines(path))
         self.reader = csv.reader(lines, delimiter=delimiter, strict=True)
 
     def next_record(self) -> tuple[int, list[str]] | None:
-        """Return (line, cells) of the next record that has cells, None at the end.
-
-        line: the one that the record begins on, since a quoted cell may go over several.
-
-        Raises BadCase for anything that is not CSV.
-        """
+        # The line is the one that the record begins on, since a quoted cell may go over several.
         while True:
             line = self.reader.line_num + 1
             # The limit is the process's own, and too small for a cell that holds many tools.
@@ -222,13 +202,6 @@ class _CsvFile:
                 return line, cells
 
     def column_names(self, line: int, header: list[str]) -> list[str]:
-        """Return the names of the columns, without the spaces around them.
-
-        line: of the header, for errors.
-
-        Raises BadCase for a header that cannot be one: an empty name, a name twice, or another
-        separator than the comma.
-        """
         names = [name.strip() for name in header]
         if len(names) == 1:
             self._check_separator(line, names[0])
@@ -241,10 +214,7 @@ class _CsvFile:
         return names
 
     def _check_separator(self, line: int, name: str) -> None:
-        """Raise BadCase for a header of one cell that holds another separator.
-
-        Such a file would otherwise be read as rows of one long column.
-        """
+        # Such a file would otherwise be read as rows of one long column.
         for separator in ";\t|":
             if separator in name:
                 raise self._bad(
@@ -255,12 +225,6 @@ class _CsvFile:
                 )
 
     def rows(self, names: list[str]) -> Iterator[tuple[int | None, Any]]:
-        """Yield the records as rows.
-
-        One with too few or too many cells is a BadCase instead.
-
-        names: of the columns, in the order of the cells.
-        """
         while (record := self.next_record()) is not None:
             line, cells = record
             if len(cells) != len(names):
@@ -271,7 +235,6 @@ class _CsvFile:
             yield line, {name: cell or None for name, cell in zip(names, cells, strict=True)}
 
     def _wrong_length(self, line: int, cells: list[str], names: list[str]) -> BadCase:
-        """Return the error about a record with too few or too many cells."""
         return self._bad(
             f"{len(cells)} cells instead of {len(names)}",
             line,
@@ -281,10 +244,6 @@ class _CsvFile:
         )
 
     def _bad(self, message: str, line: int | None, **more: Any) -> BadCase:
-        """Return the error that names this file and the line.
-
-        more: fields of BadCase such as ``got`` and ``hint``.
-        """
         return BadCase(message, source=self.source, line=line, **more)
 
 
@@ -305,10 +264,6 @@ def read_parquet(path: Path) -> RowSource:
 
 
 def _parquet_file(path: Path) -> Any:
-    """Return a Parquet file, opened by pyarrow.
-
-    Raises MissingExtra without pyarrow, UnreadableInput for a file that is none.
-    """
     # Imported here, since no other format needs it and it takes long to load.
     try:
         import pyarrow
@@ -325,12 +280,6 @@ def _parquet_file(path: Path) -> Any:
 
 
 def _parquet_rows(file: Any, path: Path, columns: list[str]) -> Iterator[tuple[int | None, Any]]:
-    """Yield (number, row) of a Parquet file, counted from 1, and close it behind the last.
-
-    file: pyarrow's ParquetFile. columns: those to be read.
-
-    Raises UnreadableInput if a later part of the file cannot be read.
-    """
     import pyarrow  # loaded by now: the file was opened with it
 
     number = 0
@@ -396,12 +345,6 @@ def text_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str | BadCase:
-    """Return the text of a line, or the error.
-
-    Raises BadCase for UTF-16.
-
-    number: the line's. The first may begin with a byte order mark.
-    """
     is_first = number == 1
     try:
         return line.decode("utf-8-sig" if is_first else "utf-8")
@@ -423,11 +366,7 @@ def _decoded(line: bytes, path: Path, number: int) -> str | BadCase:
 
 
 def _kind(path: Path) -> str:
-    """Return the suffix that says the contents of a file, below that of packing.
-
-    >>> _kind(Path("cases.JSONL.gz")), _kind(Path("cases.parquet.gz"))
-    ('.jsonl', '.gz')
-    """
+    # The suffix that says the contents, below that of packing: .jsonl for cases.jsonl.gz.
     suffix = path.suffix.lower()
     if suffix != _PACKED:
         return suffix
@@ -440,12 +379,6 @@ def _kind(path: Path) -> str:
 
 
 def _line(file: IO[bytes], path: Path, most: int | None) -> bytes:
-    """Return the next line, or as much of it as shows that it is longer than `most`.
-
-    most: bytes that a line may have, None for no limit.
-
-    Raises UnreadableInput if the file, or its packing, breaks off.
-    """
     # One byte more than allowed is enough to see that a line is too long.
     size = -1 if most is None else most + 1
     try:
@@ -455,8 +388,7 @@ def _line(file: IO[bytes], path: Path, most: int | None) -> bytes:
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a packed file, up to `MAX_UNPACKED`."""
-
+    # The bytes of a packed file, up to `MAX_UNPACKED`.
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = gzip.GzipFile(path)
@@ -499,10 +431,6 @@ def has_more_lines(path: Path, most: int) -> bool:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file for its bytes, unpacked where its name ends in .gz.
-
-    Raises UnreadableInput for a file that cannot be opened.
-    """
     try:
         if path.suffix.lower() == _PACKED:
             return cast(IO[bytes], io.BufferedReader(_Unpacked(path)))
@@ -512,12 +440,6 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _read_json(text: str, path: Path, line: int | None) -> Value:
-    """Return the value of JSON text.
-
-    line: the place of the text in the file, or None for a whole file.
-
-    Raises BadCase that names the place.
-    """
     try:
         return read_strict(text)
     except (ValueError, RecursionError) as e:

@@ -67,10 +67,6 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
 
 
 def _plain_rows(source: Any) -> RowSource:
-    """Return the rows of an iterable, numbered from 1.
-
-    Raises BadCase for a mapping, for bytes, and for anything that is not an iterable.
-    """
     # One mapping is more likely a row that was to be in a list than a list of rows.
     if isinstance(source, (Mapping, bytes)) or not isinstance(source, Iterable):
         raise BadCase(
@@ -82,8 +78,7 @@ def _plain_rows(source: Any) -> RowSource:
 
 
 def _is_frame(x: Any) -> bool:
-    """Return True for a pandas frame, or an object of a class made from one."""
-    # By name, so that pandas is not imported for sources that are no frames.
+    # By name, so that pandas is not imported for sources that are not frames.
     return any(
         t.__module__.partition(".")[0] == "pandas" and t.__name__ == "DataFrame"
         for t in type(x).__mro__
@@ -91,10 +86,6 @@ def _is_frame(x: Any) -> bool:
 
 
 def _frame_rows(frame: Any) -> RowSource:
-    """Return the rows of a pandas frame, as dicts of its cells by column.
-
-    Raises BadCase for two columns of one name.
-    """
     names = [str(name) for name in frame.columns]
     source = RowSource("DataFrame", iter(()), unit="row", table=True, columns=tuple(names))
     twice = first_repeated(names)
@@ -109,7 +100,6 @@ def _frame_rows(frame: Any) -> RowSource:
 
 
 def _is_dataset(x: Any) -> bool:
-    """Return True for the shape of a Hugging Face Dataset or IterableDataset."""
     # By shape, so that `datasets` need not be installed; a class has these names, too.
     if isinstance(x, type):
         return False
@@ -117,17 +107,12 @@ def _is_dataset(x: Any) -> bool:
 
 
 def _is_splits(x: Any) -> bool:
-    """Return True for the shape of a Hugging Face DatasetDict: data sets by name."""
     if not isinstance(x, Mapping) or not x:
         return False
     return all(_is_dataset(data) for data in x.values())
 
 
 def _split_of(splits: Mapping[str, Any], split: str | None) -> Any:
-    """Return the data set of one split, of the only one by default.
-
-    Raises BadOptions for a split that is not there, and for none if there are several.
-    """
     if split is None and len(splits) == 1:
         return next(iter(splits.values()))
     if split is None or split not in splits:
@@ -141,51 +126,30 @@ def _split_of(splits: Mapping[str, Any], split: str | None) -> Any:
 
 
 def _dataset_rows(data: Any) -> RowSource:
-    """Return the rows of a Hugging Face data set, with words for the numbers of class labels."""
     columns = tuple(data.column_names) if data.column_names else None
     split = getattr(data, "split", None)
     name = f"Dataset {split}" if split else "Dataset"
-    rows = _labelled_rows(data, _label_names(data.features))
-    return RowSource(name, rows, unit="row", table=True, columns=columns)
-
-
-def _label_names(features: Any) -> dict[str, list[str]]:
-    """Return the words of every column of class labels, by the column's name.
-
-    features: a data set's own description of its columns, or None if it has none.
-    """
-    if not isinstance(features, Mapping):
-        return {}
-
     labels = {}
-    for name, feature in features.items():
-        words = getattr(feature, "names", None)
-        if isinstance(words, list):
-            labels[name] = words
-    return labels
+    if isinstance(data.features, Mapping):
+        for column, feature in data.features.items():
+            words = getattr(feature, "names", None)
+            if isinstance(words, list):
+                labels[column] = words
+    rows = _labelled_rows(data, labels)
+    return RowSource(name, rows, unit="row", table=True, columns=columns)
 
 
 def _labelled_rows(
     rows: Iterable[Any], labels: Mapping[str, list[str]]
 ) -> Iterator[tuple[int | None, Any]]:
-    """Yield the numbered rows with words for their labels, which a data set keeps as numbers.
-
-    labels: column -> its words, a label being the index of one.
-    """
     for place, row in enumerate(rows, 1):
-        words = _words_of(row, labels)
+        words = {}
+        for name, names in labels.items():
+            label = row.get(name)
+            # A row without a label has -1, which would be the last word to Python.
+            if isinstance(label, int) and 0 <= label < len(names):
+                words[name] = names[label]
         yield place, {**row, **words} if words else row
-
-
-def _words_of(row: Any, labels: Mapping[str, list[str]]) -> dict[str, str]:
-    """Return the words of one row's labels, by column. A label of no word drops out."""
-    words = {}
-    for name, names in labels.items():
-        label = row.get(name)
-        # A row without a label has -1, which would be the last word to Python.
-        if isinstance(label, int) and 0 <= label < len(names):
-            words[name] = names[label]
-    return words
 
 
 # rows that cannot be read
@@ -248,10 +212,6 @@ class BadRows:
         )
 
     def _summary(self, rows: int) -> str:
-        """Return the message about several bad rows, with a line for each of the first few.
-
-        rows: how many the source has, good and bad.
-        """
         lines = [f"{self.count} of {rows} rows cannot be read"]
         lines += [f"- {_line(error)}" for error in self.complaints[:_MOST_SHOWN]]
         if self.count > _MOST_SHOWN:
@@ -259,10 +219,6 @@ class BadRows:
         return "\n  ".join(lines)
 
     def _hint(self) -> str:
-        """Return the way to deal with the rows.
-
-        The one hint that all of them have comes first.
-        """
         hint = 'mend them, or leave them out by errors="skip"'
 
         # Where one cause spoils every row there is a better way out than to skip them.
@@ -274,7 +230,6 @@ class BadRows:
 
 
 def _line(e: BadCase) -> str:
-    """Return an error in one line, shortened."""
     message = " ".join(e.message.split())[:200]
     if e.got is None:
         return message
@@ -324,7 +279,6 @@ class Renaming:
             columns[name] = column
 
     def _check_options(self) -> None:
-        """Raise BadOptions for columns that are not mapping, or an unknown word for the others."""
         if not isinstance(self.columns, Mapping):
             raise BadOptions(
                 "columns map names to names", got=self.columns, expected='{"question": "input"}'
@@ -337,7 +291,6 @@ class Renaming:
             )
 
     def _is_name(self, name: object) -> bool:
-        """Return True for a name that a member of a row may have here."""
         if not isinstance(name, str):
             return False
         return name in self.names or name.startswith(METADATA)
@@ -402,12 +355,6 @@ class Renaming:
         return members, origins
 
     def _name(self, column: str, source: RowSource, line: int | None) -> str | None:
-        """Return the name of a column here, None if it drops out.
-
-        line: the row in which it stands, or None if it comes from a header.
-
-        Raises BadCase for an unknown one.
-        """
         if column in self.columns:
             return self.columns[column]
         if self._is_name(column):
@@ -420,7 +367,6 @@ class Renaming:
         return None
 
     def _unknown(self, column: str, source: RowSource, line: int | None) -> BadCase:
-        """Return the error about a column that is neither known nor mapped."""
         return source.bad(
             "unknown column" if source.table else "unknown key",
             line,
@@ -432,9 +378,6 @@ class Renaming:
 
 
 def _hint(column: str, names: Collection[str]) -> str:
-    """Return the way to deal with a column that is unknown: its right name, if it seems to have
-    one, and how to keep or leave out a column of one's own.
-    """
     name = likely_key(column, names)
     first = "put what is your own under metadata (a column metadata_… does that)"
     if name is not None:
@@ -452,7 +395,8 @@ def fold_metadata(row: dict[str, Any], source: RowSource, line: int | None) -> N
 
     Raises BadCase for a key that is there already.
     """
-    names = _metadata_names(row)
+    # The prefix alone would be a member without a name.
+    names = [name for name in row if name.startswith(METADATA) and name != METADATA]
     metadata = row.get("metadata")
     if not names or not isinstance(metadata, (Mapping, type(None))):
         return
@@ -464,12 +408,6 @@ def fold_metadata(row: dict[str, Any], source: RowSource, line: int | None) -> N
             raise source.bad("this is in the metadata already", line, name, got=key)
         folded[key] = row.pop(name)
     row["metadata"] = folded
-
-
-def _metadata_names(row: Mapping[str, Any]) -> list[str]:
-    """Return the names of a row's members that belong into its metadata."""
-    # The prefix alone would be a member without a name.
-    return [name for name in row if name.startswith(METADATA) and name != METADATA]
 
 
 # cells
@@ -516,15 +454,7 @@ class _NotJson(Exception):
 
 
 def _plain(x: Any, table: bool) -> Any:
-    """Return a value as JSON.
-
-    table: the value is from a table's cell, see `RowSource`.
-
-    Raises _NotJson with the part that JSON cannot hold.
-
-    >>> _plain({"day": date(2024, 5, 1), "hours": (1, 2)}, table=False)
-    {'day': '2024-05-01', 'hours': [1, 2]}
-    """
+    # table: the value is from a table's cell, see `RowSource`.
     if x is None or isinstance(x, (str, bool, int)):
         return x
     if isinstance(x, float):
@@ -541,10 +471,6 @@ def _plain(x: Any, table: bool) -> Any:
 
 
 def _plain_list(items: list[Any] | tuple[Any, ...], table: bool) -> Any:
-    """Return a list as JSON, or an object where it is Arrow's way to give a map.
-
-    Raises _NotJson.
-    """
     if _is_arrow_map(items):
         return {str(key): _plain(value, table) for key, value in items}
     # An item that stands for nothing stays as null: without it the others would move up.
@@ -552,14 +478,6 @@ def _plain_list(items: list[Any] | tuple[Any, ...], table: bool) -> Any:
 
 
 def _plain_object(items: Iterable[tuple[Any, Any]], table: bool) -> dict[str, Any]:
-    """Return the members of an object as JSON.
-
-    Names become texts.
-
-    items: its (name, value) pairs.
-
-    Raises _NotJson.
-    """
     members = {}
     for key, value in items:
         # Arrow fills a member in wherever another row has it, so an empty one says nothing.
@@ -570,23 +488,13 @@ def _plain_object(items: Iterable[tuple[Any, Any]], table: bool) -> dict[str, An
 
 
 def _is_arrow_map(x: list[Any] | tuple[Any, ...]) -> bool:
-    """Return True for the way in which Arrow gives a map: as a list of pairs.
-
-    >>> _is_arrow_map([("city", "Oslo")]), _is_arrow_map([["city", "Oslo"]])
-    (True, False)
-    """
+    # Arrow gives a map as a list of pairs.
     if not x:
         return False
     return all(isinstance(pair, tuple) and len(pair) == 2 for pair in x)
 
 
 def _plain_scalar(x: Any, table: bool) -> Any:
-    """Return a value that is neither JSON nor a container of Python's own as JSON.
-
-    Decimals become numbers, dates and times become ISO texts, NumPy's values become Python's.
-
-    Raises _NotJson for anything else.
-    """
     # A decimal column keeps its digits: the number is made of its text.
     if isinstance(x, Decimal) and x.is_finite():
         return number(str(x))
@@ -627,27 +535,14 @@ def listed(x: Any) -> Any:
     >>> listed({"role": ["user"], "content": ["Hi"]})
     [{'role': 'user', 'content': 'Hi'}]
     """
-    if not _is_object_of_lists(x):
+    if not isinstance(x, Mapping) or not x or not all(isinstance(c, list) for c in x.values()):
         return x
 
     # Lists of different lengths are members that happen to be lists.
     sizes = {len(cells) for cells in x.values()}
     if len(sizes) > 1:
         return x
-    return [_row_at(x, i) for i in range(sizes.pop())]
-
-
-def _is_object_of_lists(x: Any) -> bool:
-    """Return True for a mapping, not empty, of which every member is a list."""
-    if not isinstance(x, Mapping) or not x:
-        return False
-    return all(isinstance(cells, list) for cells in x.values())
-
-
-def _row_at(columns: Mapping[Any, list[Any]], i: int) -> dict[Any, Any]:
-    """Return the object at one place of an object of lists, without members that have no value.
-
-    >>> _row_at({"role": ["user"], "name": [None]}, 0)
-    {'role': 'user'}
-    """
-    return {name: cells[i] for name, cells in columns.items() if not is_missing(cells[i])}
+    return [
+        {name: cells[i] for name, cells in x.items() if not is_missing(cells[i])}
+        for i in range(sizes.pop())
+    ]

@@ -50,7 +50,6 @@ def is_optional(want: Any) -> bool:
 
 
 def _is_mapping(x: Any) -> bool:
-    """Return True for an object of a target."""
     # Asked of every value of every target: the two commonest answers are given without asking the
     # abstract class, which takes much longer.
     kind = type(x)
@@ -69,18 +68,11 @@ def check_target(target: list[Any]) -> Complaint | None:
 
 
 def _first(complaints: Iterable[Complaint | None]) -> Complaint | None:
-    """Return the first complaint that is one, None if there is none.
-
-    complaints: made one by one, so that the later ones are not looked for.
-    """
+    # Takes complaints made one by one, so that the later ones are not looked for.
     return next((c for c in complaints if c is not None), None)
 
 
 def _check_call(item: Any) -> Complaint | None:
-    """Return the first complaint about one wanted call, or None.
-
-    item: ``{"name", "arguments"}``, or the wish for any of several calls.
-    """
     if not isinstance(item, Mapping):
         return "a wanted call is no object", item, _CALL
     if "$any" in item:
@@ -101,17 +93,12 @@ def _check_call(item: Any) -> Complaint | None:
 
 
 def _check_arguments(arguments: Any) -> Complaint | None:
-    """Return the complaint about arguments that are not an object, or None."""
     if not isinstance(arguments, Mapping):
         return "the arguments of a wanted call are no object", arguments, "an object"
     return None
 
 
 def _check_any_call(item: Mapping[str, Any]) -> Complaint | None:
-    """Return the first complaint about the alternatives of a call, which may be nested.
-
-    item: an object with ``$any`` in it.
-    """
     calls = item["$any"]
     others = set(item) - {"$any", "$optional"}
     if not isinstance(calls, list) or not calls or others:
@@ -121,10 +108,6 @@ def _check_any_call(item: Mapping[str, Any]) -> Complaint | None:
 
 
 def _check_name(item: Mapping[str, Any]) -> Complaint | None:
-    """Return the complaint about the name of a wanted call, or about the names it may have.
-
-    item: a wanted call, whose name is a text or ``{"$any": ["a", "b"]}``.
-    """
     name: Any = item.get("name")
     if is_wish(name):
         if not _is_names(name.get("$any")):
@@ -137,24 +120,18 @@ def _check_name(item: Mapping[str, Any]) -> Complaint | None:
 
 
 def _is_names(x: Any) -> bool:
-    """Return True for a list of texts, at least one."""
     if not isinstance(x, list) or not x:
         return False
     return all(isinstance(name, str) for name in x)
 
 
 def _check_optional(x: Mapping[str, Any]) -> Complaint | None:
-    """Return the complaint about ``$optional`` in a wish or a call, or None."""
     if "$optional" in x and not isinstance(x["$optional"], bool):
         return "$optional is true or false", x["$optional"], "true"
     return None
 
 
 def _check_value(x: Any) -> Complaint | None:
-    """Return the first complaint about a value, wishes anywhere in it included.
-
-    x: any JSON value. Objects and lists are looked into.
-    """
     if is_wish(x):
         return _check_wish(x)
     if isinstance(x, Mapping):
@@ -165,10 +142,7 @@ def _check_value(x: Any) -> Complaint | None:
 
 
 def _check_wish(wish: Mapping[str, Any]) -> Complaint | None:
-    """Return the first complaint about a wish.
-
-    ``$value`` is not looked into: the text there is read as it is.
-    """
+    # `$value` is not looked into: it is read as it is.
     complaint = _check_optional(wish)
     if complaint is not None:
         return complaint
@@ -181,10 +155,6 @@ def _check_wish(wish: Mapping[str, Any]) -> Complaint | None:
 
 
 def _check_alternatives(wish: Mapping[str, Any]) -> Complaint | None:
-    """Return the first complaint about ``$any`` and the text beside it.
-
-    wish: with ``$any`` in it. Each of its alternatives may be a wish again.
-    """
     alternatives = wish["$any"]
     if not isinstance(alternatives, list) or not alternatives:
         return "$any is a list with at least one value", wish, '{"$any": [1, 2]}'
@@ -195,10 +165,6 @@ def _check_alternatives(wish: Mapping[str, Any]) -> Complaint | None:
 
 
 def _check_match(wish: Mapping[str, Any]) -> Complaint | None:
-    """Return the complaint about the matcher of a wish, or the pattern it compares by.
-
-    wish: with ``$match`` in it. Only a regular expression can be a wrong pattern.
-    """
     name, pattern = wish["$match"], wish.get("$value")
     if name not in MATCHERS:
         return "no matcher of this name", name, ", ".join(MATCHERS)
@@ -213,10 +179,7 @@ def _check_match(wish: Mapping[str, Any]) -> Complaint | None:
 
 @lru_cache(maxsize=1024)
 def _regex_complaint(pattern: Any) -> str:
-    """Return why a pattern is no regular expression, '' where it is one.
-
-    Patterns are kept, since every case of a data set may use the same few.
-    """
+    # Kept, since every case of a data set may use the same few patterns.
     if not isinstance(pattern, str):
         return "it is no text"
     try:

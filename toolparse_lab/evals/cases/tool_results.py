@@ -48,12 +48,7 @@ def check_results(rows: Any, tools: Sequence[ToolSpec]) -> Complaint | None:
 
 
 def _check_row(place: str, row: Any, names: Sequence[str], defaults: set[str]) -> Complaint | None:
-    """Return the complaint about one row, or None.
-
-    place: the name of the row.
-    names: those of the case's tools.
-    defaults: the tools that have a default so far. The row's own is added.
-    """
+    # defaults: the tools that have a default so far; the row's own is added.
     if not isinstance(row, Mapping):
         return f"{place} is no object", row, _SHAPE
     complaint = _check_members(place, row, names)
@@ -71,11 +66,6 @@ def _check_row(place: str, row: Any, names: Sequence[str], defaults: set[str]) -
 
 
 def _check_members(place: str, row: Row, names: Sequence[str]) -> Complaint | None:
-    """Return the first complaint about the members of a row, each looked at alone.
-
-    place: the name of the row.
-    names: those of the case's tools.
-    """
     for key in row:
         if key not in _KEYS:
             return f"{place} has an unknown key {str(key)!r}", str(key), ", ".join(_KEYS)
@@ -94,10 +84,6 @@ def _check_members(place: str, row: Row, names: Sequence[str]) -> Complaint | No
 
 
 def _check_arguments(place: str, row: Row) -> Complaint | None:
-    """Return the complaint about the arguments that a row answers, which are those of a target.
-
-    place: the name of the row.
-    """
     call = {key: row[key] for key in ("name", "arguments") if key in row}
     complaint = check_target([call])
     if complaint is None:
@@ -124,13 +110,7 @@ def runnable_of(rows: Sequence[Row], tools: Sequence[ToolSpec]) -> dict[str, Cal
 
 
 class _Answers:
-    """A tool whose calls are answered from its rows, as the head of this file says."""
-
     def __init__(self, name: str, rows: Sequence[Row], tools: Sequence[ToolSpec]) -> None:
-        """Sort the rows of one tool by how they answer.
-
-        name: the tool's. rows: those of all tools.
-        """
         self._name = name
         self._tools = tools
         self._fitted: list[Row] = []  # rows that answer certain arguments
@@ -142,10 +122,7 @@ class _Answers:
                 self._add(row)
 
     def _add(self, row: Row) -> None:
-        """Put a row where the calls that it answers will look for it.
-
-        The first default counts.
-        """
+        # The first default counts.
         if "arguments" in row:
             self._fitted.append(row)
         elif not row.get("default"):
@@ -154,10 +131,7 @@ class _Answers:
             self._default = row
 
     def __call__(self, /, **arguments: Any) -> Any:
-        """Return the output of the row that answers a call, an error where no row does.
-
-        arguments: the call's. A row in order is used up by it.
-        """
+        # A row in order is used up by the call it answers.
         row = self._fitting(arguments)
         if row is None and self._ordered:
             row = self._ordered.pop(0)
@@ -170,10 +144,7 @@ class _Answers:
         return row["output"]
 
     def _fitting(self, arguments: Mapping[str, Any]) -> Row | None:
-        """Return the row of these arguments that is next, or the last one again.
-
-        None if no row is about these arguments.
-        """
+        # The next row of these arguments, or the last one again.
         indexes = self._fitting_indexes(arguments)
         if not indexes:
             return None
@@ -184,7 +155,6 @@ class _Answers:
         return self._fitted[chosen]
 
     def _fitting_indexes(self, arguments: Mapping[str, Any]) -> list[int]:
-        """Return the indexes of the rows whose arguments are those of a call."""
         # As if the model had written them, so that numbers are compared by their digits.
         call = [(self._name, read_strict(write_canonical(dict(arguments))))]
         indexes = []

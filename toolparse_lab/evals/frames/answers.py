@@ -104,17 +104,12 @@ class Answers:
 
     @classmethod
     def _of_frame(cls, frame: pd.DataFrame) -> Answers:
-        """Return the answers of a trials frame.
-
-        Raises UnreadableInput for missing columns.
-        """
         check_columns(frame.columns)
         keep = _first_readings([frame[list(IDENTITY)]])
         return cls(_count(keep, len(frame)), frame=frame, keep=keep)
 
     @classmethod
     def _of_csv(cls, path: Path) -> Answers:
-        """Return the answers of a CSV file, which is read whole. Raises UnreadableInput."""
         frame = read_frame(path, "trials")
         # Of the file, since the frame has every column, whether the file has it or not.
         check_columns(column_names(path), str(path))
@@ -122,11 +117,7 @@ class Answers:
 
     @classmethod
     def _of_paths(cls, paths: Iterable[Any]) -> Answers:
-        """Return the answers of Parquet files, of which only the columns of identity are read here.
-
-        paths: files, or folders of them. Raises UnreadableInput for anything that is none of these,
-        or lacks columns.
-        """
+        # Only the columns of identity are read here.
         files: list[str] = []
         for path in paths:
             files += _files_of(path)
@@ -156,21 +147,16 @@ class Answers:
         return self._places(size) if remote else self._pieces_of_files(size)
 
     def _pieces_of_frame(self, frame: pd.DataFrame, size: int) -> Iterator[Piece]:
-        """Yield pieces with the rows of a frame."""
         for start in range(0, len(frame), size):
             yield Piece(frame=self._first_of(frame.iloc[start : start + size], start))
 
     def _pieces_of_files(self, size: int) -> Iterator[Piece]:
-        """Yield pieces with the rows of the files, read one piece at a time.
-
-        The index of a frame counts over all files.
-        """
+        # The index of a frame counts over all files.
         for frame in read_batches(self.files, size):
             start = int(frame.index[0]) if len(frame) else 0
             yield Piece(frame=self._first_of(frame, start))
 
     def _places(self, size: int) -> Iterator[Piece]:
-        """Yield the places of the answers, whose rows are not read here."""
         for group in row_groups(self.files):
             for start in range(0, group.rows, size):
                 stop = min(start + size, group.rows)
@@ -181,7 +167,6 @@ class Answers:
                 yield Piece(group=group, start=start, stop=stop, keep=keep)
 
     def _first_of(self, frame: pd.DataFrame, start: int) -> pd.DataFrame:
-        """Return the rows of a frame that are first readings. start: its first row among all."""
         if self.keep is None:
             return frame
         return frame[self.keep[start : start + len(frame)]]
@@ -205,7 +190,6 @@ def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> An
 
 
 def _bad_source(source: Any) -> UnreadableInput:
-    """Return the error that names the columns that hold answers."""
     return UnreadableInput(
         "this holds no recorded answers",
         got=f"{type(source).__name__} {source!r}",
@@ -215,10 +199,6 @@ def _bad_source(source: Any) -> UnreadableInput:
 
 
 def _files_of(path: Any) -> list[str]:
-    """Return the Parquet files that one path of a list stands for.
-
-    Raises UnreadableInput for CSV, for anything that is not a path, and for one without files.
-    """
     if not isinstance(path, (str, os.PathLike)):
         raise _bad_source(path)
 
@@ -234,26 +214,14 @@ def _files_of(path: Any) -> list[str]:
 
 
 def _count(keep: Keep, rows: int) -> int:
-    """Return the number of answers among so many rows.
-
-    >>> _count(None, 3), _count(np.array([True, False, True]), 3)
-    (3, 2)
-    """
     if keep is None:
         return rows
     return int(keep.sum())
 
 
 def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
-    """Return which rows are the first of their identity, over all parts.
-
-    Exact, at four bytes a value.
-
-    Each column becomes numbers, the same for the same value in every part, so that the texts of one
-    part alone are in memory.
-
-    parts: frames with the columns `IDENTITY`.
-    """
+    # Exact, at four bytes a value: each column becomes numbers, the same for the same value in
+    # every part, so that the strings of one part alone are in memory.
     columns = {name: _Codes() for name in IDENTITY}
     for part in parts:
         for name, codes in columns.items():
@@ -270,18 +238,12 @@ def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
 
 
 class _Codes:
-    """The values of a column as numbers, part by part. A missing value is -1."""
-
+    # The values of a column as numbers, part by part. A missing value is -1.
     def __init__(self) -> None:
-        """Begin without a value."""
         self.numbers: dict[Any, int] = {}  # by value
         self.parts: list[Any] = []
 
     def add(self, values: pd.Series[Any]) -> None:
-        """Add the values of the next part.
-
-        A value that came before has the number it had then. A new one has the next.
-        """
         codes, uniques = pd.factorize(values)
         numbers = self.numbers
         # The last entry stands for -1, which is the code of a missing value.

@@ -50,9 +50,8 @@ def build_frame(
 
 
 def _own_column(name: str, values: Any, dtype: str | None) -> pd.Series[Any]:
-    """Return a column that is not declared. dtype: None for text where the name begins with
-    `EXTRA`, and for the type that the values have anywhere else.
-    """
+    # dtype: None for strings where the name begins with `EXTRA`, and for the type that the values
+    # have anywhere else.
     if dtype is None and name.startswith(EXTRA):
         dtype = "string"
     if dtype is None:
@@ -92,7 +91,6 @@ def join_frames(frames: Sequence[pd.DataFrame], kind: str) -> pd.DataFrame:
 
 
 def _joined_column(parts: Sequence[pd.Series[Any]], *, is_category: bool) -> Any:
-    """Return the values of a column from each of its parts, as one array."""
     if not is_category:
         return pd.concat(parts, ignore_index=True).array
     # Put together one by one they would become texts, at many times the memory.
@@ -100,7 +98,6 @@ def _joined_column(parts: Sequence[pd.Series[Any]], *, is_category: bool) -> Any
 
 
 def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
-    """Return a column of a frame, missing in every row where the frame has none."""
     if name in frame:
         return frame[name]
     return pd.Series([None] * len(frame))
@@ -127,11 +124,6 @@ def typed(values: Any, dtype: str) -> pd.Series[Any]:
 
 
 def _holds_text(values: Any) -> bool:
-    """Return True if truth values may come as texts.
-
-    >>> _holds_text(["True", None]), _holds_text([True, None])
-    (True, False)
-    """
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.StringDtype):
         return True
@@ -142,16 +134,12 @@ def _holds_text(values: Any) -> bool:
 
 
 def _is_plain_texts(values: Any) -> bool:
-    """Return True for a list of texts and Nones, which needs no look at each."""
+    # Strings and Nones alone need no look at each.
     return isinstance(values, list) and _TEXTS.issuperset(map(type, values))
 
 
 def _texts(values: Any) -> ExtensionArray:
-    """Return values as an array of texts that UTF-8 can hold.
-
-    values: a list or an array of anything. A value that is not text becomes one, and NaN is
-        missing.
-    """
+    # A value that is not a string becomes one, and NaN is missing.
     if isinstance(values, pd.Categorical):
         values = values.astype(object)
 
@@ -166,7 +154,7 @@ def _texts(values: Any) -> ExtensionArray:
 
 
 def _plain_texts(values: list[str | None]) -> ExtensionArray:
-    """Return texts and Nones as an array, in one piece where UTF-8 can hold them all."""
+    # In one piece where UTF-8 can hold them all.
     try:
         return pd.array(values, dtype="string")
     except UnicodeEncodeError:  # a lone surrogate in one of them
@@ -175,12 +163,7 @@ def _plain_texts(values: list[str | None]) -> ExtensionArray:
 
 
 def _categorical(values: Any) -> pd.Categorical[Any]:
-    """Return values as categories: those that are there, in order.
-
-    An empty text is missing.
-
-    values: a list or an array of anything, each of which counts as its text.
-    """
+    # An empty string is missing.
     codes, texts = _factorized(values)
 
     # Two texts may become one by their escapes, so that places are by name and not by code.
@@ -196,7 +179,7 @@ def _categorical(values: Any) -> pd.Categorical[Any]:
 
 
 def _factorized(values: Any) -> tuple[Any, list[str]]:
-    """Return (codes, texts): the text of each value by its code, -1 for a missing one."""
+    # The code of a missing value is -1.
     # Categories are factorized already, perhaps with some that no row has.
     if isinstance(values, pd.Categorical):
         used = values.remove_unused_categories()
@@ -208,7 +191,6 @@ def _factorized(values: Any) -> tuple[Any, list[str]]:
 
 
 def _is_missing(v: Any) -> bool:
-    """Return True for a value that stands for nothing: None, NA or NaN."""
     return v is None or v is pd.NA or v != v  # NaN alone is not itself
 
 

@@ -67,10 +67,6 @@ def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
 
 
 def _read_csv(file: Path) -> pd.DataFrame:
-    """Return the frame of a CSV file with all cells as text.
-
-    Raises UnreadableInput for an empty file.
-    """
     try:
         # All as text: pandas would guess a dtype from the first rows, and read "NA" as missing.
         frame = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
@@ -85,9 +81,7 @@ def _read_csv(file: Path) -> pd.DataFrame:
 
 
 def _empty(file: str | Path) -> UnreadableInput:
-    """Return the error for a file of no bytes, which pyarrow and pandas each call
-    something else.
-    """
+    # A file of no bytes, which pyarrow and pandas each call something else.
     return UnreadableInput("the file is empty", got=str(file), expected="a frame as Parquet or CSV")
 
 
@@ -202,7 +196,6 @@ def read_batches(
 
 @contextlib.contextmanager
 def _readable(path: str | Path) -> Iterator[None]:
-    """Raise the error that pyarrow raises as UnreadableInput that names the file."""
     from pyarrow import ArrowException
 
     try:
@@ -296,16 +289,13 @@ class PartsWriter:
             self.partial.rename(self.path)
 
     def _has_rows(self) -> bool:
-        """Return True if something was written, by this process or another one."""
+        # By this process or another one.
         if self._writer is not None:
             return True
         return self.folder and any(self.partial.iterdir())
 
     def _give_up(self, e: BaseException | None) -> None:
-        """Remove the written files.
-
-        An error on the way is a note to the one that ended it all.
-        """
+        # An error on the way is a note to the one that ended it all.
         try:
             try:
                 if self._writer is not None:
@@ -332,7 +322,7 @@ class PartsWriter:
         self.parts += 1
 
     def _append(self, frame: pd.DataFrame) -> None:
-        """Write the next rows of the one file, whose types are those of the first frame."""
+        # The types of the file are those of the first frame.
         import pyarrow.parquet as pq
 
         schema = self._writer.schema if self._writer else None
@@ -344,7 +334,6 @@ class PartsWriter:
 
     @contextlib.contextmanager
     def _writable(self) -> Iterator[None]:
-        """Raise the error that the file system raises as StoreError that names the path."""
         try:
             yield
         except OSError as e:
@@ -353,11 +342,9 @@ class PartsWriter:
             ) from None
 
     def _unused_name(self) -> Path:
-        """Return a hidden name beside the path that no one else has."""
         return self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
 
     def _clear(self, path: Path) -> None:
-        """Remove a file or a folder, where it is there."""
         if path.is_dir():
             # Under another name first: a worker that has not heard of the end could add a part
             # while it is emptied.
@@ -384,11 +371,8 @@ def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
 
 
 def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
-    """Return the frame as an Arrow table whose types do not depend on its contents.
-
-    schema: that of the rows before it, which settles the types of columns of your own. Raises
-    StoreError if they do not fit.
-    """
+    # Types do not depend on the contents: `schema`, of the rows before it, settles those of columns
+    # of your own.
     import pyarrow as pa
 
     if schema is None:
@@ -407,9 +391,6 @@ def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
 
 
 def _schema(frame: pd.DataFrame, kind: str) -> Any:
-    """Return the Arrow schema of a frame: declared types, text for `EXTRA`, else the
-    present value.
-    """
     import pyarrow as pa
 
     text = pa.large_string()

@@ -133,10 +133,6 @@ def events_frame(
 
 
 def _retry_rows(trials: Iterable[Trial], with_retries: set[str]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each attempt behind the first.
-
-    with_retries: keys of completions whose retries have their rows. Those of this call are added.
-    """
     for trial in trials:
         c = trial.completion
         if c is None or c.attempt < 2:
@@ -174,7 +170,6 @@ def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> p
 
 
 def _chunk_rows(completion: Completion, trial: Trial | None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a completion's chunks. trial: one that read it, where it is known."""
     keys = {
         "completion_key": completion.key,
         "trial_id": trial.trial_id if trial else None,
@@ -210,7 +205,6 @@ def tools_text(tools: tuple[ToolSpec, ...]) -> str:
 # A run asks for the text once a trial, and has as many different tools as cases at most.
 @lru_cache(maxsize=1024)
 def _tools_text(tools: tuple[ToolSpec, ...]) -> str:
-    """Return what `tools_text` does, kept for tools asked for before."""
     return write_canonical([t.to_dict() for t in tools])
 
 
@@ -243,12 +237,6 @@ def metadata_row(case: Case) -> dict[str, str]:
 def _frame(
     kind: str, rows: Sequence[Mapping[str, Any]], extra: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
-    """Return rows as a frame of a kind.
-
-    A name that a row does not have is missing there.
-
-    extra: dtypes of columns beside the declared ones.
-    """
     names = [column.name for column in columns_of(kind)]
     names += extra or ()
     columns = {name: [row.get(name) for row in rows] for name in names}
@@ -256,11 +244,7 @@ def _frame(
 
 
 def _json(value: Any) -> str:
-    """Return a value as canonical JSON, or as near to it as something that is not JSON comes.
-
-    >>> _json({"a": [1]}), _json({"a": {1}})
-    ('{"a":[1]}', '{"a": "{1}"}')
-    """
+    # As near to JSON as a value that is not JSON comes.
     # Most counts of rules and codes are empty, and every row asks for two of them.
     if not value and type(value) is dict:
         return "{}"
@@ -271,7 +255,6 @@ def _json(value: Any) -> str:
 
 
 def _keys(trial: Trial) -> dict[str, Any]:
-    """Return the cells by which rows of different frames belong together."""
     return {
         "run_id": trial.run_id,
         "trial_id": trial.trial_id,
@@ -288,10 +271,7 @@ def _keys(trial: Trial) -> dict[str, Any]:
 def _results(
     source: Iterable[Trial] | Trial | ParseResult,
 ) -> Iterable[tuple[dict[str, Any], ParseResult | None]]:
-    """Return (key cells, result) for each trial, or for the one result.
-
-    A trial that was never parsed has None as its result.
-    """
+    # A trial that was never parsed has None as its result.
     if isinstance(source, ParseResult):
         keys = {"parse_protocol": source.protocol, "policy": source.options.coerce}
         return [(keys, source)]
@@ -302,10 +282,7 @@ def _results(
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:
-    """Return the declared columns of a trial, as far as it has something for them.
-
-    Each part of a trial has a function for its columns, and no two of them fill the same one.
-    """
+    # Each part of a trial has a function for its columns, and no two of them fill the same one.
     row = _keys(trial) | case_row(trial.case)
     row["tool_choice"] = choice_text(trial.levels.get("tool_choice", "auto"))
     row |= score_row(trial.score, trial.missing_reason)
@@ -402,7 +379,6 @@ def blame_row(result: ParseResult, completion: Completion | None) -> dict[str, A
 
 
 def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:
-    """Return the recorded reading of the server, None if there is none."""
     server = (completion.response or {}).get("server") if completion is not None else None
     return server if isinstance(server, Mapping) and "calls" in server else None
 
@@ -425,18 +401,14 @@ def conversation_row(conversation: Conversation) -> dict[str, Any]:
 
 
 def _tokens(c: Completion) -> int:
-    """Return the tokens of both directions, 0 if one was not counted."""
+    # 0 where one direction was not counted.
     if not c.prompt_tokens or not c.completion_tokens:
         return 0
     return c.prompt_tokens + c.completion_tokens
 
 
 def _total(numbers: Iterable[float | None]) -> float | None:
-    """Return the sum, None if one number is missing.
-
-    >>> _total([1, 2]), _total([1, None])
-    (3, None)
-    """
+    # None if one number is missing.
     total: float = 0
     for number in numbers:
         if number is None:
@@ -493,19 +465,12 @@ def completion_row(c: Completion) -> dict[str, Any]:
 
 
 def _sampling_text(c: Completion) -> str | None:
-    """Return the column of the sampling parameters, None where nothing is recorded of them."""
     sampling = sampling_of(c.request, c.response)
     return None if sampling is None else _json(sampling)
 
 
 def _model_name(request: Mapping[str, Any]) -> str | None:
-    """Return the model string that was sent, None if the request has none.
-
-    Older records have it as the model itself.
-
-    >>> _model_name({"model": {"name": "m"}}), _model_name({"model": "m"}), _model_name({})
-    ('m', 'm', None)
-    """
+    # Older records have the model string as the model itself.
     model = request.get("model")
     name = model
     if isinstance(model, Mapping):
@@ -514,7 +479,6 @@ def _model_name(request: Mapping[str, Any]) -> str | None:
 
 
 def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
-    """Return the columns that count everything changed on the way to the arguments."""
     rules: dict[str, int] = {}
     edits = reads = coercions = 0
     for call in calls:
@@ -536,10 +500,7 @@ def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
 
 
 def _complaints(problems: Iterable[Problem]) -> dict[str, Any]:
-    """Return the columns about complaints.
-
-    Those of severity info are notes, and not counted.
-    """
+    # Complaints of severity info are notes, and not counted.
     codes: dict[str, int] = {}
     first = None  # of severity error
     for problem in problems:
@@ -553,11 +514,7 @@ def _complaints(problems: Iterable[Problem]) -> dict[str, Any]:
 
 
 def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
-    """Return the columns of a call beside the keys of its trial.
-
-    trial_id: None for a call of a single result. The offsets are those of the whole call in the
-    text, with its delimiters.
-    """
+    # The offsets are those of the whole call in the text, with its delimiters.
     return {
         "call_id": _call_id(trial_id, call),
         "index": call.index,
@@ -580,17 +537,13 @@ def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
 
 
 def _call_id(trial_id: Any, call: ToolCall) -> str:
-    """Return the id of a call: within its trial, or its place alone in a single result."""
+    # A single result has no trial: there the place alone is the id.
     return f"{trial_id}/{call.index}" if trial_id else str(call.index)
 
 
 def _event_rows(trial_id: Any, result: ParseResult) -> Iterator[dict[str, Any]]:
-    """Yield the problems of the text, then each call's steps and problems.
-
-    The steps in the order in which they were made, repairs first.
-
-    trial_id: None for a single result.
-    """
+    # The problems of the text come first, then each call's steps, in the order in which they were
+    # made and repairs first, and its problems.
     for problem in result.problems:
         yield _problem_row(problem)
     for call in result.calls:
@@ -602,9 +555,7 @@ def _event_rows(trial_id: Any, result: ParseResult) -> Iterator[dict[str, Any]]:
 
 
 def _step_row(step: Step, raw: str) -> dict[str, Any]:
-    """Return the columns of a step. raw: the text, which alone says the text that a repair
-    replaced.
-    """
+    # raw: the text, which alone says what a repair replaced.
     rule = RULES.get(step.rule)
     before = step.before_json
     if step.stage == "repair":
@@ -625,10 +576,6 @@ def _step_row(step: Step, raw: str) -> dict[str, Any]:
 
 
 def _problem_row(p: Problem) -> dict[str, Any]:
-    """Return the columns of a complaint.
-
-    Without a message of its own it has that of its code.
-    """
     message = p.message or None
     if message is None and p.code in CODES:
         message = CODES[p.code].sentence
@@ -645,7 +592,6 @@ def _problem_row(p: Problem) -> dict[str, Any]:
 
 
 def _span_row(span: Span | None) -> dict[str, Any]:
-    """Return the columns of a span, none if there is no span or an empty one."""
     if not span:
         return {}
     return {"start": span.start, "end": span.end}

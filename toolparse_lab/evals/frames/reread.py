@@ -70,18 +70,13 @@ ProtocolLike: TypeAlias = str | AnyProtocol
 
 
 class _Memory:
-    """Readings by their dependencies, the oldest dropped where there are too many.
-
-    Threads of one process share it.
-    """
-
+    # Threads of one process share it.
     def __init__(self, size: int) -> None:
         self.size = size
         self.readings: dict[tuple[Any, ...], Cells] = {}
         self._adding = threading.Lock()
 
     def add(self, key: tuple[Any, ...], cells: Cells) -> None:
-        """Add a reading. key: everything that it depends on."""
         with self._adding:
             self.readings[key] = cells
             # A dict keeps the order in which keys came, so that the first is the oldest.
@@ -195,7 +190,13 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
     check_columns(row.keys())
     cells = {str(name): None if pd.isna(cell) else cell for name, cell in row.items()}
     if cells.get("raw") is None or cells.get("status") == "error":
-        raise _no_answer(cells)
+        # The cell that says most about why.
+        reason = cells.get("error_message") or cells.get("missing_reason")
+        raise BadOptions(
+            "this row holds no answer",
+            got=reason or cells.get("status"),
+            expected="a trial that was recorded and did not fail",
+        )
 
     answer = _Answer(*(cells.get(name) for name in _RECORDED))
     protocol = cells.get("parse_protocol") or cells.get("prompt_protocol") or "auto"
@@ -204,16 +205,6 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
     reader = _reader(protocol, answer.tools_json, choice, options, reason)
     result: ParseResult = reader(answer.text(), answer.request())
     return result
-
-
-def _no_answer(cells: Mapping[str, Any]) -> BadOptions:
-    """Return the error for a row without an answer, with the cell that says most about why."""
-    reason = cells.get("error_message") or cells.get("missing_reason")
-    return BadOptions(
-        "this row holds no answer",
-        got=reason or cells.get("status"),
-        expected="a trial that was recorded and did not fail",
-    )
 
 
 def check_columns(names: Iterable[Any], place: str = "") -> None:
@@ -235,9 +226,6 @@ def check_columns(names: Iterable[Any], place: str = "") -> None:
 
 
 def _check_texts(frame: pd.DataFrame) -> None:
-    """Raise UnreadableInput if an answer that was recorded has lost its text: it is not an empty
-    answer.
-    """
     # Without that column nobody says that there was an answer.
     if "status" not in frame:
         return
@@ -255,8 +243,7 @@ def _check_texts(frame: pd.DataFrame) -> None:
 
 
 class _Answer(NamedTuple):
-    """One recorded answer as its row has it, or None for a missing cell."""
-
+    # One recorded answer as its row has it, None for a missing cell.
     raw: str | None
     surrogates: str | None
     tools_json: str | None
@@ -274,33 +261,28 @@ class _Answer(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """True if the runner recorded an answer or a failure."""
         return self.raw is not None or self.status is not None
 
     def text(self) -> str:
-        """Return the text with its lone surrogates.
-
-        Raises UnreadableInput for bad offsets.
-
-        A frame holds them as escapes, because neither Parquet nor CSV can hold them themselves.
-        """
+        # A frame has lone surrogates as escapes, because neither Parquet nor CSV can hold them.
         text = self.raw or ""
         if not self.surrogates:
             return text
-        return restored(text, _offsets(self.surrogates))
+        try:
+            offsets = [int(n) for n in json.loads(self.surrogates)]
+        except (ValueError, TypeError):
+            raise UnreadableInput(
+                "column raw_surrogates_json: these are no offsets",
+                got=self.surrogates[:120],
+                expected="a JSON array of integers",
+            ) from None
+        return restored(text, offsets)
 
     def question(self) -> tuple[str | None, str | None, str]:
-        """Return the JSON of the tools, that of the target, and the tool choice: its reading
-        depends on them beside the answer.
-        """
         return self.tools_json, self.target, self.choice or "auto"
 
     def key(self, text: str) -> tuple[Any, ...]:
-        """Return the stand-in of the answer in the memory: every field that its reading or its
-        score depends on, with long texts as digests.
-
-        text: as `text` gives it.
-        """
+        # Every field that the reading or the score depends on.
         return (
             self.is_recorded,
             _digest(text),
@@ -317,14 +299,10 @@ class _Answer(NamedTuple):
         )
 
     def request(self) -> Any:
-        """Return the request, a text or messages, or None if the frame does not say."""
         return _request(self.input) if self.input else None
 
     def completion(self, text: str) -> Completion | None:
-        """Return the answer as the runner would have recorded it, or None if it was not.
-
-        It has no key, since no one looks it up. text: as `text` gives it.
-        """
+        # It has no key, since no one looks it up.
         if not self.is_recorded:
             return None
 
@@ -344,10 +322,6 @@ class _Answer(NamedTuple):
 
 
 def _response(server_json: str | None) -> Mapping[str, Any] | None:
-    """Return the recorded response of a row: the server's own calls, None if it has none.
-
-    Raises UnreadableInput for a cell that is not JSON.
-    """
     if not server_json:
         return None
     try:
@@ -357,12 +331,7 @@ def _response(server_json: str | None) -> Mapping[str, Any] | None:
 
 
 class _Rereading:
-    """One frame on its way: the readings of each answer, one after the other, and the function that
-    makes rows of them.
-    """
-
     def __init__(self, frame: pd.DataFrame, reading: Reading) -> None:
-        """Begin with no reading. frame: one whose columns were checked."""
         self.source = frame
         self.reading = reading
 
@@ -379,14 +348,13 @@ class _Rereading:
         self.cells: list[Cells] = []
 
     def frame(self) -> pd.DataFrame:
-        """Return the readings of all rows. Raises UnreadableInput that names the row."""
         identities = zip(*[self._column(name) for name in IDENTITY], strict=True)
         answers = zip(*[self._column(name) for name in _RECORDED], strict=True)
 
         readers = self._column("parse_protocol")
-
-        rows = zip(identities, answers, readers, strict=True)
-        for row, (identity, answer, reader) in enumerate(rows):
+        for row, (identity, answer, reader) in enumerate(
+            zip(identities, answers, readers, strict=True)
+        ):
             try:
                 self._read(row, identity, reader, _Answer(*answer))
             except UnreadableInput as e:
@@ -397,9 +365,6 @@ class _Rereading:
         return self._built()
 
     def _column(self, name: str) -> list[Any]:
-        """Return a column as Python values, None if a cell is missing, and for every row where the
-        frame has no such column.
-        """
         if name not in self.source:
             return [None] * len(self.source)
 
@@ -420,11 +385,6 @@ class _Rereading:
     def _read(
         self, row: int, identity: tuple[Any, ...], reader: str | None, answer: _Answer
     ) -> None:
-        """Add the readings of one answer by each protocol under each policy.
-
-        row: its number in the source, from 0. identity: its cells of the columns `IDENTITY`.
-        reader: the protocol that its row was read by, where that is known.
-        """
         run_id, case_id, trial, model, arm, own = identity
         text = answer.text()
         answer_key = answer.key(text)
@@ -434,7 +394,7 @@ class _Rereading:
         # A provider's calls are read by the mode that it was in, which the row's own reading says.
         default = _STRICT[1] if (own, reader) == _STRICT else self.own.get(own, own)
         for protocol in self.reading.protocols or (default,):
-            name = _id_of(protocol)
+            name = _registered_id(protocol) if isinstance(protocol, str) else protocol.id
             for policy in self.reading.policies:
                 key = (protocol, policy, self.options, answer_key, signs)
                 cells = _memory.readings.get(key)
@@ -468,11 +428,6 @@ class _Rereading:
         policy: Policy,
         signs: Signs | None,
     ) -> Cells:
-        """Return one reading: the answer parsed and scored.
-
-        completion: the answer, None if nothing was recorded. answer: its row. Gives the cells of
-        the columns `_FILLED`, in their order. Raises the errors of `parse_frame`.
-        """
         tools_json, _, choice = question = answer.question()
         case = _case(*question)
 
@@ -491,7 +446,6 @@ class _Rereading:
         return tuple([row.get(name) for name in _FILLED])
 
     def _built(self) -> pd.DataFrame:
-        """Return the readings as a frame, with the columns that reading does not change."""
         columns: dict[str, Any] = {name: [] for name in _FILLED}
         if self.cells:
             by_column = map(list, zip(*self.cells, strict=True))
@@ -511,18 +465,11 @@ class _Rereading:
 
 
 def _digest(text: str) -> bytes:
-    """Return the stand-in of a text in the memory, so that long ones do not stay there."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @lru_cache(maxsize=1024)
 def _tools(tools_json: str | None) -> tuple[ToolSpec, ...]:
-    """Return the tools of a row.
-
-    Raises UnreadableInput for anything that is not JSON.
-
-    tools_json: the cell, in which nothing stands for no tools.
-    """
     if not tools_json:
         return ()
     try:
@@ -536,25 +483,12 @@ def _tools(tools_json: str | None) -> tuple[ToolSpec, ...]:
 # Rows of one case follow one another, so that a few thousand are kept for every reading of them.
 @lru_cache(maxsize=4096)
 def _case(tools_json: str | None, target: str | None, choice: str) -> Case:
-    """Return the case as far as scoring needs it.
-
-    Raises UnreadableInput.
-
-    The arguments are those of `_Answer.question`. Without an id it is never mistaken for a real
-    one.
-    """
+    # Without an id it is never mistaken for a real one.
     case = Case("", "", _tools(tools_json), _calls_wanted(target))
     return judged_case(case, choice)
 
 
 def _calls_wanted(target: str | None) -> list[Any] | None:
-    """Return the target of a row, None if it is not graded.
-
-    Raises UnreadableInput.
-
-    >>> _calls_wanted("[]"), _calls_wanted(None)
-    ([], None)
-    """
     if target is None:
         return None
     try:
@@ -574,11 +508,6 @@ def _calls_wanted(target: str | None) -> list[Any] | None:
 
 @lru_cache(maxsize=4096)
 def _request(cell: str) -> Any:
-    """Return the input of a case as the case has it: its messages, or a text.
-
-    >>> _request("Weather?"), _request('[{"role": "user", "content": "Hi"}]')
-    ('Weather?', [{'role': 'user', 'content': 'Hi'}])
-    """
     if not cell.startswith("["):
         return cell
     try:
@@ -597,69 +526,23 @@ def _reader(
     options: ParseOptions,
     finish_reason: str | None,
 ) -> Any:
-    """Return the reader of answers with these tools: a function from a text to its ParseResult.
-
-    choice: the cell `tool_choice`, a word or the tool's name as JSON. finish_reason: the cell of
-    that name. Raises UnknownProtocol and BadToolChoice.
-    """
     level = json.loads(choice) if choice.startswith("{") else choice
     return answer_reader(protocol, _tools(tools_json), options, level, finish_reason)
 
 
 @lru_cache(maxsize=64)
 def _with_policy(options: ParseOptions, policy: Policy) -> ParseOptions:
-    """Return options with their coercion policy replaced.
-
-    Raises BadOptions for a policy that there is not.
-    """
     return ParseOptions.of({**(options or DEFAULT_OPTIONS).to_dict(), "coerce": policy})
-
-
-def _offsets(text: str) -> list[int]:
-    """Return the offsets of lone surrogates in a row.
-
-    Raises UnreadableInput for anything else.
-
-    >>> _offsets("[1,8]")
-    [1, 8]
-    """
-    try:
-        return [int(n) for n in json.loads(text)]
-    except (ValueError, TypeError):
-        raise UnreadableInput(
-            "column raw_surrogates_json: these are no offsets",
-            got=text[:120],
-            expected="a JSON array of integers",
-        ) from None
-
-
-def _id_of(protocol: ProtocolLike) -> str:
-    """Return the id of a protocol, or of the meaning of a name.
-
-    Raises UnknownProtocol.
-    """
-    if isinstance(protocol, str):
-        return _registered_id(protocol)
-    return protocol.id
 
 
 @lru_cache(maxsize=256)
 def _registered_id(name: str) -> str:
-    """Return the id that a name stands for, which may be an alias.
-
-    Raises UnknownProtocol.
-
-    It is asked once a row, so that answers are kept.
-    """
+    # Asked once a row, hence the memory.
     return any_protocol(name).id
 
 
 def _by_id(x: Any) -> tuple[str, ProtocolLike]:
-    """Return an id, and the stand-in of its protocol: the id where that is enough.
-
-    An id travels best. The protocol itself can come to another process only if it can be pickled.
-    Raises UnknownProtocol.
-    """
+    # An id travels best: the protocol itself can come to another process only if it can be pickled.
     protocol = any_protocol(x)
     if protocol.id == "auto":
         return protocol.id, protocol.id

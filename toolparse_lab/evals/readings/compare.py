@@ -70,11 +70,6 @@ class Comparison:
         return readings_frame(self.readings)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the table as text and as HTML, for notebooks.
-
-        include, exclude: the media types that IPython asks for. Both forms are given whatever it
-        asks, and it takes any view that it can show.
-        """
         return {"text/plain": str(self), "text/html": readings_html(self.readings)}
 
     def __str__(self) -> str:
@@ -140,7 +135,6 @@ def compare(
 
 
 def _of_ours(name: str, result: ParseResult) -> Reading:
-    """Return the reading of one of our protocols. result: its reading of the text."""
     calls = tuple(
         ReadCall(call.name, call.arguments_json, call.status, call.valid) for call in result.calls
     )
@@ -148,11 +142,7 @@ def _of_ours(name: str, result: ParseResult) -> Reading:
 
 
 def _rank(reading: Reading) -> tuple[int, int, int, int]:
-    """Return the place in the order: more executable calls first, then fewer errors, fewer calls
-    that cannot be run, fewer changes.
-
-    The place is a key for `sorted`. Readings with equal keys stay in the order of the protocols.
-    """
+    # More executable calls first, then fewer errors, fewer calls that cannot be run, fewer changes.
     n = len(reading.executable)
     errors = sum(problem.severity == "error" for problem in reading.problems)
     calls = reading.result.calls if reading.result is not None else ()
@@ -165,13 +155,6 @@ def _rank(reading: Reading) -> tuple[int, int, int, int]:
 def _of_others(
     name: str, parser: Callable[[str], Any], text: str, tools: tuple[ToolSpec, ...]
 ) -> Reading:
-    """Return the reading of another's parser.
-
-    Whatever it raises is its failure.
-
-    name: that under which the caller passed it. text: its argument. tools: those by which its calls
-    are judged.
-    """
     try:
         calls = outside_calls(parser(text))
     except UnreadableInput as e:
@@ -184,14 +167,7 @@ def _of_others(
 
 
 def _judged(call: OutsideCall, tools: Mapping[str, ToolSpec]) -> ReadCall:
-    """Return their call judged by the tools: nothing is coerced, because they gave it as the
-    function to be run.
-
-    tools: by name, or empty if the caller named none.
-
-    >>> _judged(OutsideCall("f", "{}"), {}).status
-    'ok'
-    """
+    # Nothing is coerced, because they gave it as the function to be run.
     tool = tools.get(call.name)
     if tool is not None:
         problems = validate(read_strict(call.arguments_json), tool.schema_json)
@@ -205,11 +181,7 @@ def _judged(call: OutsideCall, tools: Mapping[str, ToolSpec]) -> ReadCall:
 
 
 def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
-    """Yield the readings with the letters of their groups: A is that of the first with executable
-    calls.
-
-    A reading without executable calls has no letter: two that read nothing do not agree on much.
-    """
+    # Two readings without executable calls do not agree on much, so they have no letter.
     groups: list[_Calls] = []
     for reading in readings:
         calls = [(name, read_strict(arguments)) for name, arguments in reading.executable]
@@ -225,13 +197,7 @@ def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
 
 
 def _group_of(calls: _Calls, groups: list[_Calls]) -> int:
-    """Return the index of the group with the same calls, that of a new one if there is none.
-
-    groups: the calls of each group so far.
-
-    >>> _group_of([("f", 1)], [[("g", 1)], [("f", 1)]]), _group_of([("h", 1)], [])
-    (1, 0)
-    """
+    # len(groups) for a new group.
     for i, group in enumerate(groups):
         if _are_same_calls(calls, group):
             return i
@@ -239,13 +205,7 @@ def _group_of(calls: _Calls, groups: list[_Calls]) -> int:
 
 
 def _are_same_calls(a: _Calls, b: _Calls) -> bool:
-    """Return True for equal names and equal JSON, in order.
-
-    The order of an object's keys does not count.
-
-    >>> _are_same_calls([("f", {"a": 1, "b": 2})], [("f", {"b": 2, "a": 1})])
-    True
-    """
+    # In order; the order of an object's keys does not count.
     if len(a) != len(b):
         return False
     for (name, value), (other_name, other_value) in zip(a, b, strict=True):

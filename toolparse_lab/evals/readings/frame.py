@@ -25,10 +25,7 @@ def readings_frame(readings: Sequence[Reading]) -> pd.DataFrame:
 
 
 def _row(reading: Reading) -> dict[str, Any]:
-    """Return the cells of a reading by column, or None if a cell is missing.
-
-    A parser of others has no result: it says nothing of repairs, of coercions or of the text.
-    """
+    # A parser of others has no result: it says nothing of repairs, of coercions or of the text.
     return {
         "reading": reading.name,
         "kind": reading.kind,
@@ -43,7 +40,7 @@ def _row(reading: Reading) -> dict[str, Any]:
 
 
 def _call_cells(reading: Reading) -> dict[str, Any]:
-    """Return the cells about calls, which a parser that failed has none of: missing is not 0."""
+    # A parser that failed has none of these: missing is not 0.
     if reading.failure is not None:
         return dict.fromkeys(("n_calls", "n_ok", "n_executable", "calls_json"))
     return {
@@ -55,7 +52,6 @@ def _call_cells(reading: Reading) -> dict[str, Any]:
 
 
 def _error_codes(reading: Reading) -> str:
-    """Return the codes of errors, each once, in the order of the text. '' for none."""
     codes = [problem.code for problem in reading.problems if problem.severity == "error"]
 
     # With commas between, so that the column can be searched as text.
@@ -63,12 +59,8 @@ def _error_codes(reading: Reading) -> str:
 
 
 def _calls_json(reading: Reading) -> str:
-    """Return the calls as JSON.
-
-    Null arguments are those that could not be read.
-
-    The text is put together from the JSON of each call, which is canonical already.
-    """
+    # Put together from the JSON of each call, which is canonical already. Null arguments are those
+    # that could not be read.
     calls = []
     for call in reading.calls:
         arguments = call.arguments_json or "null"

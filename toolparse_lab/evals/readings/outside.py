@@ -49,13 +49,6 @@ def outside_calls(returned: Any) -> tuple[OutsideCall, ...]:
 
 
 def _list_of(returned: Any) -> Any:
-    """Return the calls inside a message or a result, or one call as a list.
-
-    Anything else as it is.
-
-    >>> _list_of({"tool_calls": [1, 2]}), _list_of({"name": "f"}), _list_of({})
-    ([1, 2], [{'name': 'f'}], [])
-    """
     inner = _member(returned, "tool_calls")
     # A mapping may well be one call with a member `calls` of its own.
     if inner is None and not isinstance(returned, Mapping):
@@ -77,24 +70,16 @@ def _list_of(returned: Any) -> Any:
 
 
 def _is_prose(item: Any) -> bool:
-    """Return True for a block of a message that is no call: its text, or its thoughts."""
+    # The text of a message, or its thoughts.
     return isinstance(item, Mapping) and item.get("type") in _PROSE
 
 
 def _is_pair(item: Any) -> bool:
-    """Return True for a name and its arguments as a tuple."""
     is_pair = isinstance(item, tuple) and len(item) == 2
     return is_pair and isinstance(item[0], str) and isinstance(item[1], (str, Mapping))
 
 
 def _outside_call(item: Any) -> OutsideCall:
-    """Return one call.
-
-    Raises UnreadableInput for one without a name, or whose arguments are no JSON.
-
-    item: a mapping or an object, with the name and the arguments in itself or in its `function`, or
-    a pair of them.
-    """
     if _is_pair(item):
         item = {"name": item[0], "arguments": item[1]}
     body = _member(item, "function")
@@ -117,16 +102,7 @@ def _outside_call(item: Any) -> OutsideCall:
 
 
 def _canonical(arguments: Any) -> str:
-    """Return arguments as canonical JSON.
-
-    Raises TypeError, ValueError or RecursionError for anything that is not JSON.
-
-    arguments: JSON text or a value. None and a blank text are not arguments, which is an object
-    without members.
-
-    >>> _canonical('{"b": 1, "a": 2}'), _canonical(None), _canonical(" ")
-    ('{"b":1,"a":2}', '{}', '{}')
-    """
+    # None and a blank string are no arguments, which is an object without members.
     if isinstance(arguments, str):
         arguments = read_strict(arguments) if arguments.strip() else None
     if arguments is None:
@@ -135,11 +111,6 @@ def _canonical(arguments: Any) -> str:
 
 
 def _first(x: Any, names: Iterable[str]) -> Any:
-    """Return the first member of these names that is there, or None.
-
-    >>> _first({"args": 1, "input": 2}, _ARGUMENTS)
-    1
-    """
     for name in names:
         value = _member(x, name)
         if value is not None:
@@ -148,13 +119,7 @@ def _first(x: Any, names: Iterable[str]) -> Any:
 
 
 def _member(x: Any, name: str) -> Any:
-    """Return a key of a mapping or an attribute of an object.
-
-    None if there is none, and for methods.
-
-    >>> _member({"name": "f"}, "name"), _member("text", "index")
-    ('f', None)
-    """
+    # A key of a mapping or an attribute of an object, but for methods.
     if isinstance(x, Mapping):
         value = x.get(name)
     else:

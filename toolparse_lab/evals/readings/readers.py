@@ -92,7 +92,6 @@ def is_reader(x: Any) -> bool:
 
 
 def _subject_of(x: Any, timeout: float) -> FunctionReader | CommandReader | None:
-    """Return the object behind a function or a command, None for a protocol."""
     if _is_command(x):
         return CommandReader(tuple(map(os.fspath, x)), _seconds(timeout))
     if isinstance(x, (list, tuple)):
@@ -102,7 +101,6 @@ def _subject_of(x: Any, timeout: float) -> FunctionReader | CommandReader | None
 
 
 def _seconds(timeout: Any) -> float:
-    """Return a time limit. Raises BadOptions for anything else."""
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
         raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
     return float(timeout)
@@ -117,17 +115,13 @@ def _no_reader(x: Any) -> BadOptions:
 
 
 def _is_command(x: Any) -> bool:
-    """Return True for a list of arguments."""
     if not isinstance(x, (list, tuple)) or not x:
         return False
     return all(isinstance(word, (str, os.PathLike)) for word in x)
 
 
 def _takes_text(function: Callable[..., Any]) -> bool:
-    """Return True for a function that takes a text in its first place.
-
-    A factory of a protocol takes nothing. A builtin without a signature is taken for a reader.
-    """
+    # A factory of a protocol takes nothing. A builtin without a signature is taken for a reader.
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -154,7 +148,7 @@ class FunctionReader:
         return _parts(returned, text)
 
     def _takes_tools(self) -> bool:
-        """Return True for a function with a second place without a default, or one named tools."""
+        # True for a second place without a default, or one named tools.
         try:
             parameters = list(inspect.signature(self.function).parameters.values())
         except (TypeError, ValueError):
@@ -196,7 +190,6 @@ class CommandReader:
         return _parts(read_strict(output) if output.strip() else None, text)
 
     def _run(self, text: str, environment: Mapping[str, str]) -> str:
-        """Return the command's output. Raises as `parse_generated_text`."""
         # A session of its own, so that children it started end with it.
         process = subprocess.Popen(  # noqa: S603 - the caller's own command, without a shell
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -218,7 +211,6 @@ class CommandReader:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that still runs, with its children, and close its pipes."""
     if process.poll() is None:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -231,15 +223,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _parts(returned: Any, text: str) -> list[Any]:
-    """Return what a reader returned for a text as parts of an answer.
-
-    Raises ValueError.
-
-    Without a call all of it is text.
-
-    >>> _parts([{"name": "f"}], "f()"), _parts(None, "No.")
-    ([{'type': 'tool-call', 'toolName': 'f', 'input': '{}'}], ['No.'])
-    """
+    # Without a call all of it is text.
     try:
         calls = outside_calls(returned)
     except UnreadableInput as e:
@@ -250,7 +234,6 @@ def _parts(returned: Any, text: str) -> list[Any]:
 
 
 def _package_version(function: Callable[..., Any]) -> str:
-    """Return the version that a function or the package it comes from says it has, or ''."""
     own = getattr(function, "__version__", None)
     root = str(getattr(function, "__module__", "") or "").partition(".")[0]
     version = own or getattr(sys.modules.get(root), "__version__", None)
@@ -258,7 +241,7 @@ def _package_version(function: Callable[..., Any]) -> str:
 
 
 def _code_digest(function: Callable[..., Any]) -> str:
-    """Return eight digits that change with the function's code, '' where it has none to see."""
+    # Changes with the function's code; '' where it has none to see.
     code = getattr(function, "__code__", None)
     if code is None:
         return ""

@@ -43,11 +43,6 @@ def readings_text(readings: Sequence[Reading]) -> str:
 
 
 def _calls(reading: Reading) -> str:
-    """Return the calls in words, the first few of many, or why there are none.
-
-    >>> _calls(Reading("json", "outside", (), failure="ValueError: no"))
-    'failed: ValueError: no'
-    """
     if reading.failure is not None:
         return f"failed: {reading.failure}"
     if not reading.calls:
@@ -61,11 +56,6 @@ def _calls(reading: Reading) -> str:
 
 
 def _call(call: ReadCall) -> str:
-    """Return a call as it would be written in code, and why it is not run.
-
-    >>> _call(ReadCall("f", '{"a":1}', "unknown_tool", False))
-    'f({"a":1}) [refused: unknown tool]'
-    """
     text = f"{call.name or '?'}({call.arguments_json})"
     # A status says more than the schema, which holds for readable calls of a known tool only.
     if call.status in _NOT_RUN:
@@ -76,7 +66,6 @@ def _call(call: ReadCall) -> str:
 
 
 def _changes(reading: Reading) -> str:
-    """Return the numbers of changes, each behind a comma. '' if there are none."""
     words = ""
     for n, word in ((reading.n_repairs, "repair"), (reading.n_coercions, "coercion")):
         if not n:
@@ -87,9 +76,7 @@ def _changes(reading: Reading) -> str:
 
 
 def _problems(reading: Reading) -> str:
-    """Return the codes of complaints, each with its number where it came several times. '' for
-    none. Notes of severity info are no complaints.
-    """
+    # Notes of severity info are not complaints.
     counts = Counter(problem.code for problem in reading.problems if problem.severity != "info")
     words = []
     for code, n in counts.items():
@@ -110,11 +97,6 @@ def readings_html(readings: Sequence[Reading]) -> str:
 
 
 def _summary(readings: Sequence[Reading]) -> str:
-    """Return one sentence on how many different sets of calls there are.
-
-    >>> _summary([])
-    'No reading has a call that may be run.'
-    """
     groups = len({reading.agrees for reading in readings if reading.agrees})
     if groups == 0:
         return "No reading has a call that may be run."
@@ -124,10 +106,7 @@ def _summary(readings: Sequence[Reading]) -> str:
 
 
 def _row(reading: Reading) -> str:
-    """Return a reading's row of the table, and a second row with its view where it has one.
-
-    The view has a row of its own, because it needs the width of the whole table.
-    """
+    # The view has a row of its own, because it needs the width of the whole table.
     view = _view(reading)
     cells = _cells(reading)
     # Without a line between the two rows, they look like one.
@@ -141,7 +120,6 @@ def _row(reading: Reading) -> str:
 
 
 def _cells(reading: Reading) -> tuple[str, ...]:
-    """Return the contents of a reading's cells as HTML, in the order of the heads."""
     name = f'<span style="font-weight:600">{text_of(one_line(reading.name, 60))}</span>'
     if reading.kind == "outside":
         name += f'<div style="{style.DIM};font-size:11px">outside</div>'
@@ -159,21 +137,17 @@ def _cells(reading: Reading) -> tuple[str, ...]:
 
 
 def _cell(content: str, css: str) -> str:
-    """Return a table cell. content: HTML, escaped already. css: its inline style."""
+    # content: HTML, escaped already.
     return f'<td style="{css}">{content}</td>'
 
 
 def _colour(letters: str) -> str:
-    """Return the colour of a group, the same for the same letter. letters: one or more, such as "A"
-    or "AA".
-    """
     # Distinct for the colour-blind, too; the letter says the same.
     colours = (style.GREEN, style.ORANGE, style.BLUE, style.PURPLE, style.VERMILLION, style.SKY)
     return colours[(ord(letters[0]) - ord("A")) % len(colours)]
 
 
 def _view(reading: Reading) -> str:
-    """Return the folded parse view of a reading of ours, '' if there is nothing in it."""
     if reading.result is None:
         return ""
     if not reading.calls and not reading.problems:

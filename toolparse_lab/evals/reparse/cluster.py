@@ -52,10 +52,6 @@ def run_cluster(tasks: Iterator[Task], client: Any = None) -> Generator[Done, No
 
 
 def _result(distributed: Any, future: Any) -> Done:
-    """Return the result of a task.
-
-    The outcome to its worker is raised as our own error.
-    """
     try:
         done: Done = future.result()
     except ToolparseError:
@@ -78,7 +74,7 @@ def _result(distributed: Any, future: Any) -> Done:
 
 @contextlib.contextmanager
 def _client(distributed: Any, client: Any) -> Iterator[Any]:
-    """Yield the client, closed again where it was made here. client: as for `run_cluster`."""
+    # Closed again where it was made here.
     if isinstance(client, distributed.Client):
         if client.asynchronous:
             raise BadOptions(
@@ -94,10 +90,6 @@ def _client(distributed: Any, client: Any) -> Iterator[Any]:
 
 
 def _current_client(distributed: Any) -> Any:
-    """Return the client that a script or notebook has made its default.
-
-    Raises BadOptions.
-    """
     try:
         return distributed.Client.current()
     except ValueError:
@@ -109,10 +101,6 @@ def _current_client(distributed: Any) -> Any:
 
 
 def _new_client(distributed: Any, address: Any) -> Any:
-    """Return a client of the scheduler at an address.
-
-    Raises BadOptions if there is none.
-    """
     try:
         return distributed.Client(address, set_as_default=False)
     except (OSError, ValueError, TypeError) as e:

@@ -151,7 +151,6 @@ def reparse(
 
 
 def _to_frame(pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress) -> Frame:
-    """Return the rows of all pieces as one frame."""
     frames = []
     with closing(run(Task(piece, reading) for piece in pieces)) as results:
         for count, frame in results:
@@ -164,10 +163,7 @@ def _to_frame(pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress
 def _to_parquet(
     pieces: Iterator[Piece], reading: Reading, run: Run, bar: Progress, out: PartsWriter
 ) -> Path:
-    """Write the rows of all pieces and return their path.
-
-    No more than a few pieces are in memory.
-    """
+    # No more than a few pieces are in memory.
     with out:
         # The parts of a folder are written where they are made; one file has one writer.
         tasks = (
@@ -183,10 +179,6 @@ def _to_parquet(
 
 
 def _engine_of(engine: Engine, workers: int | None, client: Any) -> Run:
-    """Return the runner of tasks.
-
-    Raises BadOptions for options that exclude each other.
-    """
     if engine not in ENGINES:
         raise BadOptions("no engine of this name", got=engine, expected=", ".join(ENGINES))
     if client is not None and engine != "dask":
@@ -208,23 +200,20 @@ def _engine_of(engine: Engine, workers: int | None, client: Any) -> Run:
 
 
 def _is_count(x: Any) -> bool:
-    """Return True for a whole number of at least 1."""
     return isinstance(x, int) and not isinstance(x, bool) and x >= 1
 
 
 def _is_few(answers: Answers, reading: Reading) -> bool:
-    """Return True if one process is through before others have begun."""
+    # One process is through before others have begun.
     return answers.count is not None and answers.count * reading.readings <= FEW
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _run_serial(tasks: Iterator[Task]) -> Results:
-    """Yield the results of the tasks, each when it is asked for."""
     for task in tasks:
         yield read_piece(task.piece, task.reading, task.part)

@@ -70,11 +70,8 @@ _stop: Event | None = None  # of this process, where it is one of a pool's
 
 
 def _begin(stop: Event) -> None:
-    """Set a new process up.
-
-    Ctrl-C reaches every process of a terminal. The parent alone heeds it and tells the others to
-    stop.
-    """
+    # Ctrl-C reaches every process of a terminal. The parent alone heeds it and tells the others to
+    # stop.
     global _stop
     _stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -82,16 +79,13 @@ def _begin(stop: Event) -> None:
 
 
 def _work(task: Task) -> Done:
-    """Run a task, unless no one waits for it any more."""
     if _stop is not None and _stop.is_set():
         return 0, None
     return read_piece(task.piece, task.reading, task.part)
 
 
 def _check_travels(reading: Reading) -> None:
-    """Raise BadOptions for a protocol made in a script or a notebook: it is not there in another
-    process.
-    """
+    # A protocol made in a script or a notebook is not there in another process.
     try:
         travels = b"__main__" not in pickle.dumps(reading.protocols)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -107,7 +101,6 @@ def _check_travels(reading: Reading) -> None:
 
 
 def _lost(ended: Iterable[_Process]) -> WorkerLost:
-    """Return the error that says how the first process ended."""
     codes = [p.exitcode for p in ended if p.exitcode]
     # The pool ends the others by SIGTERM, so that is what the first one died of only where no other
     # code is there.
@@ -123,17 +116,13 @@ def _lost(ended: Iterable[_Process]) -> WorkerLost:
 
 
 def _end_of_process(code: int) -> str:
-    """Return the end of a process in words, by its exit code."""
     return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 class _Process(SpawnProcess):
-    """A process of the pool."""
-
     def start(self) -> None:
-        """Start without the caller's script, which the child would run again, and with Ctrl-C left
-        to the parent.
-        """
+        # Without the caller's script, which the child would run again, and with Ctrl-C left to the
+        # parent.
         with _starting, _interrupts_blocked():
             script = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
@@ -144,19 +133,15 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    """Start processes again, because a fork of a process with threads may hang, and
-    remember them.
-    """
-
+    # Starts processes anew, because a fork of a process with threads may hang, and remembers them
+    # in `started`, which is read where one of them has died.
     def __init__(self) -> None:
-        """Begin without a process. `started` is read where one of them has died."""
         self.started: list[_Process] = []
 
     # The name is that of the class which the base has in this place.
     def Process(  # type: ignore[override]  # noqa: N802
         self, *args: Any, **kwargs: Any
     ) -> _Process:
-        """Return a process that is not started yet. args, kwargs: those of a `SpawnProcess`."""
         process = _Process(*args, **kwargs)
         self.started.append(process)
         return process
@@ -164,11 +149,8 @@ class _Context(SpawnContext):
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Hold Ctrl-C back.
-
-    A child begins with the mask of its parent, so that none dies with a traceback while it is still
-    importing.
-    """
+    # A child begins with the mask of its parent, so that none dies with a traceback while it is
+    # still importing.
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias
 
 from ...core.toolspec import ToolSpec
@@ -108,17 +109,11 @@ def compare_call(
 
 
 class _Comparison:
-    """The differences between the arguments of one call and the wanted ones, as they are found.
-
-    root: the schema of the tool, which references begin at. plain: no matcher but the default ones
-    is in use, so that scalars can be compared at once. A walk goes down both sides at once, with
-    the schema of the place beside them, because a default counts as written.
-    """
-
+    # `root` is the schema of the tool, which references begin at. `plain`: no matcher but the
+    # default ones is in use, so that scalars can be compared at once.
     __slots__ = ("differences", "matchers", "plain", "root", "tool")
 
     def __init__(self, tool: str, root: Any, matchers: Matchers) -> None:
-        """Begin with no difference. tool: its name, which differences carry."""
         self.tool = tool
         self.root = root
         self.matchers = matchers
@@ -126,11 +121,8 @@ class _Comparison:
         self.differences: list[Difference] = []
 
     def compare(self, actual: Value, want: Any, path: str, schema: Any) -> None:
-        """add the differences between a value and the target at a path.
-
-        want: a value or a wish. path: a JSON Pointer into the arguments.
-        schema: that of the value, perhaps a reference. Anything if there is none.
-        """
+        # want: a value or a wish. path: a JSON Pointer into the arguments. schema: that of the
+        # value, perhaps a reference; anything if there is none.
         # Most values are scalars without a wish or a matcher of their own.
         if self.plain:
             kind = type(want)
@@ -140,35 +132,25 @@ class _Comparison:
                 if own is not kind or actual != want:
                     self._add_wrong(path, actual, want)
                 return
-        self._compare_slowly(actual, want, path, schema)
 
-    def _compare_slowly(self, actual: Value, want: Any, path: str, schema: Any) -> None:
-        """add the differences where matchers and wishes may have a say. See `compare`."""
         matcher = self.matchers.at(self.tool, path)
         if matcher is not None:
             is_right = matcher(actual, plain_wish(want))
         elif is_wish(want):
             is_right = self._grants(actual, want, path, schema)
-        else:
-            self._compare_parts(actual, want, path, schema)
+        elif isinstance(want, Mapping) and isinstance(actual, Mapping):
+            self._compare_objects(actual, want, path, schema)
             return
+        elif isinstance(want, list) and isinstance(actual, list):
+            self._compare_lists(actual, want, path, schema)
+            return
+        else:
+            is_right = _are_equal_scalars(actual, want, self.matchers)
 
         if not is_right:
             self._add_wrong(path, actual, want)
 
-    def _compare_parts(self, actual: Value, want: Any, path: str, schema: Any) -> None:
-        """add the differences between a value and another one that is not a wish: in their members,
-        where they have some.
-        """
-        if isinstance(want, Mapping) and isinstance(actual, Mapping):
-            self._compare_objects(actual, want, path, schema)
-        elif isinstance(want, list) and isinstance(actual, list):
-            self._compare_lists(actual, want, path, schema)
-        elif not _are_equal_scalars(actual, want, self.matchers):
-            self._add_wrong(path, actual, want)
-
     def _compare_lists(self, actual: list[Value], want: list[Any], path: str, schema: Any) -> None:
-        """add the differences between two lists, item by item where they are of one length."""
         # Of two lengths nobody knows which item is the one too many.
         if len(want) != len(actual):
             self._add_wrong(path, actual, want)
@@ -181,9 +163,6 @@ class _Comparison:
     def _compare_objects(
         self, actual: Mapping[str, Value], want: Mapping[str, Any], path: str, schema: Any
     ) -> None:
-        """add the differences between two objects: in the members that are wanted, then in those
-        that are not.
-        """
         properties = _resolve(schema, self.root).get("properties")
         if not isinstance(properties, Mapping):
             properties = {}
@@ -204,24 +183,12 @@ class _Comparison:
 
         # Equal keys are the rule, and comparing the two sets of them is done in C.
         if actual.keys() != want.keys():
-            self._compare_unwanted(actual, want, path, properties)
-
-    def _compare_unwanted(
-        self,
-        actual: Mapping[str, Value],
-        want: Mapping[str, Any],
-        path: str,
-        properties: Mapping[str, Any],
-    ) -> None:
-        """Add the members of an object that are not wanted. properties: their schemas by name."""
-        for key, value in actual.items():
-            if key in want:
-                continue
-            place = f"{path}/{escape_token(key)}"
-            self._compare_extra(value, place, properties.get(key))
+            for key, value in actual.items():
+                if key not in want:
+                    place = f"{path}/{escape_token(key)}"
+                    self._compare_extra(value, place, properties.get(key))
 
     def _compare_member(self, value: Value, inner: Any, path: str, schema: Any) -> None:
-        """add the differences in a member that both sides have. inner: its wanted value."""
         if is_optional(inner):
             default = _resolve(schema, self.root)
             # Written out, the default is what leaving out would have said.
@@ -230,9 +197,6 @@ class _Comparison:
         self.compare(value, inner, path, schema)
 
     def _compare_absent(self, inner: Any, path: str, schema: Any) -> None:
-        """Add a member that the call has not, unless it may be left out or its default is the
-        target. inner: its wanted value.
-        """
         if is_optional(inner):
             return
         default = _resolve(schema, self.root)
@@ -241,7 +205,6 @@ class _Comparison:
         self.differences.append(Difference("missing_argument", path, self.tool, None, inner))
 
     def _compare_extra(self, value: Value, path: str, schema: Any) -> None:
-        """Add a member that is not wanted, unless its value is the default or it is ignored."""
         default = _resolve(schema, self.root)
         if "default" in default and self._agrees(value, default["default"], path):
             return
@@ -250,16 +213,12 @@ class _Comparison:
         self.differences.append(Difference("extra_argument", path, self.tool, value))
 
     def _agrees(self, actual: Value, want: Any, path: str) -> bool:
-        """Return True if a value and another one do not differ, without a schema.
-
-        A comparison of its own, so that no difference of this question is added to the answer.
-        """
+        # A comparison of its own, so that no difference of this question is added to the answer.
         other = _Comparison(self.tool, {}, self.matchers)
         other.compare(actual, want, path, {})
         return not other.differences
 
     def _grants(self, actual: Value, wish: Mapping[str, Any], path: str, schema: Any) -> bool:
-        """Return True if a value is everything wished for. wish: an object of `$` keys."""
         # `$match` first, since it may stand beside a `$value`.
         if "$match" in wish:
             return matcher_of(wish["$match"])(actual, wish.get("$value"))
@@ -270,66 +229,30 @@ class _Comparison:
         return True  # `$optional` alone: any value will do
 
     def _fits(self, actual: Value, want: Any, path: str, schema: Any) -> bool:
-        """Return True if a value does not differ from one alternative of a wish."""
         other = _Comparison(self.tool, self.root, self.matchers)
         other.compare(actual, want, path, schema)
         return not other.differences
 
     def _add_wrong(self, path: str, actual: Value, want: Any) -> None:
-        """Add a value that is not the wanted one."""
         self.differences.append(Difference("wrong_argument", path, self.tool, actual, want))
 
 
 def _is_same(a: Value, b: Any, matchers: Matchers) -> bool:
-    """Return True if a value is exactly another one, wishes in it read as they stand.
-
-    Scalars are compared by the matcher of their type.
-
-    >>> _is_same({"$any": [1]}, {"$any": [1.0]}, DEFAULT_MATCHERS)
-    True
-    >>> _is_same([1], [1, 2], DEFAULT_MATCHERS)
-    False
-    """
+    # Wishes in `b` are read as they are: {"$any": [1]} is only the same as {"$any": [1]}.
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return _are_same_objects(a, b, matchers)
+        return a.keys() == b.keys() and all(_is_same(a[key], b[key], matchers) for key in a)
     if isinstance(a, list) and isinstance(b, list):
-        return _are_same_lists(a, b, matchers)
+        return len(a) == len(b) and all(map(_is_same, a, b, repeat(matchers)))
     return _are_equal_scalars(a, b, matchers)
 
 
-def _are_same_objects(a: Mapping[str, Value], b: Mapping[str, Any], matchers: Matchers) -> bool:
-    """Return True for two objects with the same keys, in any order, and the same values."""
-    if a.keys() != b.keys():
-        return False
-    return all(_is_same(a[key], b[key], matchers) for key in a)
-
-
-def _are_same_lists(a: list[Value], b: list[Any], matchers: Matchers) -> bool:
-    """Return True for two lists of one length with the same values in the same order."""
-    if len(a) != len(b):
-        return False
-    return all(_is_same(x, y, matchers) for x, y in zip(a, b, strict=True))
-
-
 def _are_equal_scalars(actual: Value, want: Any, matchers: Matchers) -> bool:
-    """Return True for two scalars that are equal by the matcher of their type.
-
-    False if one is an object or an array.
-    """
     if isinstance(want, (Mapping, list)) or isinstance(actual, (Mapping, list)):
         return False
-    is_equal = matchers.of(want)
-    return is_equal(actual, want)
+    return matchers.of(want)(actual, want)
 
 
 def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
-    """Return the schema behind local references. {} if there is none to be had.
-
-    root: the whole schema, which references begin at.
-
-    >>> _resolve({"$ref": "#/$defs/n", "default": 1}, {"$defs": {"n": {"type": "integer"}}})
-    {'type': 'integer', 'default': 1}
-    """
     if type(schema) is dict and "$ref" not in schema:
         return schema  # what most are
 
@@ -339,68 +262,30 @@ def _resolve(schema: Any, root: Any) -> Mapping[str, Any]:
         ref = schema.get("$ref")
         if not isinstance(ref, str):
             return schema
-        schema = _referred(schema, ref, root)
+        if not ref.startswith("#"):
+            return {}
+        node = root
+        for token in pointer_tokens(ref[1:]):
+            node = node.get(token) if isinstance(node, Mapping) else None
+        if not isinstance(node, Mapping):
+            return {}
+        # What is next to $ref (a default, say) wins over what it refers to.
+        schema = {**node, **{key: value for key, value in schema.items() if key != "$ref"}}
     return {}
-
-
-def _referred(schema: Mapping[str, Any], ref: str, root: Any) -> Mapping[str, Any] | None:
-    """Return the schema with its reference replaced by its target, None if that is not in this
-    document.
-
-    ref: the text behind `$ref`. root: the whole schema.
-    """
-    node = _schema_at(root, ref[1:]) if ref.startswith("#") else None
-    if not isinstance(node, Mapping):
-        return None
-
-    # What stands beside $ref (a default, say) wins over what it refers to.
-    beside = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**node, **beside}
-
-
-def _schema_at(root: Any, pointer: str) -> Any:
-    """Return the node of a schema at a JSON Pointer, None if there is none.
-
-    >>> _schema_at({"a": {"b": 1}}, "/a/b")
-    1
-    """
-    node = root
-    for token in pointer_tokens(pointer):
-        node = node.get(token) if isinstance(node, Mapping) else None
-    return node
 
 
 # words
 
 
 def _say(x: Any) -> str:
-    """Return a wanted value in words: a wish as the list of allowed values, anything else as JSON.
+    if not is_wish(x):
+        text = write_canonical(x)
+        return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "…"
 
-    >>> _say("x"), _say({"$any": [1, 2]}), _say({"$optional": True})
-    ('"x"', 'one of 1, 2', 'anything')
-    """
-    if is_wish(x):
-        return _say_wish(x)
-    text = write_canonical(x)
-    if len(text) <= _MOST_SHOWN:
-        return text
-    return text[: _MOST_SHOWN - 3] + "…"
-
-
-def _say_wish(wish: Mapping[str, Any]) -> str:
-    """Return a wish in words, by the first of its parts that says something.
-
-    >>> _say_wish({"$match": "regex", "$value": "par.*"})
-    'regex "par.*"'
-    """
-    if "$match" in wish:
-        name = str(wish["$match"])
-        if "$value" not in wish:
-            return name
-        return f"{name} {_say(wish['$value'])}"
-
-    if "$any" in wish:
-        return "one of " + ", ".join(_say(value) for value in wish["$any"])
-    if "$value" in wish:
-        return _say(wish["$value"])
-    return "anything"
+    # A wish by the first of its parts that says something.
+    if "$match" in x:
+        name = str(x["$match"])
+        return f"{name} {_say(x['$value'])}" if "$value" in x else name
+    if "$any" in x:
+        return "one of " + ", ".join(_say(value) for value in x["$any"])
+    return _say(x["$value"]) if "$value" in x else "anything"

@@ -67,65 +67,43 @@ def find_fabrication(raw: str, call: ToolCall, *, coerced: bool = True, value: V
     if value is None:
         value = read_strict(text)
 
-    return _first_unsaid(_Look(raw, call, coerced), value)
-
-
-def _first_unsaid(look: _Look, value: Value) -> str:
-    """Return the sentence on the first leaf of the arguments `value` that the text does not say, or
-    ''.
-    """
+    look = _Look(raw, call, coerced)
     for path, leaf in leaves(value):
         if not look.says(path, leaf):
-            place = path or "the arguments"
-            return f"the text does not say {place} = {_shortened(leaf)}"
+            shown = write_canonical(leaf)
+            if len(shown) > _MOST_SHOWN:
+                shown = shown[: _MOST_SHOWN - 3] + "…"
+            return f"the text does not say {path or 'the arguments'} = {shown}"
     return ""
 
 
 class _Look:
-    """One look at the arguments of a call, before or after coercion.
-
-    steps: those behind the arguments looked at. later: those that came only after them. plain: see
-    `_read_plainly`, or None if there is no plain body.
-    """
-
+    # `steps` led to the arguments looked at, `later` came after them.
     def __init__(self, raw: str, call: ToolCall, coerced: bool) -> None:
-        """Sort the steps of the call by `coerced`: True looks behind all of them, False only behind
-        those that came before coercion.
-        """
         self.raw = raw
         self.call = call
         self.steps: Sequence[Step] = call.steps
         self.later: Sequence[Step] = ()
         if not coerced:
-            self._leave_coercion_out()
+            self.steps = [step for step in call.steps if step.stage != "coerce"]
+            self.later = [step for step in call.steps if step.stage == "coerce"]
 
         # What a repair wrote is not in the body as it stands, so only an unedited body is plain.
         self.plain = None if call.edits else _read_plainly(raw, call)
 
-    def _leave_coercion_out(self) -> None:
-        """Move the coercion steps from `steps` to `later`."""
-        before: list[Step] = []
-        after: list[Step] = []
-        for step in self.call.steps:
-            if step.stage == "coerce":
-                after.append(step)
-            else:
-                before.append(step)
-        self.steps, self.later = before, after
-
     def says(self, path: str, leaf: Value) -> bool:
-        """Return True if the text says the leaf, in one of the three ways of the head.
-
-        path: the JSON Pointer of the leaf. leaf: a scalar, or an empty object or array.
-        """
-        over = self._steps_over(path)
+        # leaf: a scalar, or an empty object or array.
+        # Most calls have no steps, and this is asked for every leaf.
+        over = [step for step in self.steps if _covers(step.path, path)] if self.steps else []
         # The cheapest way first, which is enough for most leaves. A step that changed the leaf
         # makes a likeness with the body a chance.
         if self.plain is not None and not over and _is_plainly_said(self.plain, path, leaf):
             return True
 
         if isinstance(leaf, (dict, list)):
-            return _dropped_nothing(over)
+            # An empty object or array claims nothing of the text, unless a coercion dropped
+            # something to make it.
+            return all(step.lossless for step in over if step.stage == "coerce")
         if over and _comes_losslessly(self.call, over):
             return True
         if self._is_said_at_origin(path, leaf):
@@ -134,21 +112,9 @@ class _Look:
             return True
         return not over and _is_said_in_call(self.raw, self.call, path, leaf)
 
-    def _steps_over(self, path: str) -> list[Step]:
-        """Return the steps that changed the leaf at the path, or a value it lies in."""
-        # Most calls have no steps, and this is asked for every leaf.
-        if not self.steps:
-            return []
-        return [step for step in self.steps if _covers(step.path, path)]
-
     def _is_said_before(self, later: Step, path: str, leaf: Value) -> bool:
-        """Return True if a later step changed a value that the leaf lies in, and the text of that
-        value says the leaf.
-
-        The step may have moved the leaf, so that its own path has no origin any more.
-
-        later: a step that came after the arguments looked at. path: the leaf's JSON Pointer.
-        """
+        # Asks the text of a value that a later step changed and the leaf lies in: the step may have
+        # moved the leaf, so that its own path has no origin any more.
         if later.span is None:
             return False
         # Strictly inside: the value at the step's own path has an origin to ask for.
@@ -160,23 +126,15 @@ class _Look:
 
     @cached_property
     def _strings(self) -> Strings:
-        """The JSON strings of the call's body."""
         return Strings(self.raw, self.call.segment.body or self.call.segment.span)
 
     def _place(self, span: Span, *, edited: bool = False) -> Place:
-        """Return a place of the text, as it stands or with the repairs inside it applied."""
         text = _edited(self.raw, span, self.call.edits) if edited else span.of(self.raw)
         before = self.raw[max(0, span.start - LOOK_BACK) : span.start]
         return Place(text, before, nested=self._strings.holds_nested(span.start))
 
     def _is_said_at_origin(self, path: str, leaf: Value) -> bool:
-        """Return True if the parser has an exact place for the leaf, and the characters there mean
-        it.
-
-        An inexact place is that of something larger, which says more than the leaf.
-
-        path: the JSON Pointer of the leaf. leaf: a scalar.
-        """
+        # An inexact place is that of something larger, which says more than the leaf.
         origin = _origin(self.call, path)
         if origin is None or not origin.exact:
             return False
@@ -189,27 +147,19 @@ class _Look:
             return True
 
         # An empty place holds no characters that a repair could have kept.
-        return len(span) > 0 and _is_repaired_losslessly(self.call, span)
-
-
-def _dropped_nothing(steps: Sequence[Step]) -> bool:
-    """Return True if no coercion among the steps lost anything.
-
-    An empty object or array claims nothing of the text, unless something was dropped to make it.
-    """
-    return all(step.lossless for step in steps if step.stage == "coerce")
+        if len(span) == 0:
+            return False
+        rules = [RULES.get(edit.rule) for edit in self.call.edits if span.covers(edit.span)]
+        # An unknown rule may guess and drop.
+        return bool(rules) and all(rule is not None and rule.lossless for rule in rules)
 
 
 # plainly
 
 
 def _read_plainly(raw: str, call: ToolCall) -> dict[str, Value] | None:
-    """Return the arguments that the body of a call gives to a reader who knows no protocol, or
-    None.
-
-    There are two such bodies: ``{"name": …, "arguments": {…}}`` in strict JSON, and flat elements
-    ``<key>text</key>`` with nothing else between them than white space.
-    """
+    # The arguments as a reader who knows no protocol finds them, in `{"name": …, "arguments": {…}}`
+    # of strict JSON or in flat elements `<key>text</key>` with only white space between them.
     span = call.segment.body
     if span is None:
         return None
@@ -223,16 +173,8 @@ def _read_plainly(raw: str, call: ToolCall) -> dict[str, Value] | None:
 
 
 def _read_json_call(body: str) -> dict[str, Value] | None:
-    r"""Return the member `arguments` of a body that is one JSON object, or None.
-
-    As providers give it, the call is in a member `function`, and its arguments are JSON in a text.
-
-    >>> _read_json_call('{"name": "f", "arguments": {"a": "x"}}')
-    {'a': 'x'}
-    >>> _read_json_call('{"function": {"name": "f", "arguments": "{\\"a\\": 1}"}}')
-    {'a': 1}
-    >>> _read_json_call("{'arguments': {}}")
-    """
+    # As providers give it, the call is in a member `function`, and its arguments are JSON in a
+    # string.
     try:
         message = read_strict(body)
         if isinstance(message, dict) and isinstance(message.get("function"), dict):
@@ -246,12 +188,6 @@ def _read_json_call(body: str) -> dict[str, Value] | None:
 
 
 def _read_flat_elements(body: str) -> dict[str, Value] | None:
-    """Return the texts of elements by their names, None if there is anything else.
-
-    >>> _read_flat_elements("<city>Oslo</city> <days>3</days>")
-    {'city': 'Oslo', 'days': '3'}
-    >>> _read_flat_elements("<a>1</a> and more")
-    """
     arguments: dict[str, Value] = {}
     end = 0
     while end < len(body):
@@ -265,13 +201,7 @@ def _read_flat_elements(body: str) -> dict[str, Value] | None:
 
 
 def _is_plainly_said(plain: dict[str, Value], path: str, leaf: Value) -> bool:
-    """Return True if the plain arguments have the leaf at its own path, type and digits included.
-
-    The path counts: two objects may both have an ``id``, and the one's value is not the other's.
-
-    >>> _is_plainly_said({"a": ["x"]}, "/a/0", "x"), _is_plainly_said({"a": "x"}, "/b", "x")
-    (True, False)
-    """
+    # The path counts: two objects may both have an `id`, and the one's value is not the other's.
     if "~" in path:
         return False  # an escaped key, rare enough to be left to the origins
 
@@ -287,16 +217,10 @@ def _is_plainly_said(plain: dict[str, Value], path: str, leaf: Value) -> bool:
         return isinstance(node, Num) and node.text == leaf.text
     if isinstance(leaf, (dict, list)):
         return False
-    is_equal: bool = node == leaf
-    return is_equal
+    return bool(node == leaf)
 
 
 def _member(node: Value, token: str) -> Value:
-    """Return a member by one token of a JSON Pointer, `_ABSENT` if there is none.
-
-    >>> _member({"a": 1}, "a"), _member(["x", "y"], "1")
-    (1, 'y')
-    """
     if isinstance(node, dict):
         return node.get(token, _ABSENT)
     if isinstance(node, list) and _INDEX.fullmatch(token) and int(token) < len(node):
@@ -308,20 +232,10 @@ def _member(node: Value, token: str) -> Value:
 
 
 def _covers(step_path: str, leaf_path: str) -> bool:
-    """Return True for a leaf that lies in the value at the step's path, or is that value.
-
-    >>> _covers("/a", "/a/0"), _covers("/a", "/a"), _covers("/a", "/ab")
-    (True, True, False)
-    """
     return leaf_path == step_path or leaf_path.startswith(step_path + "/")
 
 
 def _comes_losslessly(call: ToolCall, steps: Sequence[Step]) -> bool:
-    """Return True if the value that the steps began with stands somewhere in the text, and no step
-    lost or guessed anything.
-
-    steps: those of the call that changed one leaf.
-    """
     if not all(step.lossless for step in steps):
         return False
 
@@ -332,7 +246,6 @@ def _comes_losslessly(call: ToolCall, steps: Sequence[Step]) -> bool:
 
 
 def _origin(call: ToolCall, path: str) -> Origin | None:
-    """Return where the parser says that the value stands, None if it does not say."""
     try:
         return call.origin(path)
     except NoOrigin:
@@ -349,9 +262,7 @@ def provider_name(name: str) -> str:
 
 
 def _is_name_said(raw: str, call: ToolCall) -> bool:
-    """Return True if the characters at the name's own place mean the name, or a reading rule made
-    it of others.
-    """
+    # By the characters at the name's own place, or by a reading rule that made it of others.
     if any(step.rule in _NAME_RULES for step in call.steps):
         return True
     span = call.name_span
@@ -369,10 +280,7 @@ def _is_name_said(raw: str, call: ToolCall) -> bool:
 
 
 def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
-    """Return True if a call without places of its own has the leaf somewhere in its text.
-
-    False for a call whose parser says places: there the leaf has to be at its own.
-    """
+    # Only for calls whose parser says no places: otherwise the leaf has to be at its own.
     origin = _origin(call, path)
     span = call.segment.span
     if origin is None or origin.exact or origin.span != span:
@@ -387,43 +295,14 @@ def _is_said_in_call(raw: str, call: ToolCall, path: str, leaf: Value) -> bool:
 
 
 def _is_as_written(text: str, leaf: Value) -> bool:
-    """Return True if a text is the leaf as it stands, which it is for most leaves.
-
-    >>> _is_as_written("7", 7), _is_as_written("7", "7"), _is_as_written("true", True)
-    (True, True, False)
-    """
     if leaf == text:
         return True
     # Of the very type, since a bool is an int, too.
     return type(leaf) is int and str(leaf) == text
 
 
-def _is_repaired_losslessly(call: ToolCall, span: Span) -> bool:
-    """Return True if there are repairs inside a value, and all of them keep it the text's own.
-
-    span: the place of the value in the raw text.
-    """
-    inside = [edit for edit in call.edits if span.covers(edit.span)]
-    if not inside:
-        return False
-    return all(_is_lossless_rule(edit.rule) for edit in inside)
-
-
-def _is_lossless_rule(rule_id: str) -> bool:
-    """Return True for a repair rule that guesses and drops nothing.
-
-    An unknown one may do both.
-    """
-    rule = RULES.get(rule_id)
-    return rule is not None and rule.lossless
-
-
 def _edited(raw: str, span: Span, edits: tuple[Edit, ...]) -> str:
-    """Return the text of a span with the edits inside it applied.
-
-    edits: in the order of the text. One that crosses the span's ends, or overlaps the edit before
-    it, drops out.
-    """
+    # An edit that crosses the span's ends, or overlaps the one before it, drops out.
     parts: list[str] = []
     end = span.start
     for edit in edits:
@@ -435,15 +314,3 @@ def _edited(raw: str, span: Span, edits: tuple[Edit, ...]) -> str:
 
     parts.append(raw[end : span.end])
     return "".join(parts)
-
-
-def _shortened(leaf: Value) -> str:
-    """Return a leaf as JSON that fits into a sentence.
-
-    >>> _shortened("Oslo")
-    '"Oslo"'
-    """
-    text = write_canonical(leaf)
-    if len(text) <= _MOST_SHOWN:
-        return text
-    return text[: _MOST_SHOWN - 3] + "…"

@@ -89,9 +89,6 @@ class Levels:
         )
 
     def _source_matches(self) -> bool:
-        """Return True if the arguments as found, before coercion, are the wanted ones and the text
-        says them.
-        """
         raw = self.result.raw
         if any(find_fabrication(raw, call, coerced=False) for call in self.ok_calls):
             return False
@@ -99,11 +96,7 @@ class Levels:
         return agree(self._calls("source_json"), self.target, self.tools, self.matchers)
 
     def _safe(self, success: bool, source: bool) -> bool:
-        """Return the success under the safe policy, computed only where this trial's own policy and
-        the arguments as found leave it open.
-
-        success: that under the trial's own policy. source: that of the arguments as found.
-        """
+        # Computed only where this trial's own policy and the arguments as found leave it open.
         policy = self.result.options.coerce
         if policy == "safe":
             return success
@@ -122,10 +115,6 @@ class Levels:
         return agree(calls, self.target, self.tools, self.matchers)
 
     def _calls(self, field: str) -> list[Call]:
-        """Return the readable calls as they are matched.
-
-        field: which JSON of a call is read, "arguments_json" or "source_json".
-        """
         return [(c.name, self.value(getattr(c, field) or "{}")) for c in self.ok_calls]
 
     def value(self, text: str) -> Value:
@@ -139,18 +128,13 @@ class Levels:
 
 
 def _are_same_calls(a: list[Call], b: list[Call]) -> bool:
-    """Return True for the same calls in the same order, by JSON equality.
-
-    >>> _are_same_calls([("f", {"a": 1})], [("f", {"a": 1})]), _are_same_calls([("f", {})], [])
-    (True, False)
-    """
     if len(a) != len(b):
         return False
     return all(name == other and same(x, y) for (name, x), (other, y) in zip(a, b, strict=True))
 
 
 def _is_coerced(call: ToolCall) -> bool:
-    """Return True if coercion changed the arguments, or took a step that left them as they were."""
+    # Also by a step that left the arguments as they were.
     if call.source_json != call.arguments_json:
         return True
     return any(step.stage == "coerce" for step in call.steps)
@@ -165,10 +149,8 @@ def as_provider_wrote(call: ToolCall) -> ToolCall:
 
 
 def _is_touched(call: ToolCall) -> bool:
-    """Return True if a call is not the model's own writing in its own format alone: repaired,
-    changed by a step, recovered from a text that is not a call as it stands, or ended by a rule
-    because its closer is missing.
-    """
+    # Not the model's own writing in its own format alone: repaired, changed by a step, recovered
+    # from a text that is not a call as it is, or ended by a rule because its closer is missing.
     if call.edits or call.steps:
         return True
     if call.segment.kind == "recovered":
@@ -177,11 +159,7 @@ def _is_touched(call: ToolCall) -> bool:
 
 
 def _coerce_safely(call: ToolCall, tools: tuple[ToolSpec, ...]) -> Value:
-    """Return the arguments of a call as the safe policy would have left them.
-
-    tools: those offered. Without the call's own among them there is nothing to coerce by.
-    """
-
+    # Without the call's own tool there is nothing to coerce by.
     value = read_strict(call.source_json or "{}")
     schema = next((tool.schema for tool in tools if tool.name == call.name), None)
     if schema is None:

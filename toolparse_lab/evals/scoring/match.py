@@ -91,11 +91,6 @@ def match_calls(
 
 
 def _count_detail(calls: Sequence[Call], least: int, most: int) -> str:
-    """Return the sentence for too few or too many calls, where `least` to `most` are wanted.
-
-    >>> _count_detail([("f", {})], 2, 3)
-    '1 call instead of 2 to 3: f'
-    """
     number = f"{least} to {most}" if least < most else str(most)
     names = _names(calls) or "none"
     return f"{counted(len(calls), 'call')} instead of {number}: {names}"
@@ -124,11 +119,6 @@ def agree(
 
 
 def _required(target: Sequence[Any]) -> list[int]:
-    """Return the indexes of the wanted calls that may not be absent.
-
-    >>> _required([{"name": "f"}, {"name": "g", "$optional": True}])
-    [0]
-    """
     return [i for i, want in enumerate(target) if not is_optional(want)]
 
 
@@ -138,9 +128,7 @@ def _compare_all(
     tools: Sequence[ToolSpec],
     matchers: Matchers,
 ) -> list[Row]:
-    """Return the differences between each call and each wanted one: a row per call, and in it a
-    cell a wanted call, empty if the two fit.
-    """
+    # A row per call, and in it a cell per wanted call, empty if the two fit.
     schemas = {tool.name: tool.schema for tool in tools}
     return [[compare_call(call, want, schemas, matchers) for want in target] for call in calls]
 
@@ -148,11 +136,6 @@ def _compare_all(
 def _explain(
     calls: Sequence[Call], target: Sequence[Any], table: list[Row], required: list[int]
 ) -> Match:
-    """Return a mismatch with the differences of the cheapest pairing.
-
-    table: a row per call, see `_compare_all`. required: the indexes of the targets that may not be
-    absent.
-    """
     costs = [[cost_of(differences) for differences in row] for row in table]
     note = ""
     if max(len(calls), len(target)) <= EXACT_LIMIT:
@@ -173,11 +156,6 @@ def _explain(
 
 
 def _names(calls: Sequence[Call]) -> str:
-    """Return the names of the calls, the first few of many.
-
-    >>> _names([("f", {}), ("", {})])
-    'f, ?'
-    """
     names = [name or "?" for name, _ in calls]
     text = ", ".join(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES

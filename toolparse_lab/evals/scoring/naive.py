@@ -24,26 +24,15 @@ def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
 
 
 def _native_calls(raw: str) -> list[tuple[str, Any]]:
-    """Return the calls of a native message.
-
-    Raises whatever is not as a script expects it.
-
-    >>> _native_calls('{"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}')
-    [('f', {})]
-    """
+    # Raises whatever is not as a script expects it.
     message = json.loads(raw)
     functions = [call["function"] for call in message.get("tool_calls") or ()]
     return [(function["name"], json.loads(function["arguments"])) for function in functions]
 
 
 def _object_call(raw: str) -> list[tuple[str, Any]]:
-    """Return the call between the first brace and the last.
-
-    Raises like `_native_calls`.
-
-    None come back for a text without braces, and for an object whose two members are of other types
-    than a call's.
-    """
+    # From the first brace to the last. None without braces, and for an object whose two members are
+    # of other types than a call's.
     start = raw.find("{")
     end = raw.rfind("}")
     if start < 0 or end < start:

@@ -54,7 +54,6 @@ class Strings:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The offsets of the opening quotes, and of the ends behind the closing ones, in turns."""
         body = self._body.of(self._raw)
         # In markup a quote is a character like any other.
         if not body.lstrip().startswith(("{", "[")):
@@ -119,7 +118,6 @@ class Place:
         return any(word in text for text in self.readings())
 
     def _yaml(self) -> Iterator[str]:
-        """Yield the text that YAML reads in the style that the characters before the place say."""
         scalar = _yaml_scalar(self.text, self.before)
         if not scalar:
             return
@@ -132,13 +130,7 @@ class Place:
 
 
 def _yaml_scalar(text: str, before: str) -> str:
-    """Return a scalar with its quotes or its header around it again, '' where it needs no YAML.
-
-    >>> _yaml_scalar("  a\\n", "x: |-\\n"), _yaml_scalar("\\\\x41", 'x: "')
-    ('|-\\n  a\\n', '"\\\\x41"')
-    >>> _yaml_scalar("a", "x: ")
-    ''
-    """
+    # The scalar with its quotes or its header around it again, '' where it needs no YAML.
     quote = before[-1:]
     if quote and quote in "\"'":
         return f"{quote}{text}{quote}" if "\\" in text or "\n" in text else ""
@@ -159,7 +151,6 @@ def _yaml_scalar(text: str, before: str) -> str:
 
 
 def _plain_readings(text: str) -> set[str]:
-    """Return the text as it stands, trimmed, and with the notations read that formats nest."""
     texts = {text, text.strip(), text.strip("\"'")}
     for sign, decode in _NOTATIONS:
         # Most texts hold no sign at all, so that nothing is read.
@@ -169,49 +160,26 @@ def _plain_readings(text: str) -> set[str]:
 
 
 def _without_entities(text: str) -> list[str]:
-    """Return the text with the entities of XML and HTML as the characters they stand for.
-
-    >>> _without_entities("a &lt; b")
-    ['a < b']
-    """
     return [html.unescape(text)]
 
 
 def _without_cdata(text: str) -> list[str]:
-    """Return the text without the marks around CDATA.
-
-    >>> _without_cdata("<![CDATA[a < b]]>")
-    ['a < b']
-    """
     return [text.replace("<![CDATA[", "").replace("]]>", "")]
 
 
 def _with_line_feeds(text: str) -> list[str]:
-    """Return the text as XML reads its line ends.
-
-    >>> _with_line_feeds("a\\r\\nb\\rc")
-    ['a\\nb\\nc']
-    """
+    # As XML reads line ends.
     return [text.replace("\r\n", "\n").replace("\r", "\n")]
 
 
 def _with_single_quotes(text: str) -> list[str]:
-    """Return the text as YAML reads it between single quotes, which are doubled there.
-
-    >>> _with_single_quotes("it''s")
-    ["it's"]
-    """
+    # YAML doubles them between single quotes.
     return [text.replace("''", "'")]
 
 
 def _unescaped(text: str) -> list[str]:
-    """Return the text as the inside of a JSON string, whichever quotes it stood in.
-
-    None if its escapes are not those of JSON.
-
-    >>> set(_unescaped("a\\\\tb")), _unescaped("\\\\q")
-    ({'a\\tb'}, [])
-    """
+    # As the inside of a JSON string, whichever quotes it stood in; [] for other escapes than
+    # JSON's.
     with_apostrophes = text.replace("\\'", "'")  # JSON does not escape them
     with_quotes = text.replace('"', '\\"')  # between single quotes they stand bare
     texts = []
@@ -224,13 +192,7 @@ def _unescaped(text: str) -> list[str]:
 
 
 def _literal(text: str) -> list[str]:
-    """Return the text as the inside of a Python literal.
-
-    None if there is no such literal.
-
-    >>> _literal("it\\\\'s \\\\x41"), _literal("\\\\x4")
-    (["it's A"], [])
-    """
+    # As the inside of a Python literal.
     if "\\" not in text:
         return []
     try:
@@ -250,13 +212,6 @@ _NOTATIONS: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
 
 
 def _gives_scalar(text: str, leaf: Value) -> bool:
-    """Return True if the text is a number or constant that means the leaf, quoted or not.
-
-    leaf: a number, a bool or None.
-
-    >>> _gives_scalar("'True'", True), _gives_scalar("7.0", 7), _gives_scalar("seven", 7)
-    (True, True, False)
-    """
     word = text.strip().strip("\"'").strip()
     if leaf is None or isinstance(leaf, bool):
         return is_constant(word, leaf)

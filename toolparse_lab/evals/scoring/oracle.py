@@ -64,12 +64,10 @@ def write_right_answer(case: Case, protocol: Protocol, choice: int = 0) -> str:
 
 
 def _write(protocol: Protocol, name: str, value: Value, tool: ToolSpec | None) -> str:
-    """Return one call as the format writes it. Raises UnwritableCall."""
     return protocol.write_call(name, write_canonical(value), tool)
 
 
 def _call_of(want: Mapping[str, Any], choice: int) -> tuple[str, Value] | None:
-    """Return one wanted call as name and arguments, None if it drops out."""
     if is_optional(want) and choice % 2:
         return None
     if "$any" in want:
@@ -84,15 +82,11 @@ def _call_of(want: Mapping[str, Any], choice: int) -> tuple[str, Value] | None:
 
 
 def _pick(alternatives: list[Any], choice: int) -> Any:
-    """Return one of several alternatives, for any number."""
     return alternatives[choice % len(alternatives)]
 
 
 def _value_of(want: Any, choice: int) -> Any:
-    """Return a value that is right for a wanted one, `_LEFT_OUT` if it may be left out and is.
-
-    Raises UnwritableCall if only a pattern says the right answer.
-    """
+    # `_LEFT_OUT` for a value that may be left out and is.
     if is_wish(want):
         return _granted(want, choice)
     if isinstance(want, Mapping):
@@ -104,7 +98,6 @@ def _value_of(want: Any, choice: int) -> Any:
 
 
 def _granted(wish: Mapping[str, Any], choice: int) -> Any:
-    """Return a value that a wish allows. See `_value_of`."""
     # Where any value will do, none is the only one that suits every schema.
     is_open = not {"$any", "$value", "$match"} & wish.keys()
     if is_optional(wish) and (choice % 2 or is_open):

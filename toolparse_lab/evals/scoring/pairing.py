@@ -46,13 +46,7 @@ def complete_pairs(
 
 
 def _fits_of(table: Table, targets: int) -> list[list[int]] | None:
-    """Return for each call the targets it fits.
-
-    None if one fits none, since then there is no pairing and the search can be spared.
-
-    >>> _fits_of([[(), ()]], 2)
-    [[0, 1]]
-    """
+    # None if a call fits no target: then there is no pairing, and the search can be spared.
     fits = []
     for row in table:
         fitting = [j for j in range(targets) if not row[j]]
@@ -63,25 +57,11 @@ def _fits_of(table: Table, targets: int) -> list[list[int]] | None:
 
 
 def _pair_all(choices: list[list[int]], size: int) -> Pairs | None:
-    """Return a choice of its own for every row (augmenting paths).
-
-    None if there is none.
-
-    choices: the columns that each row may have, out of `size`.
-
-    >>> _pair_all([[0, 1], [0]], 2)
-    [(0, 1), (1, 0)]
-    >>> _pair_all([[0], [0]], 2)
-    """
+    # Augmenting paths: a column of its own for every row, None if there is none.
     rows: list[int | None] = [None] * size  # by column: the row that has it so far
 
     def place(row: int, tried: set[int]) -> bool:
-        """Give the row a column, where others may have to move.
-
-        Return False if there is none.
-
-        tried: the columns that this search has looked at, so that it ends.
-        """
+        # tried: the columns that this search has looked at, so that it ends.
         for j in choices[row]:
             if j in tried:
                 continue
@@ -130,13 +110,8 @@ def cheapest_pairs(costs: list[list[int]], size: int, required: set[int]) -> Pai
 
 
 def _with_one_more(best: Choices, row: list[int], size: int) -> Choices:
-    """Return the cheapest choice for every set of columns, with one row more than in `best`.
-
-    row: the cost of the new row in each of `size` columns.
-
-    >>> _with_one_more({0: (0, ())}, [3, 5], 2)
-    {1: (3, (0,)), 2: (5, (1,))}
-    """
+    # The cheapest choice for every set of columns, with one row more than in `best`: {0: (0, ())}
+    # and a row that costs [3, 5] give {1: (3, (0,)), 2: (5, (1,))}.
     longer: Choices = {}
     for used, (cost, picks) in best.items():
         for j in range(size):

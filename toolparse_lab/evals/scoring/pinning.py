@@ -86,10 +86,6 @@ def write_tests(trials: Iterable[Pinnable], path: str | Path) -> Path:
 
 
 def _text_of(file: Path) -> str:
-    """Return the text of a test file, that of a new one where it is not there.
-
-    Raises StoreError.
-    """
     try:
         return file.read_text("utf-8") if file.exists() else HEAD
     except (OSError, UnicodeDecodeError) as e:
@@ -97,12 +93,7 @@ def _text_of(file: Path) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write the whole file, or leave it as it was.
-
-    Raises StoreError.
-
-    It is written beside the old one, which it then replaces in one step of the file system.
-    """
+    # Written next to the old file, which it then replaces in one step of the file system.
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -119,11 +110,6 @@ def _write(file: Path, text: str) -> None:
 
 
 def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
-    """Return the text of a test file with blocks replaced, or added at its end.
-
-    blocks: source of a function by its name. Raises BadOptions if the text is not a Python. File is
-    only named in the error.
-    """
     tree = _tree_of(text, file)
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as Python counts them: a form feed ends none
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -139,10 +125,6 @@ def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
 
 
 def _tree_of(text: str, file: Path) -> ast.Module:
-    """Return the syntax tree of a test file.
-
-    Raises BadOptions, naming the file, where the text is not a Python.
-    """
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError) as e:
@@ -152,20 +134,11 @@ def _tree_of(text: str, file: Path) -> ast.Module:
 
 
 def _add_import(lines: list[str], start: int) -> None:
-    """Add the import of the names that the tests call. start: the number of lines that stand before
-    it.
-
-    >>> lines = ["'Tests.'"]
-    >>> _add_import(lines, 1)
-    >>> lines[1:] == ["\\n", f"{IMPORT}\\n"]
-    True
-    """
     space = [] if start == 0 else ["\n"]
     lines[start:start] = [*space, f"{IMPORT}\n"]
 
 
 def _end_last_line(lines: list[str]) -> None:
-    """Give the last line of a file its line feed, where it has none and more is to follow."""
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
 
@@ -173,11 +146,7 @@ def _end_last_line(lines: list[str]) -> None:
 def _replace_blocks(
     lines: list[str], functions: list[ast.FunctionDef], blocks: dict[str, str]
 ) -> None:
-    """Replace the lines of functions that pin something else by now.
-
-    functions: those of the file, in order. blocks: source of a function by its name.
-    lines: changed here. Each element is a line of the file, or a whole block in its place.
-    """
+    # Changes `lines`, whose elements are lines of the file, or a whole block in its place.
     # From the end of the file to its beginning, so that line numbers above stay what they are. Of
     # two functions of one name, Python runs the last.
     last = {node.name: node for node in functions if node.name in blocks}
@@ -189,11 +158,6 @@ def _replace_blocks(
 
 
 def _is_imported(tree: ast.Module) -> bool:
-    """Return True if the file imports the names that its tests call.
-
-    >>> _is_imported(ast.parse("from toolparse_lab.integrations.testing import assert_parses"))
-    True
-    """
     names: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "toolparse_lab.integrations.testing":
@@ -202,12 +166,7 @@ def _is_imported(tree: ast.Module) -> bool:
 
 
 def _behind_head(tree: ast.Module) -> int:
-    """Return the number of lines of the docstring and the imports of the future, behind which other
-    imports stand.
-
-    >>> _behind_head(ast.parse("'Tests.'\\nfrom __future__ import annotations\\nimport re"))
-    2
-    """
+    # The number of lines before other imports: the docstring and the imports of the future.
     end = 0
     for i, node in enumerate(tree.body):
         is_head = _is_docstring(i, node) or _is_future_import(node)
@@ -218,27 +177,16 @@ def _behind_head(tree: ast.Module) -> int:
 
 
 def _is_docstring(i: int, node: ast.stmt) -> bool:
-    """Return True for the first statement of a file, where it is its docstring.
-
-    i: the place of the statement among all, from 0.
-    """
     if i != 0 or not isinstance(node, ast.Expr):
         return False
     return isinstance(node.value, ast.Constant)
 
 
 def _is_future_import(node: ast.stmt) -> bool:
-    """Return True for an import that has to stand before all others."""
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _block(trial: Pinnable) -> tuple[str, str]:
-    """Return (name, source) of a trial's test.
-
-    Raises BadOptions if it was never parsed.
-
-    The source is one function, laid out as a formatter would leave it.
-    """
     result = trial.result
     if result is None:
         raise BadOptions(
@@ -269,13 +217,7 @@ def _block(trial: Pinnable) -> tuple[str, str]:
 
 
 def _test_name(case_id: str, subject: list[Any]) -> str:
-    """Return the name of a test: words of its case, and a digest of the inputs of its reading.
-
-    subject: JSON-like values. Equal ones give equal names, wherever the test is written.
-
-    >>> _test_name("Rain in Oslo?", ["text"])
-    'test_rain_in_oslo_3fe5850a'
-    """
+    # Equal subjects give equal names, wherever the test is written.
     text = json.dumps(subject, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     slug = re.sub(r"[^a-z0-9]+", "_", case_id.lower()).strip("_")[:_LONGEST_SLUG]
@@ -283,9 +225,7 @@ def _test_name(case_id: str, subject: list[Any]) -> str:
 
 
 def _comment(trial: Pinnable) -> str:
-    """Return a comment that says which trial it was, in ASCII on one line: a case id may hold
-    anything.
-    """
+    # In ASCII on one line: a case id may contain anything.
     outcome = trial.outcome or "not judged"
     text = f"case {trial.case_id!r}, model {trial.model!r}, {outcome}"
     return ascii(text.replace("\\", "/"))[1:-1]

@@ -70,11 +70,8 @@ def is_recovery(code: str) -> bool:
 
 
 class _JudgedCall:
-    """One call beside the wanted call that it is nearest to.
-
-    differences: from that one, or None if none of the wanted calls has its name.
-    """
-
+    # One call next to the wanted call that it is nearest to; `differences` is None if no wanted
+    # call has its name.
     def __init__(
         self,
         raw: str,
@@ -84,7 +81,6 @@ class _JudgedCall:
         tools: Sequence[ToolSpec],
         matchers: Matchers,
     ) -> None:
-        """Compare the call with each wanted one. value: its arguments."""
         self.raw = raw
         self.call = call
         self.matchers = matchers
@@ -93,7 +89,7 @@ class _JudgedCall:
         self.differences = min(named, key=len, default=None)
 
     def verdicts(self) -> Iterator[tuple[str, bool]]:
-        """Yield each rule with its verdict, once for each value it changed."""
+        # Once for each value that the rule changed.
         for problem in self.call.problems:
             if is_recovery(problem.code):
                 yield problem.code, self.differences is not None
@@ -103,7 +99,7 @@ class _JudgedCall:
             yield rule, self._is_right(path, self.differences)
 
     def _changes(self) -> Iterator[tuple[str, str]]:
-        """Yield each rule with the path of a value it changed, one value now and then twice."""
+        # One value now and then twice.
         for step in self.call.steps:
             yield step.rule, step.path
         if self.call.edits:
@@ -113,7 +109,6 @@ class _JudgedCall:
                 yield edit.rule, _place_of(edit, self.raw, places)
 
     def _is_right(self, path: str, differences: Sequence[Difference]) -> bool:
-        """Return True if the value at a path is the wanted one."""
         if not path:
             return not any(
                 one.code in ("missing_argument", "extra_argument") and one.path.count("/") == 1
@@ -128,7 +123,6 @@ class _JudgedCall:
         return True
 
     def _is_right_part(self, difference: Difference, path: str) -> bool:
-        """Return True if a part of a value that is different is the target there."""
         tokens = list(pointer_tokens(path[len(difference.path) :]))
         actual = next(_parts(difference.actual, tokens), _ABSENT)
         if actual is _ABSENT:
@@ -146,11 +140,7 @@ _QUOTE = re.compile("[\"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]")
 
 
 def _parts(value: Any, tokens: list[str]) -> Iterator[Any]:
-    """Yield the text at a path inside a value, once for each alternative of a wish.
-
-    >>> list(_parts({"$any": [["a"], ["b", "c"]]}, ["0"]))
-    ['a', 'b']
-    """
+    # Once for each alternative of a wish.
     if is_wish(value) and tokens:
         if "$any" in value:
             for alternative in value["$any"]:
@@ -167,10 +157,8 @@ def _parts(value: Any, tokens: list[str]) -> Iterator[Any]:
 
 
 def _place_of(edit: Edit, raw: str, places: list[tuple[int, int, str]]) -> str:
-    """Return the path of the smallest value that holds an edit, '' where none does.
-
-    places: (start, end, path) of the values, whose quotes stand around them.
-    """
+    # The smallest value that contains the edit. places: (start, end, path), with the quotes around
+    # the value.
     # A quote belongs to the value beside it; any other sign beside a value to what it stands in.
     edge = 1 if _QUOTE.search(edit.text + edit.span.of(raw)) else 0
     # What is put right behind a number is behind it, not in it.

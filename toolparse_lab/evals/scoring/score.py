@@ -151,7 +151,6 @@ def score_text(
 
     finish_reason, cut: the value that a provider would have given of the end of the text.
     """
-
     completion = Completion(
         key="", raw=result.raw, finish_reason=finish_reason, cut=cut, fidelity="synthetic"
     )
@@ -162,11 +161,8 @@ def score_text(
 
 
 def _score_without_text(case: Case, completion: Completion) -> Score | None:
-    """Return the score of an answer whose text does not matter, None if it does.
-
-    Such are the first outcomes of the order: the model was not heard, or was stopped. Of a failure
-    the provider's own message is told, where it has one.
-    """
+    # The first outcomes of the order: the model was not heard, or was stopped. Of a failure the
+    # provider's own message is told, where it has one.
     kind = completion.error_kind
     reason = (completion.finish_reason or "").lower()
     is_error = completion.status == "error"
@@ -187,9 +183,7 @@ def _score_without_text(case: Case, completion: Completion) -> Score | None:
 
 
 def _lost(case: Case, outcome: str, detail: str) -> Score:
-    """Return a score without success on any level, the naive one included, since there is no text
-    to look at. None on each where the case has no target.
-    """
+    # The naive level is False too: there is no text to look at.
     level = None if case.target is None else False
     return Score(outcome, "", detail, level, level, level, level, level)
 
@@ -217,8 +211,6 @@ def score_answer(case: Case, conversation: Conversation) -> bool | None:
 
 
 class _Scoring:
-    """One answer's way down the order of precedence."""
-
     def __init__(
         self,
         case: Case,
@@ -227,9 +219,6 @@ class _Scoring:
         matchers: Matchers,
         signs: Signs | None = None,
     ) -> None:
-        """Sort the calls of `result` by the questions that a stage asks of them: `ok_calls`,
-        `unknown`, and `broken`, which leaves out text that only mentions the format.
-        """
         self.case = case
         self.completion = completion
         self.result = result
@@ -257,11 +246,8 @@ class _Scoring:
         self.levels = Levels(case, result, self.ok_calls, self.tools, matchers)
 
     def _by_provider_name(self, call: ToolCall) -> ToolCall | None:
-        """Return a provider's own call as one of the tool it means, None if it means none.
-
-        Many providers allow no dots in a name, so that `maps.find` is asked for, and called, as
-        `maps_find`. Its arguments are coerced as they would have been under the tool's own name.
-        """
+        # Many providers allow no dots in a name, so that `maps.find` is asked for, and called, as
+        # `maps_find`. Its arguments are coerced as they would have been under the tool's own name.
         tools = [t for t in self.tools if provider_name(t.name) == call.name] if self.native else []
         if len(tools) != 1:
             return None  # of two tools, nobody knows which one was meant
@@ -276,11 +262,9 @@ class _Scoring:
         )
 
     def score(self) -> Score:
-        """Return the score of the first stage that has one.
-
-        The order is that of `outcomes.OUTCOMES`: an outcome that explains more comes before its
-        consequences. An answer that ended early, say, is not blamed for the call it did not finish.
-        """
+        # The order is that of `outcomes.OUTCOMES`: an outcome that explains more comes before its
+        # consequences. An answer that ended early, say, is not blamed for the call it did not
+        # finish.
         for stage in (
             self._silent,
             self._truncated,
@@ -296,11 +280,7 @@ class _Scoring:
     # the stages
 
     def _silent(self) -> Score | None:
-        """Score an answer without text, calls or the sign of one.
-
-        It is `empty`, or `reasoning_only` if the model thought and then stopped. None for an answer
-        that has anything else in it.
-        """
+        # `empty`, or `reasoning_only` if the model thought and then stopped.
         if self.result.calls or self.unread.words().strip():
             return None
         # Markup alone is no text, but may be what is left of a call.
@@ -317,15 +297,12 @@ class _Scoring:
             return self._lose("empty", cut, "the answer is empty" + because)
 
         code = cut
-        if not cut and self._is_reasoning_open():
+        if not cut and any(s.kind == "reasoning" and not s.closed for s in self.result.segments):
             code = "open_reasoning"
         return self._lose("reasoning_only", code, "nothing follows the reasoning" + because)
 
     def _truncated(self) -> Score | None:
-        """Score an answer that ended early: no one knows the rest of the text.
-
-        None if it was finished, and where it is not known to have ended early.
-        """
+        # No one knows the rest of an answer that ended early.
         cut = self._cut_code()
         if cut:
             return self._lose("truncated", cut, "the answer was cut off" + _BECAUSE[cut])
@@ -338,12 +315,7 @@ class _Scoring:
         return None
 
     def _fabricated(self) -> Score | None:
-        """Score an answer with a call that holds values that are not in the text.
-
-        Return None without one.
-
-        Only calls that were read are looked at: of the others no one would run anything.
-        """
+        # Only calls that were read are looked at: of the others no one would run anything.
         for call in (*self.ok_calls, *self.unknown):
             value = self.levels.value(call.arguments_json) if call.arguments_json else None
             why = find_fabrication(self.result.raw, call, value=value)
@@ -353,20 +325,16 @@ class _Scoring:
         return None
 
     def _unparseable(self) -> Score | None:
-        """Score an answer in which a call was tried and none could be read.
-
-        Return None for any other.
-
-        This is the parser's failure: it saw a call that it could not read, or saw none if the text
-        shows the sign of one.
-        """
+        # The parser's failure: it saw a call that it could not read, or saw none where the text
+        # shows the sign of one.
         if self.ok_calls or self.unknown:
             return None
 
         if self.broken:
             call = self.broken[0]
             code = "incomplete" if call.status == "truncated" else "undecodable"
-            detail = f"call {call.index}: {_complaint(call)}"
+            errors = (p.message for p in call.problems if p.severity == "error")
+            detail = f"call {call.index}: {next(errors, f'the call is {call.status}')}"
             return self._lose("attempted_unparseable", code, detail)
 
         attempt = self.unread.attempt()
@@ -376,11 +344,8 @@ class _Scoring:
         return self._lose("attempted_unparseable", attempt.code, detail)
 
     def _lost(self) -> Score | None:
-        """Score an answer that lost a call on its way from the model, None if nothing says so.
-
-        The response says that it ends with one, the reasoning holds one and nothing follows, or the
-        marks of one are escaped.
-        """
+        # A call lost on its way from the model: the response says that it ends with one, the
+        # reasoning contains one and nothing follows, or the marks of one are escaped.
         reason = (self.completion.finish_reason or "").lower()
         if reason in CALL_ENDS and not self.result.calls:
             detail = f"the response ends with {reason} and holds no call"
@@ -400,10 +365,6 @@ class _Scoring:
         return self._lose("attempted_unparseable", code, detail)
 
     def _self_answered(self) -> Score | None:
-        """Score an answer in which the model goes on to write the tool's result.
-
-        Return None for any other.
-        """
         has_calls = bool(self.ok_calls or self.unknown)
         sign = find_own_result(self.unread.with_markup(), after_call=has_calls)
         if not sign:
@@ -412,10 +373,7 @@ class _Scoring:
         return self._lose("self_answered", "", detail)
 
     def _judged(self) -> Score:
-        """Hold everything read to the target: the stage that always has a score.
-
-        A tool that was not offered is wrong even without a target. All else needs one.
-        """
+        # A tool that was not offered is wrong even without a target. All else needs one.
         target = self.case.target
         if self.unknown:
             names = ", ".join(c.name or "?" for c in self.unknown[:5])
@@ -443,10 +401,6 @@ class _Scoring:
         return self._at_each_level("wrong_call", match.code, detail)
 
     def _abstained(self, target: list[Any]) -> Score:
-        """Score an answer that tries no call: right where every wanted call may be absent.
-
-        target: that of the case, which is there.
-        """
         if any(not is_optional(want) for want in target):
             return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
 
@@ -457,11 +411,7 @@ class _Scoring:
     # levels of success
 
     def _lose(self, outcome: str, sub_code: str, detail: str) -> Score:
-        """Return a score without success on any level but the naive one.
-
-        That one is asked apart, because a script without a parser may get right by chance here.
-        Without a target there is no level to judge.
-        """
+        # The naive level is asked apart: a script without a parser may be right by chance here.
         fabricated = False if self.ok_calls else None
         if self.case.target is None:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
@@ -481,20 +431,13 @@ class _Scoring:
         )
 
     def _naive(self) -> bool:
-        """Return the success that a regex and `json.loads` would have had.
-
-        See `naive_calls`.
-        """
         return self.levels.met_by(naive_calls(self.completion.raw, native=self.native))
 
     def _at_each_level(
         self, outcome: str, sub_code: str, detail: str, fabricated: bool = False
     ) -> Score:
-        """Return a score with the success of the readable calls on each level.
-
-        outcome: under the trial's own policy, which settles `success`. Another policy may have come
-        to another one. fabricated: a call holds values that are not in the text.
-        """
+        # outcome: under the trial's own policy, which settles `success`; another policy may have
+        # come to another one.
         if self.case.target is None:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
@@ -523,30 +466,14 @@ class _Scoring:
     # what the text shows
 
     def _cut_code(self) -> str:
-        """Return the sub-code of an answer that ended early, '' where it was not.
-
-        A token limit comes before the end of a stream, since it says why the stream ended.
-        """
+        # A token limit comes before the end of a stream, since it says why the stream ended.
         reason = (self.completion.finish_reason or "").lower()
         if reason in _CUT_REASONS:
             return "length"
         return "cut_stream" if self.completion.cut else ""
 
-    def _is_reasoning_open(self) -> bool:
-        """Return True if the text ends inside the reasoning."""
-        return any(s.kind == "reasoning" and not s.closed for s in self.result.segments)
-
-
-def _complaint(call: ToolCall) -> str:
-    """Return why a call could not be read, in the parser's words where it has some."""
-    for problem in call.problems:
-        if problem.severity == "error":
-            return problem.message
-    return f"the call is {call.status}"
-
 
 def _shortened(text: str) -> str:
-    """Return a text that fits into a sentence, with "…" if its end is missing."""
     if len(text) <= _MOST_SHOWN:
         return text
     return text[: _MOST_SHOWN - 3] + "…"

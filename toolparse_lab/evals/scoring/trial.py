@@ -373,7 +373,6 @@ class Trial:
         return hooks.call("workbench", self)
 
     def _repr_html_(self) -> str:
-        """Return the trial for a notebook: outcome, wanted beside got, and the answer's view."""
         return trial_html(self)
 
     def note(self, text: str) -> Trial:

@@ -61,10 +61,6 @@ class UnreadText:
         return find_attempt(text, names, (), parameter_names(self.tools), self.signs) is None
 
     def _spans(self, kinds: tuple[str, ...]) -> list[Span]:
-        """Return the rest of the text without the calls that were read, in order.
-
-        kinds: the kinds of segments looked at, `_WORDS` or `_WORDS_AND_MARKUP`.
-        """
         done = {call.segment_index for call in self.result.calls if call.readable}
         spans = []
         for i, segment in enumerate(self.result.segments):
@@ -110,11 +106,8 @@ class UnreadText:
         return find_attempt(text, names, quoted, parameter_names(self.tools), self.signs)
 
     def _quoted_ranges(self) -> list[tuple[int, int]]:
-        """Return where the parser saw examples, as (start, end) in `with_markup`.
-
-        The parser counts in the raw text, of which that is only some spans, joined. An example may
-        reach over several of them.
-        """
+        # The parser counts in the raw text, of which `with_markup` is only some spans, joined; an
+        # example may reach over several of them.
         if self.message is not None:
             return []
 
@@ -136,15 +129,7 @@ class UnreadText:
 
 
 def _native_message(raw: str) -> tuple[str, list[Any]]:
-    """Return (content, tool calls) of a recorded native message.
-
-    The whole text as content where it is none.
-
-    >>> _native_message('{"content": null, "tool_calls": [{}]}')
-    ('', [{}])
-    >>> _native_message("Hello")
-    ('Hello', [])
-    """
+    # The whole text is the content where it is not such a message.
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):

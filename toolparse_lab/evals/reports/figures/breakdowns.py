@@ -78,7 +78,6 @@ def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.D
 
 
 def _conversations(part: pd.DataFrame) -> dict[str, Any]:
-    """Return the figures of one cell's conversations."""
     answers = part["score_answer"].astype("boolean").dropna()
     tokens, cost = (part[c].astype("Float64") for c in ("conversation_tokens", "conversation_cost"))
     # A sum over the turns that happen to be known would look like less than was spent.
@@ -137,9 +136,8 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
 def _counts(
     trials: pd.DataFrame, of: str, over: str
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """(sum of the cases' rates, cases, judged trials) of each value of `of`, a row, and of `over`,
-    a column.
-    """
+    # (sum of the cases' rates, cases, judged trials) of each value of `of`, a row, and of `over`, a
+    # column.
     judged = trials.loc[trials["score_success"].notna(), [of, over, "case_id", "score_success"]]
     keys = [judged[c].astype("string").fillna("") for c in (of, over)]
     # Each case counts once, as in a report's success.

@@ -234,7 +234,6 @@ def cells_frame(
 def _coerced_rates(
     trials: pd.DataFrame, by: Sequence[str], policy: str
 ) -> dict[tuple[str, ...], float]:
-    """Return the success of each cell under this policy, by the cell's values but the policy."""
     columns = list(dict.fromkeys((*by, "score_success", "case_id")))
     part = trials.loc[trials["policy"] == policy, columns]
     return {
@@ -244,9 +243,7 @@ def _coerced_rates(
 
 
 def _but_policy(by: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a cell without that of the policy, which two readings of it
-    differ in.
-    """
+    # Two readings of one cell differ in the policy alone.
     return tuple(v for name, v in zip(by, values, strict=True) if name != "policy")
 
 
@@ -308,7 +305,7 @@ def coerced_policy(trials: pd.DataFrame, policy: str) -> str:
 
 
 def _flags(part: pd.DataFrame, column: str) -> pd.Series[Any]:
-    """Return a column of True, False and NA. One that the frame lacks is empty."""
+    # True, False and NA; a column that the frame lacks is empty.
     if column not in part:
         return pd.Series([], dtype="boolean")
     return part[column].astype("boolean")
@@ -319,7 +316,7 @@ def _rate(flags: pd.Series[Any]) -> float:
 
 
 def _case_rate(part: pd.DataFrame, column: str) -> float:
-    """Return the rate of a column of flags, each case counted once. NA drops out."""
+    # Each case counts once. NA drops out.
     if column not in part:
         return stats.NAN
     part = part[part[column].notna()]
@@ -335,13 +332,12 @@ def _quantile(values: pd.Series[Any], q: float) -> float:
 
 
 def _share(part: pd.DataFrame, column: str) -> float:
-    """Return the share of answers with calls for which a count is above zero."""
     counts = part.loc[part["n_calls"].fillna(0) > 0, column].fillna(0)
     return _mean(counts > 0)
 
 
 def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) -> dict[str, Any]:
-    """Return the figures of the trials of one cell. Anything not recorded is NaN."""
+    # Anything not recorded is NaN.
     success = _flags(part, "score_success")
     judged = part[success.notna()]
     flags = success.dropna().to_numpy(bool)
@@ -385,7 +381,6 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
 
 
 def _spent(part: pd.DataFrame, hits: int) -> dict[str, float]:
-    """Return the seconds, tokens and US dollars of a cell, of which so many trials succeeded."""
     latency, tokens = (part[c].dropna().astype(float) for c in ("latency", "completion_tokens"))
     costs = _costs(part).dropna().astype(float)
     cost = float(costs.sum()) if len(costs) else stats.NAN
@@ -399,7 +394,7 @@ def _spent(part: pd.DataFrame, hits: int) -> dict[str, float]:
 
 
 def _costs(part: pd.DataFrame) -> pd.Series[Any]:
-    """Return the cost of each trial, all turns of a conversation together."""
+    # All turns of a conversation together.
     if "conversation_cost" not in part:
         return part["cost"]
     return part["cost"].where(part["n_turns"].isna(), part["conversation_cost"])
@@ -408,11 +403,7 @@ def _costs(part: pd.DataFrame) -> pd.Series[Any]:
 def _repeats(
     judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, cases: Any
 ) -> dict[str, Any]:
-    """Return the figures of repeated trials of a cell's cases.
-
-    They are unknown where a cell pools arms, whose answers are no repetitions. `flags` and `cases`
-    are the successes and cases of `judged`.
-    """
+    # Unknown where a cell pools arms, whose answers are not repetitions.
     figures = {
         "noise": stats.NAN,
         "distinct": stats.NAN,

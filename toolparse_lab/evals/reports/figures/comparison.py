@@ -164,10 +164,6 @@ class ArmComparison:
         )
 
     def _flip_row(self, which: int | str) -> int:
-        """Return the number of a row of `flips`.
-
-        Raises BadOptions for one that it has not.
-        """
         cases = self.flips["case_id"].astype(str).tolist()
         at = cases.index(which) if isinstance(which, str) and which in cases else which
         is_number = not isinstance(at, (str, bool))
@@ -361,7 +357,6 @@ _RAW_COLUMNS = [c for c in COMPARISON_COLUMNS if not c.endswith("_holm")]
 
 
 def _adjusted(frame: pd.DataFrame, pairs: int) -> pd.DataFrame:
-    """Return the frame with each p value's adjusted one next to it."""
     # A stratum without a p value does not count as a test.
     adjusted = [min(1.0, p * pairs) if p == p else p for p in stats.holm(frame["p"].tolist())]
     frame.insert(list(frame).index("p") + 1, "p_holm", adjusted)
@@ -376,7 +371,6 @@ def _pairs_note(pairs: int, level: float) -> str:
 
 
 def _missing(side: pd.DataFrame) -> list[str]:
-    """Return the reason of each trial of one arm that could have been judged and has no answer."""
     if "target" not in side:
         return []
     lacking = side[side["score_success"].isna() & side["target"].notna()]
@@ -391,7 +385,6 @@ def _sampling_note(sides: Mapping[str, pd.DataFrame]) -> list[str]:
 
 
 def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a sentence for each arm with missing trials: how many, and why."""
     notes = []
     for name, reasons in lacking.items():
         if reasons:
@@ -402,7 +395,6 @@ def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
-    """Return one row per case and a column of its question that is not the same in both arms."""
     rows = []
     side = part[on].astype(str)
     for column in (c for c in ASKED if c in part):
@@ -418,7 +410,6 @@ def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
 
 
 def _edited_note(edited: pd.DataFrame, b: str) -> str:
-    """Return the sentence on cases edited between the arms. '' without any."""
     if edited.empty:
         return ""
     columns = " or ".join(
@@ -431,10 +422,7 @@ def _edited_note(edited: pd.DataFrame, b: str) -> str:
 
 
 def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataFrame:
-    """Return the flips of all strata.
-
-    Empty frames drop out, whose dtypes pandas would mix in.
-    """
+    # Empty frames drop out, whose dtypes pandas would mix in.
     some = [f for f in flips if len(f)]
     frame = pd.concat(some, ignore_index=True) if some else pd.DataFrame()
     return frame.reindex(columns=[*strata, *FLIP_COLUMNS])
@@ -443,7 +431,6 @@ def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataF
 def _pooled_note(
     part: pd.DataFrame, side: pd.Series[Any], strata: Sequence[str], arms: Sequence[str]
 ) -> list[str]:
-    """Return the note that a side holds one trial of a case twice, and so pools several arms."""
     keys = [*strata, "case_id", "trial"]
     pooled = [x for x in arms if part[side == x].duplicated(keys).any()]
     if not pooled:
@@ -452,7 +439,6 @@ def _pooled_note(
 
 
 def _unpaired(stratum: pd.DataFrame, side: pd.Series[Any], a: str, b: str) -> list[dict[str, Any]]:
-    """Return the cases that only one arm can be judged by, and why the other cannot."""
     judged = stratum["score_success"].notna()
     rows = []
     for arm, other in ((a, b), (b, a)):
@@ -467,7 +453,6 @@ def _unpaired(stratum: pd.DataFrame, side: pd.Series[Any], a: str, b: str) -> li
 
 
 def _rows(trials: pd.DataFrame, ids: pd.Series[Any], on: str, side: str) -> pd.DataFrame:
-    """Return the rows behind the flips, one a trial id."""
     rows = trials[trials["trial_id"].isin(ids.dropna()) & (trials[on].astype("string") == side)]
     return rows.drop_duplicates("trial_id").set_index("trial_id", drop=False)
 
@@ -479,9 +464,7 @@ def _compare_stratum(
     clusters: Mapping[Any, Any] | None,
     pairs: int,
 ) -> dict[str, Any]:
-    """Return the figures of the judged trials of both arms in one stratum, p values not yet
-    adjusted.
-    """
+    # p values are not yet adjusted.
     x, x_cases = of_a["score_success"].astype(bool).tolist(), of_a["case_id"].tolist()
     y, y_cases = of_b["score_success"].astype(bool).tolist(), of_b["case_id"].tolist()
     stats.check_level(level)
@@ -517,10 +500,6 @@ _READERS = {"reader": "parse_protocol", "version": "parse_version"}
 
 
 def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
-    """Return the readers of the trials of one arm, and their versions.
-
-    None if nothing says it.
-    """
     names: dict[str, str | None] = {}
     for name, column in _READERS.items():
         values = list(part[column].dropna().astype(str).unique()) if column in part else []
@@ -529,14 +508,12 @@ def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
 
 
 def _pools(side: pd.DataFrame) -> bool:
-    """Return True for a side that holds one trial of a case twice: several arms together, whose
-    answers are no repetitions.
-    """
+    # A side that has one trial of a case twice: several arms together, whose answers are not
+    # repetitions.
     return bool(side.duplicated(["case_id", "trial"]).any())
 
 
 def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:
-    """Return the cases whose majority differs, with a trial of each side that shows it."""
     both = _majorities(of_a).add_suffix("_a").join(_majorities(of_b).add_suffix("_b"), how="inner")
     # Rates on different sides of one half: a tie on either side is no flip.
     both = both[(both["success_a"] - 0.5) * (both["success_b"] - 0.5) < 0].copy()
@@ -545,9 +522,7 @@ def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:
 
 
 def _majorities(side: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per case: its rate, and outcome and id of the first trial that goes with the
-    majority.
-    """
+    # One row per case: its rate, and outcome and id of the first trial that goes with the majority.
     ok = side["score_success"].astype(bool)
     cases = side["case_id"].astype(object)
     rates = ok.astype(float).groupby(cases, sort=False, observed=True).mean()

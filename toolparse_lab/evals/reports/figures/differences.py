@@ -139,11 +139,8 @@ def paired_difference(
 
 
 class _Gaps:
-    """The cases' differences by cluster, and the interval of their mean.
-
-    values: a difference for each case. units: its cluster. trials: those of the arm that has fewer.
-    """
-
+    # values: a difference for each case. units: its cluster. trials: those of the arm that has
+    # fewer.
     def __init__(
         self,
         values: npt.NDArray[Any],
@@ -172,15 +169,12 @@ class _Gaps:
 
     @property
     def p(self) -> float:
-        """The two-sided p of the interval."""
         return math.erfc(abs(self._middle) / self._error / math.sqrt(2))
 
     def smallest(self, visible: float) -> float:
-        """Return the smallest drop that both the interval and the sign-flip test could have shown.
-
-        visible: the smallest sum of differences of which the test says so, NaN if the cases that
-        differ are too few for any.
-        """
+        # The smallest drop that both the interval and the sign-flip test could have shown. visible:
+        # the smallest sum of differences of which the test says so, NaN if the cases that differ
+        # are too few for any.
         if self._m < _FEWEST:
             return math.inf
         if math.isnan(visible):
@@ -188,7 +182,6 @@ class _Gaps:
         return max(self._half, visible / len(self.values))
 
     def trials_with(self, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the numbers of trials, with those of other cases behind them."""
         return np.concatenate([self._trials, more])
 
 
@@ -220,9 +213,8 @@ def _flips(
     units: npt.NDArray[Any],
     alpha: float = 0.05,
 ) -> tuple[float, float]:
-    """(p, the smallest sum of differences with a p of at most alpha, NaN without one) of the
-    sign-flip test of successes and trials of both arms by case. A cluster flips as a whole.
-    """
+    # (p, the smallest sum of differences with a p of at most alpha, NaN without one). A cluster
+    # flips as a whole.
     # Rates of cases with 2 and 3 trials are sixths of a success, and so on: on the grid of the
     # least common multiple every difference is a whole number of steps.
     unit = math.lcm(*(int(n) for n in np.unique(np.concatenate([na, nb]))))
@@ -253,7 +245,6 @@ def _flips(
 
 @lru_cache(maxsize=256)
 def _coins(count: int) -> npt.NDArray[Any]:
-    """Return the chance of each number of heads among `count` coins."""
     if count <= 500:
         return np.array([math.comb(count, k) / 2**count for k in range(count + 1)])
     k = np.arange(1, count + 1)
@@ -263,7 +254,7 @@ def _coins(count: int) -> npt.NDArray[Any]:
 
 
 def _convolved(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the chances of the sum of two numbers that are independent of each other."""
+    # The chances of the sum of two independent numbers.
     if min(len(a), len(b)) < 200:
         return np.convolve(a, b)
     size = len(a) + len(b) - 1

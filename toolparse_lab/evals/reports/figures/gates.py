@@ -140,10 +140,6 @@ def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
 
 
 def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
-    """Return the thresholds that are set, as numbers.
-
-    Raises BadOptions for one that makes no sense.
-    """
     numbers = [str(c) for c in report.frame if c not in (*report.by, "reason")]
     bounds = {}
     for metric, limit in thresholds.items():
@@ -168,10 +164,6 @@ def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _bound(metric: str, limit: Any) -> float:
-    """Return the threshold of one column.
-
-    Raises BadOptions for anything that is not a number, or no share.
-    """
     # True and False are ints to Python, and a slip to whoever wrote them.
     is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
     if not is_number or not math.isfinite(limit):
@@ -185,7 +177,6 @@ def _bound(metric: str, limit: Any) -> float:
 
 
 def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) -> GateCheck:
-    """Hold one cell, a row of the report's frame, to one threshold."""
     name = report.cell_name(row)
     n = int(row[_COUNTED_BY.get(metric, "n")])
     # pandas has a second way of not knowing an integer, which float would not take.
@@ -201,14 +192,13 @@ def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) ->
 
 
 def _relation(metric: str, value: float, bound: float) -> tuple[bool, str]:
-    """(true where the threshold holds, the words for how the value compares with it)."""
+    # (true where the threshold holds, the words for how the value compares with it).
     if metric in AT_LEAST:
         return (True, "at least") if value >= bound else (False, "below")
     return (True, "at most") if value <= bound else (False, "above")
 
 
 def _why_unknown(row: Mapping[Any, Any], metric: str, n: int) -> str:
-    """The reason why a cell has no value of a metric, in words."""
     if metric in _UNKNOWN:
         return _UNKNOWN[metric]
     if not row["n"]:

@@ -71,7 +71,6 @@ class Ladder:
     note: str = ""
 
     def _lines(self) -> list[str]:
-        """Return one sentence a step, and the note."""
         lines = [self._line(row) for row in self.frame.to_dict("records")]
         return [*lines, self.note] if lines and self.note else lines
 
@@ -172,7 +171,6 @@ def ladder_table(
 def _reading(
     answers: pd.DataFrame, looser: pd.DataFrame | None, level: float, clusters: _Clusters
 ) -> Iterator[dict[str, Any]]:
-    """Yield the steps of reading of each arm of one model."""
     for (arm,), part in groups(answers, ["arm"]):
         other = None if looser is None else looser[looser["arm"].astype(str) == arm]
         levels = reading_levels(part, other)
@@ -185,7 +183,7 @@ def _reading(
 def _asking(
     answers: pd.DataFrame, arms: Levels, level: float, clusters: _Clusters
 ) -> Iterator[dict[str, Any]]:
-    """Yield a step for each two arms of one model that differ in one factor alone."""
+    # A step for each two arms of one model that differ in one factor alone.
     parts = {arm: part for (arm,), part in groups(answers, ["arm"])}
     for lower, higher in combinations([name for name in arms if name in parts], 2):
         factor = only_difference(arms[lower], arms[higher])

@@ -134,7 +134,6 @@ def noise_table(frames: Sequence[pd.DataFrame], policy: str = "safe") -> Noise:
 
 
 def _cell(name: str, judged: pd.DataFrame) -> CellNoise:
-    """Return the noise of one cell's judged trials."""
     judged = asked_anew(judged).sort_values(["order", "trial"], kind="stable")
     rates = case_counts(judged)
     shares = rates["hits"] / rates["n"]
@@ -170,11 +169,8 @@ def _root(variance: float) -> float:
 
 
 def _halves(judged: pd.DataFrame) -> tuple[float, float]:
-    """Return the mean over cases of later less earlier trials, and its standard error.
-
-    A middle trial of an odd number is in neither half. Cases stand against themselves, so that
-    their differences do not count.
-    """
+    # A middle trial of an odd number is in neither half. Cases are compared with themselves, so
+    # that their differences do not count.
     place = judged.groupby("case_id", sort=False, observed=True).cumcount()
     size = judged.groupby("case_id", sort=False, observed=True)["case_id"].transform("count")
     early, late = place < size // 2, place >= size - size // 2

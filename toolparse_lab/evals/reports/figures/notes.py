@@ -178,14 +178,12 @@ def _cell_name(report: Report, values: Sequence[str]) -> str:
 
 
 def _ties(n: int) -> str:
-    """Return the clause on how many others have the highest rate too."""
     if not n:
         return ""
     return ", as has one other" if n == 1 else f", as have {n} others"
 
 
 def _alike_sentence(names: Sequence[str], others: int) -> str:
-    """Return the sentence on which of so many other cells cannot be told from the best one."""
     if not names:
         return "All others differ from it by more than chance explains."
     count = "All" if len(names) == others else str(len(names))
@@ -265,7 +263,6 @@ def _coerced_sentence(report: Report) -> str:
 
 
 def _pools(report: Report, column: str) -> bool:
-    """Return True if a cell of the report holds several values of a column."""
     keys = report.headline[[*report.by, column]].astype("string").fillna("").drop_duplicates()
     return bool(keys.duplicated(list(report.by)).any())
 

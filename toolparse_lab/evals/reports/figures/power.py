@@ -175,7 +175,6 @@ def power_of(
 def _chance_to_show(
     spread: Spread, drop: float, alpha: float, sets: int = _SETS
 ) -> Callable[[int], float]:
-    """Return the function from a number of cases to their chance to show a drop."""
     if spread.steps is None:
         square = spread.mean_square(drop)
         return lambda cases: paired_power(cases, square, drop, alpha)
@@ -217,7 +216,7 @@ def paired_power(cases: int, spread: float, drop: float, alpha: float = 0.05) ->
 
 
 def _likely_flips(cases: int, spread: float) -> npt.NDArray[Any]:
-    """Return the numbers of flips that may come: all but those ten standard deviations away."""
+    # All but those ten standard deviations away.
     middle, width = cases * spread, 10 * math.sqrt(cases * spread * (1 - spread)) + 10
     return np.arange(max(0, int(middle - width)), min(cases, int(middle + width)) + 1)
 
@@ -237,9 +236,7 @@ def simulated_power(cases: int, chances: Chances, alpha: float = 0.05, sets: int
 
 
 def _sign_flip_ps(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the sign-flip test's p of each row: the numbers of cases by the step of their
-    difference.
-    """
+    # One row per data set: the numbers of cases by the step of their difference.
     k = counts.shape[1] // 2
     sizes = np.arange(1, k + 1)
     coins = (counts[:, k + 1 :] + counts[:, :k][:, ::-1]).astype(float)
@@ -256,10 +253,8 @@ def _sign_flip_ps(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _exact_tails(
     coins: npt.NDArray[Any], sums: npt.NDArray[Any], sizes: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """Return the chance that coins of these sizes, one row a data set, sum up to more than `sums`.
-
-    From the characteristic function of their sum, at as many angles as the sum has values.
-    """
+    # The chance that coins of these sizes, one row a data set, sum up to more than `sums`: from the
+    # characteristic function of their sum, at as many angles as the sum has values.
     rows, place = np.unique(np.column_stack([coins, sums]), axis=0, return_inverse=True)
     coins, sums = rows[:, :-1], rows[:, -1:]
     most = coins @ sizes
@@ -275,10 +270,8 @@ def _exact_tails(
 def _tails(
     coins: npt.NDArray[Any], sums: npt.NDArray[Any], sizes: npt.NDArray[Any]
 ) -> npt.NDArray[Any]:
-    """Return the chance that coins of these sizes, one row a data set, sum up to more than `sums`.
-
-    Lugannani and Rice's formula at the saddlepoint t, where the tilted coins have the mean `sums`.
-    """
+    # As `_exact_tails`, by Lugannani and Rice's formula at the saddlepoint t, where the tilted
+    # coins have the mean `sums`.
     t = sums / (coins @ sizes**2)
     # The mean is concave in t, so that Newton's steps approach from below and never pass the root.
     for _ in range(20):
@@ -298,7 +291,6 @@ def _tails(
 
 
 def _grid(chances: Chances) -> npt.NDArray[Any]:
-    """Return the differences that chances are of."""
     return np.linspace(-1, 1, len(chances))
 
 
@@ -483,13 +475,12 @@ def assumed_spread(
 
 
 def _flipping(rate: float, drop: float, correlation: float) -> float:
-    """Return the chance that single answers of two arms to a case differ in success."""
+    # The chance that single answers of two arms to a case differ in success.
     lower = max(0.0, rate - drop)
     own, other = rate * (1 - rate), lower * (1 - lower)
     return own + other - 2 * correlation * math.sqrt(own * other) + drop**2
 
 
 def _check_range(name: str, value: Any, low: float, high: float) -> None:
-    """Raise BadOptions for a value outside its range, and for anything that is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         raise BadOptions(f"{name} is a number", got=value, expected=f"{low:g} to {high:g}")

@@ -103,7 +103,6 @@ def power_table(
 
 
 def _case_rates(part: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return successes and trials of each case, by the name of the cell."""
     judged = part[part["score_success"].notna()]
     by = [c for c in _BY if c in judged]
     varied = [c for c in by if judged[c].nunique() > 1] or by[-1:]
@@ -138,7 +137,7 @@ def case_counts(judged: pd.DataFrame) -> pd.DataFrame:
 def _pairs(
     trials: pd.DataFrame, cells: dict[str, pd.DataFrame], a: str | None, b: str | None
 ) -> list[tuple[str, str]]:
-    """Return the pairs of cells to compare: those that share all but one of model and arm."""
+    # Cells to compare share all but one of model and arm.
     if (a is None) != (b is None):
         raise BadOptions("power compares two names", got=a or b, expected="both a= and b=")
     every = [
@@ -165,7 +164,6 @@ def _parts(name: str) -> set[str]:
 
 
 def _between(a: pd.DataFrame, b: pd.DataFrame) -> Spread:
-    """Return the spread of two cells' differences, over the cases that both have."""
     both = a.add_suffix("_a").join(b.add_suffix("_b"), how="inner")
     gaps = both["hits_b"] / both["n_b"] - both["hits_a"] / both["n_a"]
     cases = len(gaps)
@@ -190,16 +188,14 @@ def _between(a: pd.DataFrame, b: pd.DataFrame) -> Spread:
 
 
 def _parts_of_a_success(*trials: pd.Series[Any]) -> int:
-    """Return the number of equal steps in which rates of so many trials differ."""
+    # The number of equal steps in which rates of so many trials differ.
     parts = math.lcm(*(int(n) for side in trials for n in side.unique()))
     return min(parts, _FINEST)
 
 
 def _again(rates: pd.DataFrame) -> Spread:
-    """Return the spread of a cell's differences from a later run with as many trials.
-
-    If nothing has changed, they differ by the noise of trials alone. See `noise`.
-    """
+    # From a later run with as many trials. If nothing has changed, they differ by the noise of
+    # trials alone, see `noise`.
     cases = len(rates)
     several = rates[rates["n"] >= 2]
     per_case = float((1 / rates["n"]).mean())

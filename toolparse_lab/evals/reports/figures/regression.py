@@ -112,7 +112,6 @@ def find_regressions(
 
 
 def _reader_changes(frame: pd.DataFrame) -> list[str]:
-    """Return a sentence for each reader, or version of one, that is not the same in both."""
     names = [[f"{kind}_{side}" for kind in ("reader", "version")] for side in ("a", "b")]
     if not {*names[0], *names[1]} <= set(frame):
         return []
@@ -131,7 +130,6 @@ def _judged(
     margin: float,
     confident: bool,
 ) -> tuple[bool, str]:
-    """(True if a stratum passes, its sentence)."""
     if verdict == "not judged":
         # A stratum that only b has is new; one of a that b lost may hide a drop.
         return row["unpaired_a"] == 0, f"not judged, {_why_not_judged(comparison, row)}"
@@ -140,7 +138,7 @@ def _judged(
 
 
 def _overall(verdicts: Sequence[ArmVerdict], failed: bool) -> ArmVerdict:
-    """Return the verdict on all strata: that of the worst one."""
+    # That of the worst stratum.
     overall: ArmVerdict = next((v for v in _RANKS if v in verdicts), "cannot tell")
     # An arm that is gone fails, and nothing is known of it.
     return "cannot tell" if overall == "not worse" and failed else overall
@@ -168,7 +166,6 @@ def verdict_of(
 
 
 def _verdict(row: Mapping[Any, Any], alpha: float, margin: float) -> ArmVerdict:
-    """Return the verdict on one stratum, a row of the comparison's frame."""
     difference = Difference(
         row["difference"], row["ci_low"], row["ci_high"], low_if_lost=row["low_if_lost"]
     )
@@ -176,12 +173,11 @@ def _verdict(row: Mapping[Any, Any], alpha: float, margin: float) -> ArmVerdict:
 
 
 def _is_unchanged(row: Mapping[Any, Any]) -> bool:
-    """Return True if no case changed: nothing lost, gained or flipped, down to single trials."""
+    # Nothing lost, gained or flipped, down to single trials.
     return bool(row["changed"] == 0 and row["n_a"] == row["n_b"] and row["unpaired_a"] == 0)
 
 
 def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float) -> str:
-    """Return the verdict on one stratum with its figures, in words."""
     parts = [f"{verdict}: {_change(row)}"]
     if verdict == "not worse":
         parts[0] = f"not worse than {_points(margin)} points: {_change(row)}"
@@ -193,7 +189,6 @@ def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float) -> str
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """Return the outcome of the rate of one stratum."""
     verb = "rose" if row["difference"] > 0 else "fell" if row["difference"] < 0 else "stayed"
     if _is_unchanged(row):
         return f"no case changed, success {row['success_b']:.3g} on {_cases(row)}"
@@ -209,7 +204,6 @@ def _cases(row: Mapping[Any, Any]) -> str:
 
 
 def _smallest(row: Mapping[Any, Any]) -> str:
-    """Return the smallest drop that the stratum's cases could have shown, in words."""
     if row["smallest"] > 1:
         return "so few cases can show no drop at all"
     return f"they could have shown a drop of {_points(row['smallest'])} points or more"
@@ -220,7 +214,6 @@ def _points(share: float) -> str:
 
 
 def _why_not_judged(comparison: ArmComparison, row: Mapping[Any, Any]) -> str:
-    """The reason why a stratum has no difference, in words."""
     n = int(row["unpaired_a"])
     if not n:
         return f"{comparison.a} has no case of it"

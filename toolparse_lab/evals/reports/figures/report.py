@@ -136,10 +136,6 @@ class Report:
         self._column_of_baseline()  # told now, not with the first figure
 
     def _headline_policy(self, policy: str, policies: Sequence[str]) -> str:
-        """Return the policy of the headline.
-
-        Raises BadOptions for one that the frame does not hold.
-        """
         if not policies or policy in policies:
             return policy
         if "policy" in self.by:  # each has rows of its own, so none needs to be chosen
@@ -149,7 +145,6 @@ class Report:
         )
 
     def _left_out_policies(self, policies: Sequence[str]) -> list[str]:
-        """Return the policies of the frame that no figure is about."""
         if "policy" in self.by:
             return []
         # The columns safe and coerced stand for these two.
@@ -157,10 +152,6 @@ class Report:
         return [p for p in policies if p not in in_figures]
 
     def _column_of_baseline(self) -> str | None:
-        """Return the column of `by` that holds the baseline, None without one.
-
-        Raises BadOptions if no column does.
-        """
         if self.baseline is None:
             return None
         values: dict[str, None] = {}  # in order of appearance
@@ -401,14 +392,11 @@ class Report:
         return self.text()
 
     def _follows(self, column: str, on: str) -> bool:
-        """Return True for a column that changes only with `on`, so that it cannot be held fixed
-        while `on` is compared.
-        """
+        # A column that changes only with `on` cannot be held fixed while `on` is compared.
         pairs = self.headline[[column, on]].astype("string").fillna("").drop_duplicates()
         return len(pairs) > 1 and not pairs[column].duplicated().any()
 
     def _against_baseline(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """Return the cells with their differences from the baseline's cell, paired on cases."""
         part = self.headline[list(dict.fromkeys((*self.by, "score_success", "case_id")))]
         judged = {values: judged_of(rows) for values, rows in groups(part, self.by)}
         rows = [self._difference(cell, judged) for cell in cells.to_dict("records")]
@@ -440,10 +428,8 @@ class Report:
         return self.baseline_of(value) == value
 
     def _difference(self, cell: Mapping[Any, Any], judged: Mapping[Any, Any]) -> list[Any]:
-        """(paired, difference, low, high, p) of one cell.
-
-        Nothing for the baseline itself, and where the baseline has no such cell.
-        """
+        # (paired, difference, low, high, p). Nothing for the baseline itself, and where the
+        # baseline has no such cell.
         own = tuple(str(cell[c]) for c in self.by)
         base = tuple(
             self.baseline_of(value) if column == self.baseline_column else value
@@ -457,9 +443,6 @@ class Report:
 
 
 def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
-    """model and prompt_protocol, and arm and parse_protocol where these tell cells further
-    apart.
-    """
     by = ["model", "prompt_protocol"]
     # One cell must not pool what a plan set apart.
     for column in ("arm", "parse_protocol"):

@@ -66,21 +66,13 @@ def rescues_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.Da
 
 
 def _stage_of(rule: str) -> str:
-    """Return the stage of a rule, by its id.
-
-    >>> [_stage_of(rule) for rule in ("coerce.trim", "read.alias-name", "call.recovered", "rxml.x")]
-    ['coercion', 'reading', 'recovery', 'repair']
-    """
     prefixes = {"coerce": "coercion", "read": "reading", "call": "recovery"}
     return prefixes.get(rule.split(".")[0], "repair")
 
 
 def _came_of(rule: str, cases: pd.DataFrame, judged: Judged | None) -> dict[str, Any]:
-    """Return the columns of one rule that its trials give.
-
-    judged: rule -> (right, wrong) of each trial, by the index of `cases`, or None if nothing was
-    judged at its place, so that each value counts as its answer does.
-    """
+    # judged: rule -> (right, wrong) of each trial, by the index of `cases`, or None if nothing was
+    # judged at its place, so that each value counts as its answer does.
     graded = cases["score_success"].notna().to_numpy(dtype=bool)
     after = cases["score_success"].fillna(False).to_numpy(dtype=bool)
     if judged is None:

@@ -70,7 +70,6 @@ def compare_runs(
 
 
 def _note_readers(a: pd.DataFrame, b: pd.DataFrame, notes: list[str]) -> None:
-    """Add a note where the answers of the two runs were not read by the same, version included."""
     before, after = (_reader_words(frame) for frame in (a, b))
     if before != after:
         notes.append(f"The answers were read by {before} in the first, {after} in the second.")
@@ -85,11 +84,7 @@ def _reader_words(frame: pd.DataFrame) -> str:
 def _read_alike(
     a: pd.DataFrame, b: pd.DataFrame, policy: str | None, notes: list[str]
 ) -> tuple[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """Return the policy of a comparison, and the rows of each run that are in it.
-
-    A difference of policies is added to `notes`. Raises BadOptions if a run was not read under the
-    policy.
-    """
+    # A difference of policies is added to `notes`.
     policies = (policies_of(a), policies_of(b))
     common = [p for p in policies[0] if p in policies[1]]
     if policy is None and not common and all(len(names) == 1 for names in policies):
@@ -115,7 +110,6 @@ def _read_alike(
 
 
 def _names(a: pd.DataFrame, b: pd.DataFrame) -> tuple[str, str]:
-    """The names of the two runs: their ids, told apart where these are equal or unknown."""
     first, second = _ids(a), _ids(b)
     if first and second and first != second:
         return first, second
@@ -129,12 +123,7 @@ def _ids(frame: pd.DataFrame) -> str:
 
 
 def _strata(a: pd.DataFrame, b: pd.DataFrame, notes: list[str]) -> list[str]:
-    """Return the columns to hold fixed.
-
-    The differences of the runs as a whole is added to `notes`.
-
-    Raises BadOptions if the runs have nothing in common to be held together by.
-    """
+    # What the runs as a whole differ in is added to `notes`.
     columns = [c for c in PAIRED if c in a and c in b]
     if _share_values(a, b, columns):
         return columns
@@ -165,7 +154,7 @@ def _texts(frame: pd.DataFrame, column: str) -> list[str]:
 
 
 def _share_values(a: pd.DataFrame, b: pd.DataFrame, columns: list[str]) -> bool:
-    """Return True if some values of these columns occur in both frames, or nothing can tell."""
+    # Also True where nothing can tell.
     if not columns or a.empty or b.empty:
         return True
     in_a, in_b = (

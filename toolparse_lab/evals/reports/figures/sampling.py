@@ -42,10 +42,7 @@ def _named(names: list[str]) -> str:
 
 
 def _values(part: pd.DataFrame) -> dict[str, str]:
-    """Return each parameter's values as text.
-
-    Seeds go up with the trial, so what counts of them is the seed of trial 0.
-    """
+    # Seeds go up with the trial, so what counts of them is the seed of trial 0.
     if "sampling_json" not in part:
         return {}
     columns = ["sampling_json", "trial"] if "trial" in part else ["sampling_json"]

@@ -65,13 +65,10 @@ def sensitivity_frame(
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """The cases of a cell's trials, and their successes under each level of strictness."""
-
     cases: list[str]
     successes: dict[str, list[bool]]
 
     def rows(self, level: float) -> Iterator[dict[str, Any]]:
-        """Yield one row per level of strictness. `level` is that of the intervals."""
         first: float | None = None
         for name, flags in self.successes.items():
             interval = stats.clustered_interval(flags, self.cases, level)
@@ -88,10 +85,6 @@ class _Cell:
 
 
 def _keys(trial: Trial, by: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of `by` of a trial, as text.
-
-    Raises BadOptions for a column that it has not.
-    """
     keys = []
     for name in by:
         if name == "category":
@@ -108,7 +101,6 @@ def _keys(trial: Trial, by: Sequence[str]) -> tuple[str, ...]:
 
 
 def _succeeds(trial: Trial, matchers: Matchers) -> bool:
-    """Return True for a trial that is a success when compared by these matchers."""
     score, result = trial.score, trial.result
     assert score is not None  # noqa: S101 - the caller looked
     if result is None or not _depends_on_matching(trial, score):
@@ -118,9 +110,7 @@ def _succeeds(trial: Trial, matchers: Matchers) -> bool:
 
 
 def _depends_on_matching(trial: Trial, score: Score) -> bool:
-    """Return True if the outcome may differ under other matchers: the calls were read and
-    compared.
-    """
+    # The calls were read and compared.
     # Where no call was allowed, any call is wrong, whatever its arguments.
     if trial.levels.get("tool_choice") == "none":
         return False

@@ -79,10 +79,7 @@ def anytime_difference(differences: Any, alpha: float = 0.05) -> Interval:
 def _ends(
     counts: Values, points: Values, grid: Values, alpha: float, mean: float
 ) -> tuple[float, float]:
-    """Return the least and the greatest mean of a grid that is not spoken against.
-
-    One step of the grid is added on either side, so that the interval is never too narrow.
-    """
+    # One step of the grid is added on either side, so that the interval is never too narrow.
     possible = [m for m in grid if log_capital(counts, points, float(m)) < math.log(1 / alpha)]
     step = float(grid[1] - grid[0])
     if not possible:  # the grid stepped over all of them

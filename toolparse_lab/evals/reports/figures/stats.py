@@ -207,7 +207,6 @@ def normal_quantile(level: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _t_quantile(level: float, freedom: int) -> float:
-    """Return the two-sided quantile of a t distribution with a whole number of degrees."""
     # In w, with t = sqrt(freedom) * tan(w), the chance of |t| is an elementary function: Abramowitz
     # and Stegun 26.7.3 and 26.7.4. Bisection, because Newton's steps leave the range at one degree.
     low, high = 0.0, math.pi / 2
@@ -217,7 +216,7 @@ def _t_quantile(level: float, freedom: int) -> float:
 
 
 def _t_within(angle: float, freedom: int) -> float:
-    """Return the chance of a t that is at most sqrt(freedom) * tan(angle) from 0."""
+    # The chance of a t that is at most sqrt(freedom) * tan(angle) from 0.
     odd = freedom % 2
     square = math.cos(angle) ** 2
     # The terms are products of (1/2)(3/4)… for even degrees, and of (2/3)(4/5)… for odd ones.
@@ -240,16 +239,13 @@ def check_level(level: float) -> None:
 def _by_case(
     values: Flags, cases: Keys
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """(successes, trials, name) of each case, in order of first appearance."""
+    # In order of first appearance.
     codes, names = codes_of(cases)
     return *counts_of(values, codes, len(names)), names
 
 
 def _mean_rate(hits: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> float:
-    """Return the mean of the cases' rates.
-
-    Of equal numbers of trials the plain share, which has no rounding of its own.
-    """
+    # Of equal numbers of trials the plain share, which has no rounding of its own.
     if not len(sizes):
         return NAN
     if (sizes == sizes[0]).all():

@@ -138,7 +138,6 @@ class TrialRows:
         return np.concatenate([failures, np.flatnonzero(mask & ~self.failed)])
 
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
-        """Return True for each row that a query admits."""
         mask = np.ones(len(self.frame), dtype=bool)
         chosen = dict(query.get("where") or {})
         for name, value in zip(self.axes, query.get("cell") or (), strict=False):
@@ -163,9 +162,8 @@ class TrialRows:
         return np.asarray(texts.isin(list(values)), dtype=bool)
 
     def _flipped(self, name: str, a: str, b: str) -> npt.NDArray[np.bool_]:
-        """Return True for trials of two values of a column whose success differs between them, with
-        case, repetition, and model or prompt protocol the same.
-        """
+        # Success differs between two values of a column, with case, repetition, and model or prompt
+        # protocol the same.
         both = self._equals(name, [a, b]) & np.asarray(self.frame["score_success"].notna())
         others = [] if name == "model" else ["model"]
         if name == "model":
@@ -199,7 +197,7 @@ class TrialRows:
 
 
 def _holds(column: pd.Series[Any], text: str, fold: bool = False) -> npt.NDArray[np.bool_]:
-    """Return True for each cell that holds a text. fold: capitals count as small letters."""
+    # fold: capitals count as small letters.
     contains = column.astype("string").str.contains(text, regex=False, case=not fold, na=False)
     return np.asarray(contains, dtype=bool)
 

@@ -51,7 +51,7 @@ def render_flip(flip: Flip) -> str:
 
 
 def _readings(*sides: tuple[str, ParseResult | None]) -> Markup:
-    """Return two readings of one answer side by side, '' where the sides are of two answers."""
+    # '' where the sides are of two answers.
     (name_a, a), (name_b, b) = sides
     if a is None or b is None or a.raw != b.raw:
         return Markup()
@@ -59,7 +59,6 @@ def _readings(*sides: tuple[str, ParseResult | None]) -> Markup:
 
 
 def _side(name: str, trial: Trial) -> dict[str, object]:
-    """Return one side of a flip: its arm, its score, and how the answer was read."""
     return {
         "name": name,
         "arm": trial.arm,
@@ -69,10 +68,6 @@ def _side(name: str, trial: Trial) -> dict[str, object]:
 
 
 def _body(c: ArmComparison, heading: str, max_flips: int) -> str:
-    """Return the body of a comparison under a title of this element.
-
-    At most `max_flips` flips unfold.
-    """
     n = len(c.flips)
     return render(
         f"{TEMPLATES}/comparison.html",
@@ -92,12 +87,10 @@ def _body(c: ArmComparison, heading: str, max_flips: int) -> str:
 
 
 def _strata(c: ArmComparison) -> list[str]:
-    """Return the columns that the comparison's strata go by."""
     return [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
 
 
 def _figures(c: ArmComparison) -> Table:
-    """Return the table of figures, with a drawing behind each difference."""
     names, texts, n_strata = comparison_rows(c)
     head = [(name.replace("_", " "), "l k") for name in names[:n_strata]]
     head += [(name, "") for name in names[n_strata:]]
@@ -113,15 +106,12 @@ def _figures(c: ArmComparison) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _FlipView:
-    """A flipped case: its line, (arm, trial) of each side, and their readings of one answer."""
-
     summary: str
     sides: list[tuple[str, TrialView | None]]
     readings: Markup
 
 
 def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
-    """Return a row of the flips as it appears, with a trial of each side."""
     summary = f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
     stratum = [str(flip[name]) for name in _strata(c) if str(flip[name])]
     if stratum:
@@ -137,7 +127,6 @@ def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> _FlipView:
 
 
 def _row_of(rows: pd.DataFrame | None, trial_id: Any) -> dict[Any, Any] | None:
-    """Return the row of a trial id, or None if the comparison has it not."""
     if rows is None or trial_id not in rows.index:
         return None
     return dict(rows.loc[trial_id].to_dict())
@@ -145,15 +134,12 @@ def _row_of(rows: pd.DataFrame | None, trial_id: Any) -> dict[Any, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Unpaired:
-    """The cases that only one side has: their number, the first of them, how many drop out."""
-
     count: int
     table: Table
     more: int
 
 
 def _unpaired(c: ArmComparison) -> _Unpaired | None:
-    """Return the cases that only one side has, None if there are none."""
     if c.unpaired.empty:
         return None
     head = [(str(name).replace("_", " "), "l") for name in c.unpaired]

@@ -70,11 +70,8 @@ def failing_cells(report: Report) -> list[FailingCell]:
 
 
 def _lines(rows: Sequence[Mapping[Any, Any]], views: int, prefix: str) -> Iterator[Markup]:
-    """Yield the line of each failed trial.
-
-    The first `views` unfold into how they were read, the others into the request, wanted and
-    written.
-    """
+    # The first `views` unfold into how they were read, the others into the request, wanted and
+    # written.
     for n, row in enumerate(rows):
         # Not read again where no view is shown: reading takes longer than all else here.
         trial = trial_view(row if n < views else {**row, "tools_json": None})

@@ -127,7 +127,7 @@ def render_latex(report: Report) -> str:
 
 
 def _latex_cells(report: Report, cell: Mapping[Any, Any]) -> list[str]:
-    """Return the cells of one row as plain text. The last two are of the baseline."""
+    # The last two are of the baseline.
     row = [
         *(str(cell[c]) for c in report.by),
         percent(cell["success"]),
@@ -147,7 +147,6 @@ def _latex_cells(report: Report, cell: Mapping[Any, Any]) -> list[str]:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    """Return a row of a LaTeX table, of cells that are plain text."""
     return " & ".join(map(_tex, cells)) + r" \\"
 
 
@@ -173,11 +172,6 @@ _TEX = str.maketrans(
 
 
 def _tex(text: str) -> str:
-    """Return text that LaTeX sets as it is, on one line, without a hidden character.
-
-    >>> print(_tex("50 % of a_b"))
-    50 \\% of a\\_b
-    """
     return visible(" ".join(text.split("\n"))).translate(_TEX)
 
 
@@ -213,7 +207,6 @@ _COLUMNS = (
 
 
 def _gate_suite(root: ET.Element, gate: GateResult) -> None:
-    """Add the suite of a gate, with a test for each check."""
     suite = _suite(root, "gate")
     for check in gate.checks:
         test = _test(suite, "gate", f"{check.cell}: {check.metric}")
@@ -222,7 +215,6 @@ def _gate_suite(root: ET.Element, gate: GateResult) -> None:
 
 
 def _cell_suite(root: ET.Element, name: str, part: pd.DataFrame) -> None:
-    """Add the suite of one cell, whose trials are the rows of `part`."""
     suite = _suite(root, name)
     # Column by column: a frame for each case would take a hundred times as long.
     columns = [part[c].astype(object).where(part[c].notna(), None).tolist() for c in _COLUMNS]
@@ -237,25 +229,16 @@ def _cell_suite(root: ET.Element, name: str, part: pd.DataFrame) -> None:
 
 
 def _suite(root: ET.Element, name: str) -> ET.Element:
-    """Add an empty suite of tests and return it."""
     return ET.SubElement(root, "testsuite", name=_xml(name))
 
 
 def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.Element:
-    """Add a test that passes and return it.
-
-    group: the name under which a viewer gathers tests. seconds: how long it took.
-    """
     return ET.SubElement(
         suite, "testcase", classname=_xml(group), name=_xml(name), time=f"{seconds:.3f}"
     )
 
 
 def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> None:
-    """Add to a case's test the verdict of its trials.
-
-    Return nothing if most of them succeeded.
-    """
     judged = [t for t in trials if t["score_success"] is not None]
     errors = [t for t in trials if t["outcome"] == "provider_error"]
 
@@ -269,10 +252,7 @@ def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> None:
 
 
 def _judge_by_majority(test: ET.Element, judged: list[dict[str, Any]]) -> None:
-    """Add a failure, with the first trial that failed, unless most trials succeeded.
-
-    judged: the rows of a case's trials that have a score, at least one.
-    """
+    # A tie is not a majority.
     wrong = [t for t in judged if not t["score_success"]]
     right = len(judged) - len(wrong)
     if right > len(wrong):  # a tie is no majority
@@ -285,19 +265,14 @@ def _judge_by_majority(test: ET.Element, judged: list[dict[str, Any]]) -> None:
 
 
 def _add(test: ET.Element, tag: str, message: str, text: str | None = None) -> None:
-    """Add the outcome of a test: a failure, an error, or that it was skipped.
-
-    tag: the element that says so. message: one line. text: the part that a viewer unfolds.
-    """
+    # tag: failure, error or skipped. text: the part that a viewer unfolds.
     element = ET.SubElement(test, tag, message=_xml(message))
     if text is not None:
         element.text = _xml(text)
 
 
 def _xml(text: str) -> str:
-    """Return text without the characters that XML cannot hold: control characters as their
-    pictures, others replaced.
-    """
+    # Control characters become their pictures, others that XML cannot hold are replaced.
     return _NOT_XML.sub(_stand_in, text)
 
 
@@ -305,7 +280,6 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\u
 
 
 def _stand_in(match: re.Match[str]) -> str:
-    """Return the character to write for one that XML cannot hold."""
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)  # Unicode's pictures of control characters begin here
@@ -316,37 +290,30 @@ def _stand_in(match: re.Match[str]) -> str:
 
 
 def _page(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report as one HTML page."""
     file.write_text(render_report(report, page=True, gate=gate), encoding="utf-8")
 
 
 def _markdown(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report as Markdown."""
     file.write_text(render_markdown(report, gate), encoding="utf-8")
 
 
 def _csv(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report's frame of cells as CSV."""
     plain_cells(report.frame).to_csv(file, index=False)
 
 
 def _parquet(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report's frame of cells as Parquet."""
     report.frame.to_parquet(file, index=False)
 
 
 def _workbook(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report's tables as an Excel workbook."""
     write_workbook(report, file)
 
 
 def _latex(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report's cells as a LaTeX table."""
     file.write_text(render_latex(report), encoding="utf-8")
 
 
 def _junit(report: Report, file: Path, gate: GateResult | None) -> None:
-    """Write a report's cases as JUnit XML."""
     file.write_text(render_junit(report, gate), encoding="utf-8")
 
 

@@ -97,7 +97,6 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
 
 
 def _anchors(cells: _Cells) -> dict[str, str]:
-    """Return title -> anchor of the headings of a page, in their order: its list of contents."""
     titles = [
         *([cells.matrix_title] if cells.matrix else []),
         cells.success.title,
@@ -119,8 +118,6 @@ def render_gate(gate: GateResult) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A table with its title and the facts to know before it."""
-
     title: str
     lead: str
     table: Table
@@ -128,8 +125,6 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The contents of a report that has trials, in the order of the page."""
-
     tiles: Sequence[tuple[str, str]]
     success: _Block
     ladder: _Block
@@ -146,11 +141,8 @@ class _Cells:
 
     @classmethod
     def of(cls, report: Report, examples: int) -> _Cells:
-        """Return the contents of a report.
-
-        `examples` of each failure are opened, and with more than one, an example of each problem
-        code and coercion too.
-        """
+        # `examples` of each failure are opened, and with more than one, an example of each problem
+        # code and coercion too.
         # Looked up once: finding one trial in a frame of many takes longer than showing it.
         trials = _example_trials(report)
         ladder = ladder_section(report)
@@ -180,10 +172,7 @@ class _Cells:
 
 
 def _section(section: Section, trials: pd.DataFrame) -> _Block:
-    """Return a section, with the trials that its examples name under its rows.
-
-    trials: by their id. An example that is not among them has nothing under its row.
-    """
+    # An example that is not among the trials has nothing under its row.
     under: list[Cell] = []
     for name in section.examples:
         if name in trials.index:
@@ -194,9 +183,7 @@ def _section(section: Section, trials: pd.DataFrame) -> _Block:
 
 
 def _example_trials(report: Report) -> pd.DataFrame:
-    """Return every trial that an example may name, by its id: those of the headline before those of
-    the looser policy.
-    """
+    # By id, those of the headline before those of the looser policy.
     ids: set[str] = set()
     for frame in (report.failures, report.codes, report.rescues):
         for names in frame["trial_ids"]:
@@ -211,10 +198,7 @@ def _example_trials(report: Report) -> pd.DataFrame:
 
 
 def _tiles(report: Report) -> list[tuple[str, str]]:
-    """Return the figures that sum a report up, each with its words.
-
-    Rates are a range where there are several cells, because a mean of arms means little.
-    """
+    # Rates are a range where there are several cells, because a mean of arms means little.
     frame = report.frame
     # A cell without a judged trial has no rate to be the lowest.
     within = " in the lowest and the highest cell" if frame["n"].gt(0).sum() > 1 else ""
@@ -230,13 +214,6 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
 
 
 def _range(rates: pd.Series[Any]) -> str:
-    """Return the lowest and the highest rate, in percent.
-
-    One where they read the same.
-
-    >>> _range(pd.Series([0.5, 0.75, None])), _range(pd.Series([0.5]))
-    ('50 – 75 %', '50 %')
-    """
     rates = rates.dropna()
     if rates.empty:
         return "–"
@@ -248,7 +225,6 @@ def _range(rates: pd.Series[Any]) -> str:
 
 
 def _success(report: Report) -> _Block:
-    """Return the rates of success with their intervals, and the differences from a baseline."""
     level = f"{report.level:.0%}".replace("%", " %")
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
     head = [
@@ -270,10 +246,6 @@ def _success(report: Report) -> _Block:
 
 
 def _success_row(report: Report, cell: Mapping[Any, Any], extra: Sequence[str]) -> list[Cell]:
-    """Return the row of one cell of the report's frame.
-
-    extra: columns of counts that only some reports have.
-    """
     row: list[Cell] = [str(cell[name] or "–") for name in report.by]
     row += [
         percent(cell["success"]),
@@ -287,11 +259,7 @@ def _success_row(report: Report, cell: Mapping[Any, Any], extra: Sequence[str]) 
 
 
 def _difference(report: Report, cell: Mapping[Any, Any]) -> tuple[Cell, Cell]:
-    """Return the difference from the baseline with its interval, and its p value.
-
-    The baseline itself says so. Any other cell without a difference, because no case is in both,
-    has two dashes.
-    """
+    # A cell other than the baseline has no difference where no case is in both.
     if not pd.isna(cell["difference"]):
         gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
         return macro(PARTS, "difference", gap, low, high), f"{cell['p_holm']:.3f}"
@@ -302,7 +270,6 @@ def _difference(report: Report, cell: Mapping[Any, Any]) -> tuple[Cell, Cell]:
 
 
 def _ladders(report: Report) -> list[tuple[str, Markup]]:
-    """Return (name, drawing) of the ladder of each cell."""
     levels = dict(groups(report.ladder, report.by))
     ladders = []
     for cell in report.frame.to_dict("records"):
@@ -315,12 +282,6 @@ def _ladders(report: Report) -> list[tuple[str, Markup]]:
 def _matrix_of(
     report: Report, rows: str, failing: Sequence[FailingCell], anchored: bool
 ) -> Markup | None:
-    """Return the matrix of these rows by model.
-
-    None if the report does not go by both.
-
-    failing: the cells that have failures. A page's matrix links to them.
-    """
     if not {"model", rows} <= set(report.by):
         return None
     anchors: dict[tuple[str, str], str] = {}
@@ -332,11 +293,7 @@ def _matrix_of(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """An outcome's part of a bar.
-
-    `width` is in percent. A narrow part shows no label, a very narrow one no count either.
-    """
-
+    # `width` is in percent. A narrow part shows no label, a very narrow one no count either.
     label: str
     n: int
     width: str
@@ -347,7 +304,6 @@ class _Part:
 
     @classmethod
     def of(cls, row: Mapping[Any, Any]) -> _Part:
-        """Return the part of a row of the report's waterfall."""
         outcome, n, share = row["outcome"], row["n"], float(row["share"])
         label = _label(outcome)
         colour, text_colour, is_hatched = _FILLS[outcome]
@@ -369,25 +325,19 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """The outcomes of one cell's trials, in the order in which they are drawn."""
-
     name: str
     total: int
     parts: Sequence[_Part]
 
 
 def _label(outcome: str) -> str:
-    """Return the words for an outcome.
-
-    One that is not in `OUTCOMES`, such as that of a missing record, stands for itself.
-    """
+    # An outcome that is not in `OUTCOMES`, such as that of a missing record, is its own label.
     if outcome in OUTCOMES:
         return OUTCOMES[outcome].label
     return outcome
 
 
 def _outcome_bars(report: Report) -> list[_Bar]:
-    """Return the bar of each cell: a part for each outcome that its trials have."""
     # The values that name a cell -> outcome -> its row of the waterfall.
     rows_of_cells: dict[tuple[Any, ...], dict[str, Mapping[Any, Any]]] = {}
     for row in report.waterfall.to_dict("records"):
@@ -404,12 +354,6 @@ def _outcome_bars(report: Report) -> list[_Bar]:
 
 
 def _failures(report: Report, trials: pd.DataFrame, examples: int) -> Table | None:
-    """Return the outcomes that are not success, with examples under each.
-
-    None if there are none.
-
-    trials: by their id, every one that an example may name. examples: how many each outcome has.
-    """
     if report.failures.empty:
         return None
 
@@ -428,11 +372,7 @@ def _failures(report: Report, trials: pd.DataFrame, examples: int) -> Table | No
 
 
 def _failure_row(failure: Mapping[Any, Any]) -> list[Cell]:
-    """Return the row of an outcome: its name, how often it came, its meaning, and an example.
-
-    failure: a row of the report's failures. The sentence is that of the sub-code, which says more,
-    where it has one.
-    """
+    # The sentence is that of the sub-code, which says more, where it has one.
     outcome, sub_code = failure["outcome"], failure["sub_code"]
     name = _label(outcome)
     if sub_code:

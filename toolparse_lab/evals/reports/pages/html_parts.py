@@ -175,10 +175,6 @@ def unfolding_trials(rows: Iterable[Mapping[Any, Any]]) -> Markup:
 
 
 def _short(text: str) -> str:
-    """Return at most `MAX_TEXT` characters of a text.
-
-    One that is cut ends with an ellipsis.
-    """
     if len(text) <= MAX_TEXT:
         return text
     return text[: MAX_TEXT - 1] + "…"
@@ -209,7 +205,6 @@ def gate_view(gate: GateResult) -> GateView:
 
 
 def _gate_row(check: GateCheck) -> list[Cell]:
-    """Return the row of a check. A value that is unknown is a dash."""
     verdict: Cell = "✓ kept"
     if not check.ok:
         # The first cell of the row names the cell already.

@@ -61,7 +61,6 @@ def render_comparison_markdown(c: ArmComparison) -> str:
 
 
 def _failures(failures: pd.DataFrame) -> list[str]:
-    """Return the lines of a table of outcomes that are not success, with an example of each."""
     rows = [
         [
             outcome_name(failure["outcome"], failure["sub_code"]),
@@ -76,7 +75,7 @@ def _failures(failures: pd.DataFrame) -> list[str]:
 
 
 def _flips(flips: pd.DataFrame) -> list[str]:
-    """Return the lines of a table of flipped cases. Anything not known is left blank."""
+    # Anything not known is left blank.
     # Every flip is from one majority to the other, so that the rates say little more.
     texts = flips.drop(columns=["success_a", "success_b"]).astype(object)
     rows = texts.where(texts.notna(), "").to_numpy().tolist()
@@ -85,7 +84,6 @@ def _flips(flips: pd.DataFrame) -> list[str]:
 
 
 def _outcomes(report: Report) -> list[str]:
-    """Return the lines of a table of cells by outcomes, with the number of trials."""
     by = list(report.by)
     order = list(dict.fromkeys(report.waterfall["outcome"]))
     # An outcome that a cell does not have has no row in the waterfall.
@@ -119,7 +117,6 @@ def section_lines(section: Section, n_left: int | None = None) -> list[str]:
 
 
 def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]], n_left: int) -> list[str]:
-    """Return the lines of a table, of which the first `n_left` columns are left-aligned."""
     n_right = len(head) - n_left
     marks = ["---"] * n_left + ["---:"] * n_right
     return [
@@ -130,7 +127,7 @@ def _table(head: Sequence[Any], rows: Sequence[Sequence[Any]], n_left: int) -> l
 
 
 def _row(cells: Iterable[str]) -> str:
-    """Return a line of a table, of cells that are Markdown."""
+    # The cells are Markdown.
     return f"| {' | '.join(cells)} |"
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _MatrixCell:
-    """One cell of a matrix. Of one without a rate, only the reason."""
-
     reason: str = ""
     tint: str = ""
     success: str = ""
@@ -31,10 +29,6 @@ class _MatrixCell:
 
     @classmethod
     def of(cls, cell: Mapping[Any, Any] | None, anchor: str = "") -> _MatrixCell:
-        """Return a cell from its row of the matrix's frame, None if it has no row.
-
-        anchor: of the target of the cell's link, "" for nothing.
-        """
         if cell is None:
             return cls(reason=UNRECORDED)
         if pd.isna(cell["success"]):
@@ -83,7 +77,6 @@ def render_matrix(m: Matrix, anchors: Mapping[tuple[str, str], str] | None = Non
 
 
 def _best_first(frame: pd.DataFrame, column: str) -> list[Any]:
-    """Return the values of a column of the matrix's frame, the highest mean success first."""
     means = {
         name: part["success"].mean()
         for name, part in frame.groupby(column, dropna=False, observed=True)
@@ -94,5 +87,5 @@ def _best_first(frame: pd.DataFrame, column: str) -> list[Any]:
 
 
 def _rate(mean: Any) -> float:
-    """Return a mean to sort by: one that is unknown is below every other."""
+    # An unknown mean is below every other.
     return -1.0 if mean is None or pd.isna(mean) else float(mean)

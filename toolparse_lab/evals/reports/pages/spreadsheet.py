@@ -25,13 +25,7 @@ def plain_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain_cell(x: Any) -> Any:
-    """Return a cell that begins no formula.
-
-    A value that is not text stays as it is.
-
-    >>> _plain_cell("=1+1"), _plain_cell(" @a"), _plain_cell("a-b")
-    ("'=1+1", "' @a", 'a-b')
-    """
+    # Begins no formula: "=1+1" becomes "'=1+1".
     if not isinstance(x, str):
         return x
     # Spreadsheets pass over white space before the sign; full-width signs count in some of them.
@@ -66,7 +60,6 @@ def write_workbook(report: Report, file: Path) -> None:
 
 
 def _lay_out(sheet: Any, table: pd.DataFrame) -> None:
-    """Keep the head in sight, offer filters, and make columns as wide as their texts."""
     sheet.freeze_panes = "A2"
     if len(table.columns):
         sheet.auto_filter.ref = sheet.dimensions

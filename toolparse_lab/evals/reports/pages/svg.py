@@ -28,11 +28,7 @@ STEPS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """An interval to draw: its content in words, and its places as percentages of the width.
-
-    `worst` and `best` are '' where nothing is missing.
-    """
-
+    # Places are percentages of the width. `worst` and `best` are '' where nothing is missing.
     label: str
     low: str
     middle: str
@@ -43,8 +39,6 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A coloured piece of a ladder."""
-
     start: str
     width: str
     colour: str
@@ -52,8 +46,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Ladder:
-    """A ladder to draw. `tick` is the place of the naive parser, '' for none."""
-
+    # `tick` is the place of the naive parser, '' for none.
     label: str
     pieces: Sequence[_Piece]
     tick: str
@@ -129,5 +122,4 @@ def ladder_key(coerced: str, policy: str) -> Markup:
 
 
 def _at(share: float) -> str:
-    """Return a place on the scale, in percent of the width."""
     return f"{100 * share:.2f}%"

@@ -59,12 +59,10 @@ def key_head(report: Report) -> list[tuple[str, str]]:
 
 
 def _keys(report: Report, row: Any) -> list[str]:
-    """Return the cells that name a row's cell of the report."""
     return [str(row[c]) or "–" for c in report.by]
 
 
 def _codes(report: Report) -> Section:
-    """Return the problem codes, each with a trial that has it."""
     head = (
         ("code", "l k full c"),
         ("trials", ""),
@@ -81,15 +79,11 @@ def _codes(report: Report) -> Section:
 
 
 def _first_ids(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Return the first of the example trials of each row."""
     return tuple(str(ids).split(", ")[0] for ids in frame["trial_ids"])
 
 
 def _verdicts(report: Report) -> Section | None:
-    """Return the verdicts on the answers of each cell.
-
-    None for a frame of an older version.
-    """
+    # A frame of an older version has none.
     frame = report.verdicts
     if frame.empty:
         return None
@@ -109,9 +103,6 @@ def _verdicts(report: Report) -> Section | None:
 
 
 def _rescues(report: Report) -> Section:
-    """Return the rules that changed something and the outcome of them, each with a trial that it
-    changed.
-    """
     head = (
         ("rule", "l k full c"),
         ("stage", "l"),
@@ -148,7 +139,6 @@ def _rescues(report: Report) -> Section:
 
 
 def _repeats(report: Report) -> Section | None:
-    """Return the cells whose cases were asked several times."""
     # k is 1 where a cell pools arms: then its answers repeat nothing.
     repeated = report.frame[report.frame["k"] > 1]
     head = (
@@ -175,7 +165,6 @@ def _repeats(report: Report) -> Section | None:
 
 
 def _flips(report: Report) -> Section | None:
-    """Return the cases that one cell gets right and another wrong."""
     grid = report.flip_grid
     names = [name for name in grid.columns if name != "case_id"]
     head = (("case", "l k full"), *((str(name), "") for name in names[:_MOST_CELLS]))
@@ -198,18 +187,12 @@ def _flips(report: Report) -> Section | None:
 
 
 def _share(share: float) -> str:
-    """Return the share of a case's trials that succeeded.
-
-    >>> _share(1.0), _share(0.25), _share(float("nan"))
-    ('✓', '25 %', '–')
-    """
     if math.isnan(share):
         return "–"
     return {0.0: "✗", 1.0: "✓"}.get(float(share), percent(share))
 
 
 def _conversations(report: Report) -> Section:
-    """Return the cells with conversations of several turns."""
     head = (
         *key_head(report),
         ("conversations", ""),
@@ -247,7 +230,6 @@ def _conversations(report: Report) -> Section:
 
 
 def _sensitivity(report: Report) -> Section | None:
-    """Success under looser matching, or None without the trials themselves."""
     frame = report.sensitivity
     if frame.empty:
         return None
@@ -273,10 +255,6 @@ def _sensitivity(report: Report) -> Section | None:
 
 
 def _left_out(report: Report) -> Section | None:
-    """Return the ranks with each model or category left out.
-
-    None for fewer than two of them, and for more than a page can show.
-    """
     if report.left_out_columns is None:
         return None
     of, over = report.left_out_columns
@@ -302,7 +280,6 @@ def _left_out(report: Report) -> Section | None:
 
 
 def _spent(report: Report) -> Section | None:
-    """Latency, tokens and money, or None if nothing of them was recorded."""
     frame = report.frame
     if frame[["latency_p50", "cost", "tokens_mean"]].isna().all(axis=None):
         return None
@@ -334,7 +311,6 @@ def _spent(report: Report) -> Section | None:
 
 
 def _number(x: Any, form: str) -> str:
-    """Return a number by a format specification. '–' where it is unknown."""
     if pd.isna(x):
         return "–"
     return format(x, form)
@@ -363,7 +339,7 @@ def ladder_section(report: Report) -> Section:
 
 
 def _gain(gain: float) -> str:
-    """Return a gain in brackets, with its sign even where it rounds to no point. '' for none."""
+    # With its sign even where it rounds to no point.
     if pd.isna(gain) or not gain:
         return ""
     text = points(gain)

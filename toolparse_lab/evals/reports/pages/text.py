@@ -88,7 +88,6 @@ def leader_of(report: Report) -> str:
 
 
 def _rate_of(report: Report, cell: Mapping[Any, Any]) -> str:
-    """Return a cell by name, with its rate and interval."""
     interval = span(cell["ci_low"], cell["ci_high"])
     within = f" ({interval} %)" if interval else ""
     return f"{report.cell_name(cell)} {percent(cell['success'])}{within}"
@@ -139,7 +138,6 @@ def cell_rows(
 
 
 def _success(cell: Mapping[Any, Any], *, bars: bool) -> list[str]:
-    """Return a cell's rate of success and its interval, and with `bars` the drawing of it."""
     low, rate, high = cell["ci_low"], cell["success"], cell["ci_high"]
     texts = [percent(rate), span(low, high)]
     if bars:
@@ -148,11 +146,6 @@ def _success(cell: Mapping[Any, Any], *, bars: bool) -> list[str]:
 
 
 def _difference(cell: Mapping[Any, Any]) -> list[str]:
-    """Return a cell's difference from the baseline in points, its interval and its p value.
-
-    cell: a row of the report's frame. The baseline itself has no difference, nor has a cell without
-    a case in common with it.
-    """
     if pd.isna(cell["difference"]):
         return ["–", "", ""]
 
@@ -193,16 +186,12 @@ def render_text(report: Report, width: int | None = None) -> str:
 
 
 def _lowered(title: str) -> str:
-    """Return a title as the headings of a terminal begin: with a small letter."""
     return title[:1].lower() + title[1:]
 
 
 def _section_table(section: Section, width: int) -> str:
-    """Return the first rows of a section in the columns that fit the width, as a table.
-
-    Sentences are left to the page and to Markdown: in a terminal they leave no room for figures.
-    Columns are dropped from the right, down to those that name a row and one figure.
-    """
+    # Sentences are left to the page and to Markdown: in a terminal they leave no room for figures.
+    # Columns are dropped from the right, down to those that name a row and one figure.
     # "w" is the class of a column of sentences, "k" that of one that names the row.
     columns = [i for i, (_, kind) in enumerate(section.head) if "w" not in kind.split()]
     names = [i for i in columns if "k" in section.head[i][1].split()]
@@ -219,10 +208,6 @@ def _section_table(section: Section, width: int) -> str:
 
 
 def _fitting_table(report: Report, width: int) -> tuple[str, Sequence[str]]:
-    """Return the table of cells with as much as fits the width, and the rates it shows.
-
-    Of a table that does not fit in its narrowest form, the names are cut.
-    """
     # From wide to narrow; the width of a table is known when it is drawn.
     for bars, rates, differences in _WIDTHS:
         head, rows, n_left = cell_rows(report, bars=bars, rates=rates, differences=differences)
@@ -243,7 +228,6 @@ def _fitting_table(report: Report, width: int) -> tuple[str, Sequence[str]]:
 
 
 def _failures_table(failures: pd.DataFrame) -> str:
-    """Return a table of outcomes that are not success, with the ids of some trials of each."""
     rows = [
         [
             outcome_name(failure["outcome"], failure["sub_code"]),
@@ -257,7 +241,6 @@ def _failures_table(failures: pd.DataFrame) -> str:
 
 
 def _codes_table(codes: pd.DataFrame) -> str:
-    """Return a table of problem codes, with the ids of some trials of each."""
     rows = [
         [code["code"], str(code["n"]), percent(code["share"]), code["trial_ids"]]
         for code in codes.to_dict("records")
@@ -277,10 +260,6 @@ def outcome_name(outcome: str, sub_code: str) -> str:
 
 
 def _clipped(text: str, limit: int) -> str:
-    """Return at most `limit` characters of a text.
-
-    One that is cut ends with an ellipsis.
-    """
     if len(text) <= limit:
         return text
     return text[: limit - 1] + "…"
@@ -318,32 +297,21 @@ def aligned(
 
 
 def _visible(text: str) -> str:
-    """Return text that cannot move a terminal's cursor or change its colours.
-
-    >>> _visible("a\\x1b[1m")
-    'a�[1m'
-    """
+    # Nothing may move a terminal's cursor or change its colours.
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _table_width(table: str) -> int:
-    """Return the columns that the widest line of a table takes on a terminal."""
     return max(map(_width, table.splitlines()))
 
 
 def _width(text: str) -> int:
-    """Return the columns that a line of text takes on a terminal.
-
-    >>> _width("abc"), _width("日本")
-    (3, 4)
-    """
     return sum(map(_width_of, text))
 
 
 def _width_of(char: str) -> int:
-    """Return the columns that one character takes: none, one, or two for a wide one."""
     if unicodedata.combining(char):  # drawn on the letter before it
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -365,10 +333,6 @@ def render_matrix_text(m: Matrix) -> str:
 
 
 def _matrix_text(cell: Mapping[Any, Any] | None) -> str:
-    """Return a rate with its interval, which only a cell with judged trials has.
-
-    cell: a row of the matrix's frame, None for a combination that has no row.
-    """
     if cell is None:
         return percent(None)
 
@@ -400,11 +364,6 @@ _COMPARISON_HEAD = (
 
 
 def _comparison_cells(figures: Mapping[Any, Any], verdict: str) -> list[str]:
-    """Return the cells below `_COMPARISON_HEAD`.
-
-    figures: a row of the comparison's frame. One without a difference has no tests either. The
-    noise is that of the noisier arm.
-    """
     interval = p = "–"
     if not pd.isna(figures["difference"]):
         interval = f"{points(figures['ci_low'])} … {points(figures['ci_high'])}"
@@ -459,12 +418,6 @@ def comparison_text(c: ArmComparison, flips: int = 20) -> str:
 
 
 def _flips_table(flips: pd.DataFrame, strata: Sequence[str]) -> str:
-    """Return a table of flipped cases.
-
-    Anything not known is left blank.
-
-    strata: the names of the columns that say which stratum a case is in. They come first.
-    """
     names = [*strata, *_FLIP_COLUMNS]
     texts = flips[names].astype(object)
     rows = texts.where(texts.notna(), "").astype(str).to_numpy().tolist()

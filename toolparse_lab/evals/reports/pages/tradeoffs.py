@@ -63,10 +63,7 @@ def tradeoffs_of(report: Report) -> list[Tradeoff]:
 def _tradeoff(
     report: Report, frame: pd.DataFrame, title: str, amounts: pd.Series[Any], form: str
 ) -> Tradeoff | None:
-    """Return the drawing of one amount.
-
-    None if fewer than two cells have it, or all have 0.
-    """
+    # None if fewer than two cells have the amount, or all have 0.
     is_recorded = amounts.notna()
     cells, costs = frame[is_recorded].to_dict("records"), amounts[is_recorded].tolist()
     greatest = max(costs, default=0.0)
@@ -93,10 +90,6 @@ def _dot(
     greatest: float,
     leads: bool,
 ) -> Dot:
-    """Return a cell's dot.
-
-    The scale goes from 0 to the greatest amount, and from 0 to 100 %.
-    """
     rate = float(cell["success"])
     words = f"{report.cell_name(cell)}: {percent(rate)}, {amount}"
     return Dot(n + 1, words, f"{2 + 94 * cost / greatest:.2f}%", f"{94 - 88 * rate:.2f}%", leads)
