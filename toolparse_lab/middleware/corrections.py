@@ -21,6 +21,7 @@ from .correction.detectors import Refused, by_schema
 from .correction.drive import OF_FIRST_QUESTION
 from .correction.failure import ToolFailure
 from .correction.prompt import CorrectionContext, correction_messages, read_correction
+from .drive import adrive, drive, relay
 from .history import rewrite_history
 from .native import was_run
 from .turn import Turn
@@ -217,18 +218,15 @@ def correct_answer(
     >>> corrected.answer.tool_calls[0]["function"]["arguments"]
     '{"n":7}'
     """
-    flow = corrections(middleware, turn, answer)
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return _outcome(end)
+
+    def reply(need: AskAgain) -> Reply | BaseException:
         begin = time.monotonic()
         try:
-            reply = _timed(ask(need.params), begin)
+            return _timed(ask(need.params), begin)
         except Exception as e:
-            reply = e
+            return e
+
+    return drive(corrections(middleware, turn, answer), reply)
 
 
 async def acorrect_answer(
@@ -254,25 +252,16 @@ async def acorrect_answer(
     >>> corrected.answer.tool_calls[0]["function"]["arguments"]
     '{"n":7}'
     """
-    flow = corrections(middleware, turn, answer)
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return _outcome(end)
+
+    async def reply(need: AskAgain) -> Reply | BaseException:
         begin = time.monotonic()
         try:
             text = ask(need.params)
-            reply = _timed(await text if inspect.isawaitable(text) else text, begin)
+            return _timed(await text if inspect.isawaitable(text) else text, begin)
         except Exception as e:
-            reply = e
+            return e
 
-
-def _outcome(end: StopIteration) -> CorrectedAnswer:
-    """Return the value that a flow returned."""
-    outcome: CorrectedAnswer = end.value
-    return outcome
+    return await adrive(corrections(middleware, turn, answer), reply)
 
 
 def _timed(reply: Any, begin: float) -> Reply:
@@ -323,24 +312,22 @@ def _one_call(
     messages: tuple[Mapping[str, Any], ...],
 ) -> Generator[AskAgain, Any, tuple[CorrectedCall, float]]:
     """Yield the corrected call of one tool, with the seconds of its replies."""
-    flow = corrected_call(tool, arguments, feedback, messages=messages)
-    reply: Any = None
     seconds = 0.0
-    while True:
-        try:
-            need: Need = flow.send(reply)
-        except StopIteration as end:
-            return end.value, seconds
-        reply = None
+
+    def answer(need: Need) -> Generator[AskAgain, Any, Any]:
+        nonlocal seconds
         if isinstance(need, RunTool):
-            reply = _refusal(tool, need.arguments) or Accepted()
-        elif isinstance(need, Correct):
-            context = need.context
-            params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
-            params["messages"] = list(correction_messages(context, feedback.wording))
-            answer = yield AskAgain(params, context)
-            seconds += getattr(answer, "seconds", 0.0)
-            reply = _corrected(answer, context)
+            return _refusal(tool, need.arguments) or Accepted()
+        if not isinstance(need, Correct):
+            return None
+        params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
+        params["messages"] = list(correction_messages(need.context, feedback.wording))
+        reply = yield AskAgain(params, need.context)
+        seconds += getattr(reply, "seconds", 0.0)
+        return _corrected(reply, need.context)
+
+    flow = corrected_call(tool, arguments, feedback, messages=messages)
+    return (yield from relay(flow, answer)), seconds
 
 
 def _corrected(reply: Any, context: CorrectionContext) -> Any:

@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ...core.errors import CorrectionFailed, MissingRecording
 from ...runner.exchange.types import Completion, Request
+from ..drive import adrive, drive
 from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, RunTool, corrected_call
 from .failure import ToolFailure
 from .feedback import Feedback
@@ -140,13 +141,7 @@ def run_call(
         agent=agent,
         on_event=on_event,
     )
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return cast(CorrectedCall, end.value)
-        reply = answer(need)
+    return drive(flow, answer)
 
 
 async def arun_call(
@@ -194,13 +189,7 @@ async def arun_call(
         agent=agent,
         on_event=on_event,
     )
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return cast(CorrectedCall, end.value)
-        reply = await answer(need)
+    return await adrive(flow, answer)
 
 
 async def wait_by(sleep: Callable[[float], Any], seconds: float) -> None:

@@ -4,8 +4,8 @@ live, sync or async, and from a recording.
 
 from __future__ import annotations
 
+from ..drive import Flow, adrive, advance, drive
 from .conversation import OPEN, STOPS, Conversation, ConversationTurn, Stop, ToolRun
-from .drive import Flow, adrive, advance, drive
 from .native import NativeTools
 from .reading import answer_reader, asked_of, read_answer
 from .tool_loop import Middleware, Record, Runnable, result_row, tool_loop

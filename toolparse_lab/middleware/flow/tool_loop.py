@@ -22,8 +22,8 @@ from ...core.values import read_plain, read_strict, write_canonical
 from ...formats.results import ToolResult
 from ...runner.exchange.types import Completion, Request
 from .. import Answer, ToolCallMiddleware, Turn
+from ..drive import Flow
 from .conversation import Conversation, ConversationTurn, Stop, ToolRun
-from .drive import Flow
 from .native import NativeTools
 
 Middleware: TypeAlias = ToolCallMiddleware | NativeTools
