@@ -80,7 +80,6 @@ class PlanRun:
         return {run.step.step_id: run for run in self.steps}[step_id]
 
     def __str__(self) -> str:
-        """Return a line for each step."""
         return "\n".join(
             f"{run.step.step_id} {run.step.tool}: {run.status}"
             + (f" ({run.reason})" if run.reason else "")
@@ -173,7 +172,7 @@ def run_plan(
     {'a': 8}
     """
     if inspect.iscoroutinefunction(sleep):
-        warn_of_awaitable("run_plan")
+        warn_of_awaitable("run_plan", 3)
     return asyncio.run(
         arun_plan(
             plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,
@@ -184,8 +183,6 @@ def run_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    """Everything that the steps of one run share."""
-
     specs: Mapping[str, ToolSpec]
     runnable: Mapping[str, Callable[..., Any]]
     inputs: Mapping[str, Any]
@@ -197,7 +194,6 @@ class _Running:
     slots: asyncio.Semaphore
 
     async def step(self, step: Step, tasks: Mapping[str, asyncio.Task[StepRun]]) -> StepRun:
-        """Wait for the dependencies of a step, then run it."""
         results: dict[str, Any] = {"inputs": self.inputs} if self.inputs else {}
         for name in step.depends_on:
             before = await tasks[name]
@@ -208,7 +204,6 @@ class _Running:
             return await self._called(step, results)
 
     async def _called(self, step: Step, results: Mapping[str, Any]) -> StepRun:
-        """Resolve the templates of a step, and call its tool."""
         started = time.perf_counter()
         try:
             parameters = resolve(dict(step.parameters), results)
