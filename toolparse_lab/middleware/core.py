@@ -46,7 +46,7 @@ from .stream import AnswerStream
 from .turn import Prepared, Turn
 
 if TYPE_CHECKING:
-    from .flow.litellm_arguments import LitellmArguments
+    from .flow.factors import LitellmArguments
 
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]

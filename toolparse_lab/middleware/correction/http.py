@@ -84,7 +84,7 @@ class HttpTool:
     def _unreachable(self, e: Exception) -> ToolRefused:
         return ToolRefused(ToolFailure(f"request failed: {redact(str(e)) or type(e).__name__}"))
 
-    def _read(self, status: int, content: bytes) -> Any:
+    def _read(self, status: int, content: bytearray) -> Any:
         body = content.decode("utf-8", "replace")
         if status != 200 if self._seed else not 200 <= status <= 299:
             message = f"agent returned status {status}: {body}"

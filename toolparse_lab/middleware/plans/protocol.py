@@ -77,7 +77,7 @@ class PlanText:
         return [{"type": "text", "text": before}, *calls, {"type": "text", "text": after}]
 
     def extract_tool_call_segments(self, text: str, tools: Any) -> list[str]:
-        """Return the text of each step as it was written, so that each call has a place of its own."""
+        """Return the text of each step as written, so that each call has a place of its own."""
         try:
             plan, part = find_plan(text)
         except BadTaskPlan:

@@ -1,4 +1,4 @@
-"""Templates in the parameters of a step: `{{step.path.to.value}}` is a part of an earlier result."""
+"""Templates in the parameters of a step: `{{step.path}}` is a part of an earlier result."""
 
 from __future__ import annotations
 
