@@ -27,21 +27,18 @@ from ..formats.results import ToolResult
 from ..parser.any_protocol import AnyProtocol
 from ..parser.content_parts import OnError
 from ..parser.parse import with_lost_calls
-from .answer import Answer, answer_of, both_thoughts, passed_through
+from .answer import ONLY_TEXT, Answer, answer_of, both_thoughts, passed_through, read_content
 from .answer_format import add_format
-from .attempts import Attempts, BrokenCalls, UnknownTools
-from .call_ids import CallIds
+from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools
 from .choice import Offer, read_offer
 from .choice_schema import ChoiceForm, ChoiceSchema, forced_prompt, response_format
-from .compat import Ways
-from .content import ONLY_TEXT, read_content
 from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, rewrite_history
 from .native import coerce_call
 from .neutral import documents_without, without_delimiters
+from .options import RequestOptions, Ways, take_request_options
 from .reading import AnswerReading
-from .request_options import RequestOptions, take_request_options
 from .stream import AnswerStream
 from .turn import Prepared, Turn
 

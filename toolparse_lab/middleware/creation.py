@@ -11,9 +11,9 @@ from ..parser.any_protocol import AnyProtocol, any_protocol
 from ..parser.content_parts import OnError
 from .attempts import BrokenCalls, UnknownTools
 from .choice_schema import CHOICE_SCHEMAS, ChoiceSchema
-from .compat import ways_of
 from .core import ResultFormat, Template, ToolCallMiddleware
 from .correction.feedback import Feedback
+from .options import ways_of
 
 
 def create_tool_middleware(

@@ -34,8 +34,7 @@ from ..formats.base import Protocol
 from ..formats.scan import partial_start
 from ..parser.tool_input import Part, ToolInputs, whole_input
 from .answer import Answer
-from .attempts import Attempts, tool_call
-from .call_ids import CallIds
+from .attempts import Attempts, CallIds, tool_call
 
 Delta: TypeAlias = dict[str, Any]
 

@@ -37,11 +37,7 @@ def fix_tool_call_with_schema(call: Mapping[str, Any], tools: Any) -> dict[str, 
 def coerce_call(
     call: Mapping[str, Any], tools: Mapping[str, ToolSpec], policy: Policy
 ) -> dict[str, Any]:
-    """`fix_tool_call_with_schema` by any policy.
-
-    call: `{toolName, input}`, or a tool call in OpenAI shape. It is not changed.
-    tools: by name. policy: of the coercion.
-    """
+    """`fix_tool_call_with_schema` by any policy, with the tools by name."""
     fixed = dict(call)
     inner = fixed.get("function")
     # In OpenAI's shape the name and the arguments are one level down.
@@ -71,17 +67,17 @@ def coerce_call(
 
 
 def _with_body(call: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """Return a call with what was changed of it, one level down in OpenAI's shape."""
+    # One level down in OpenAI's shape.
     if body is not call:
         call["function"] = body
     return call
 
 
 def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) -> frozenset[int]:
-    """Return the numbers of a provider's own calls that the text beside them holds as well.
+    """Return the numbers of a provider's own calls that the text next to them contains as well.
 
-    A server that reads calls and leaves them in the content says each of them twice. One that could
-    not read the arguments says the call without any.
+    A server that reads calls and leaves them in the content gives each of them twice. One that
+    could not read the arguments gives the call without any.
 
     native: in OpenAI's shape. calls: those of the text, good or not.
     """
@@ -105,8 +101,5 @@ def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) 
 
 
 def was_run(call: Mapping[str, Any]) -> bool:
-    """Return True if the provider ran the call itself, so that no one else is to run it.
-
-    call: in any shape, with the mark of an AI SDK's spelling or of Python's.
-    """
+    """Return True if the provider ran the call itself, so that no one else is to run it."""
     return any(call.get(mark) for mark in _RUN_MARKS)

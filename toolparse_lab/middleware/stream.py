@@ -8,7 +8,7 @@ from ..core.errors import ParserClosed
 from ..core.types import ParseResult
 from ..parser.parse import with_lost_calls
 from .answer import Answer, answer_of, passed_through
-from .call_ids import CallIds
+from .attempts import CallIds
 from .debug import debug_level, log_answer, log_out, log_raw
 from .deltas import Delta, Deltas, deltas_of
 from .reading import AnswerReading

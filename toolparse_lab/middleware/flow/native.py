@@ -19,7 +19,7 @@ from ...formats.results import ToolResult
 from ...parser.parse import parse_text
 from .. import Answer, Turn
 from ..answer import answer_of
-from ..call_ids import CallIds
+from ..attempts import CallIds
 from ..choice import read_choice, read_tools
 
 _REPLACED = ("messages", "tools", "tool_choice")

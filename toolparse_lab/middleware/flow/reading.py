@@ -84,11 +84,10 @@ def answer_reader(
 
 
 def asked_of(completion: Completion, input: Any = None) -> Any:
-    """Return what a recorded answer is to: the case's input (a string or messages), else its request's
-    messages.
+    """Return what a recorded answer is to: the case's input, else its request's messages.
 
-    A frame holds the input as well, so that an answer that is read again from there is judged by
-    the same words.
+    input: of the case, a string or messages. A frame holds it as well, so that an answer that is
+    read again from there is judged by the same words.
     """
     return input or completion.request.get("messages") or None
 
