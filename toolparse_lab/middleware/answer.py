@@ -57,7 +57,7 @@ class Answer:
 
     @property
     def tool_calls(self) -> tuple[dict[str, Any], ...]:
-        """The message's tool calls in order: those of the text, then those that the provider read."""
+        """The message's tool calls: those of the text, then those that the provider read itself."""
         return tuple(self.message.get("tool_calls", ()))
 
     @property
@@ -65,7 +65,6 @@ class Answer:
         """The pieces of the text read as calls, a blank line between each two."""
         if self.result is None:
             return ""
-
         raw = self.result.raw
         segments = self.result.segments
         return "\n\n".join(s.span.of(raw) for s in segments if s.kind in ("call", "recovered"))
@@ -101,7 +100,6 @@ def answer_of(
     native = tuple(native)
     twice = written_too(native, result.calls) if native else frozenset()
     calls += [dict(c) for number, c in enumerate(native) if number not in twice]
-
     content, thought = _content_and_reasoning(result, {c.segment_index for c in usable})
     is_no_call = any(problem.code == "choice.no-call" for problem in result.problems)
     if attempts.hands_on_broken and not calls and is_no_call:
@@ -109,10 +107,8 @@ def answer_of(
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
     if reasoning or thought:
         message["reasoning_content"] = both_thoughts(reasoning, thought)
-
     if calls:
         message["tool_calls"] = calls
-
     # The provider may have run its own.
     to_run = any(not was_run(c) for c in calls)
     reason = finish_reason_of(finish_reason, to_run)
@@ -137,7 +133,6 @@ def passed_through(
     message = {"role": "assistant", "content": content}
     if calls:
         message["tool_calls"] = calls
-
     to_run = any(not was_run(c) for c in calls)
     return Answer(message, finish_reason_of(finish_reason, to_run), None, ())
 
@@ -200,7 +195,7 @@ def _content_and_reasoning(result: ParseResult, called: set[int]) -> tuple[str, 
 
 @dataclass(frozen=True)
 class Content:
-    """The content of a message by kind: its text, reasoning among its parts, and images and similar."""
+    """The content of a message by kind: text, reasoning among its parts, images and similar."""
 
     text: str
     reasoning: str = ""
@@ -214,7 +209,6 @@ class Content:
         """
         if not self.media:
             return content or None
-
         text = [{"type": "text", "text": content}] if content else []
         return [*text, *self.media]
 
@@ -236,11 +230,9 @@ def read_content(content: Any) -> Content:
         raise UnreadableInput(
             "this is no content", got=type(content).__name__, expected="text, None or parts"
         )
-
     texts: list[str] = []
     thoughts: list[str] = []
     media: list[Any] = []
-
     for part in content:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if isinstance(part, str):
@@ -252,7 +244,6 @@ def read_content(content: Any) -> Content:
         else:
             # Images, sounds and parts nobody knows yet go through as they are.
             media.append(part)
-
     return Content("".join(texts), "\n".join(t for t in thoughts if t), tuple(media))
 
 

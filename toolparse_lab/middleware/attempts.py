@@ -51,7 +51,7 @@ class Attempts(NamedTuple):
         return self.broken_calls == "call"
 
     def usable(self, calls: Iterable[ToolCall]) -> list[ToolCall]:
-        """Return the calls of one answer or body, in order, that become tool calls of the message."""
+        """Return those of one answer's or body's calls that become tool calls of the message."""
         usable: list[ToolCall] = []
         segments: set[int] = set()
         for call in calls:
@@ -116,11 +116,7 @@ def attempt_of(arguments: Any) -> str | None:
 
 
 def _shape(call_id: str, name: str, arguments: str) -> dict[str, Mapping[str, Any] | str]:
-    return {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 # Transport ids are made where a message is rendered; the parser itself makes none.
@@ -159,10 +155,8 @@ class CallIds:
             # Models repeat ids, but a result must name exactly one call.
             if not wire or wire in self._by_index.values():
                 wire = new_call_id()
-
             # An answer may be read twice at the same time; both readings get the first one's id.
             self._by_index.setdefault(call.index, wire)
-
         return self._by_index[call.index]
 
     def forget(self, index: int) -> None:

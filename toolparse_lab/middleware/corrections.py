@@ -32,15 +32,13 @@ from .turn import Turn
 # another, and they share the budget. A call that stays refused is handed on as the model wrote it:
 # half a correction is worse than none.
 
+# Arguments of the first question that are none of a correction's.
 _NOT_AGAIN = (*OF_FIRST_QUESTION, "stream", "stream_options", "n", "logprobs", "top_logprobs")
-"""Arguments of the first question that are none of a correction's."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Wanted: a completion.
-
-    To be sent: a `Reply`, or the exception that was raised.
+    """Needed: a completion. To be sent: a `Reply`, or the exception that was raised.
 
     Attributes:
         params: the keyword arguments of an OpenAI-compatible completion.
@@ -75,9 +73,8 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CallCorrection:
-    """A call that the schema refused, with its place and everything done for it.
-
-    The place is among the message's tool calls, from 0. Its `ok` says that the schema takes it now.
+    """A call that the schema refused, by its index among the message's tool calls, and everything
+    done for it. Its `ok` says that the schema takes it now.
 
     >>> import dataclasses
     >>> from toolparse_lab.middleware import CallCorrection
@@ -97,8 +94,8 @@ class CallCorrection:
             "valid": self.call.ok,
             "stop": self.call.stop,
             "asked": self.call.model_calls,
-            "changed": _paths(e.path for c in corrections for e in c.edits),
-            "collateral": _paths(e.path for c in corrections for e in c.collateral),
+            "changed": list(dict.fromkeys(e.path for c in corrections for e in c.edits)),
+            "collateral": list(dict.fromkeys(e.path for c in corrections for e in c.collateral)),
             "failures": [c.reason for c in corrections if c.reason],
         }
 
@@ -155,9 +152,7 @@ Flow: TypeAlias = Generator[AskAgain, "Reply | BaseException", CorrectedAnswer]
 
 
 def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> Flow:
-    """Run a flow that has the refused calls of an answer corrected.
-
-    It goes by the middleware's `feedback`.
+    """Run a flow that has the refused calls of an answer corrected, by the middleware's `feedback`.
 
     Args:
         turn: the result of `transform_params`.
@@ -181,9 +176,10 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
         return CorrectedAnswer(answer)
     retries = feedback.max_validation_retries
     policy = middleware.for_turn(turn).ways.batch.coerce
-    feedback = replace(feedback, policy=policy, max_attempts=1 + retries, backoff=_no_pause)
+    feedback = replace(
+        feedback, policy=policy, max_attempts=1 + retries, backoff=lambda attempt: 0.0
+    )
     tools = {tool.name: tool for tool in turn.tools}
-
     done: list[CallCorrection] = []
     seconds = 0.0
     for index, tool, arguments in _refused_calls(answer, tools):
@@ -195,8 +191,8 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
     return CorrectedAnswer(_with_calls(answer, done), tuple(done), seconds)
 
 
+# Asks a model with the arguments of a completion; gives a `Reply` or its text.
 Ask: TypeAlias = Callable[[dict[str, Any]], Any]
-"""Asks a model with the arguments of a completion; gives a `Reply` or its text."""
 
 
 def correct_answer(
@@ -265,10 +261,6 @@ async def acorrect_answer(
 
 
 def _timed(reply: Any, begin: float) -> Reply:
-    """Return a reply with its seconds.
-
-    Raises CorrectionFailed for one that is neither text nor Reply.
-    """
     seconds = time.monotonic() - begin
     if isinstance(reply, str):
         return Reply(reply, seconds=seconds)
@@ -280,7 +272,7 @@ def _timed(reply: Any, begin: float) -> Reply:
 def _refused_calls(
     answer: Answer, tools: Mapping[str, ToolSpec]
 ) -> Iterator[tuple[int, ToolSpec, dict[str, Any]]]:
-    """Yield the calls that are readable, name a tool with a schema, and are refused by it."""
+    # Readable, of a tool with a schema, and refused by it.
     for index, call in enumerate(answer.tool_calls):
         function = call.get("function")
         if not isinstance(function, Mapping):
@@ -297,7 +289,6 @@ def _refused_calls(
 
 
 def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None:
-    """Return the schema's refusal of some arguments, None if it takes them."""
     issues = tuple(by_schema(Refused(ToolFailure(""), arguments, tool.schema_json)))
     if not issues:
         return None
@@ -311,7 +302,6 @@ def _one_call(
     feedback: Feedback,
     messages: tuple[Mapping[str, Any], ...],
 ) -> Generator[AskAgain, Any, tuple[CorrectedCall, float]]:
-    """Yield the corrected call of one tool, with the seconds of its replies."""
     seconds = 0.0
 
     def answer(need: Need) -> Generator[AskAgain, Any, Any]:
@@ -331,7 +321,6 @@ def _one_call(
 
 
 def _corrected(reply: Any, context: CorrectionContext) -> Any:
-    """Return the correction in a reply, or the exception that says why there is none."""
     if not isinstance(reply, Reply):
         # Its words may hold what was sent, credentials too.
         return CorrectionFailed(f"the model could not be asked: {type(reply).__name__}")
@@ -343,11 +332,7 @@ def _corrected(reply: Any, context: CorrectionContext) -> Any:
 
 
 def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
-    """Return the messages as they were sent, and the model's answer.
-
-    Many chat templates take nothing but turns, so that its answer must stand before the question
-    about it.
-    """
+    # Many chat templates take nothing but turns, so the answer comes before the question about it.
     text = answer.result.raw if answer.result is not None else ""
     wording: list[dict[str, Any]] = [{"role": "assistant", "content": text}]
     if not text.strip() and turn._prepared is not None:
@@ -357,10 +342,7 @@ def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
 
 
 def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
-    """Return the feedback with the rest of its budget.
-
-    With nothing left no one is asked.
-    """
+    # With nothing left no one is asked.
     tokens, cost = feedback.max_tokens, feedback.max_cost
     return replace(
         feedback,
@@ -370,7 +352,6 @@ def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
 
 
 def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
-    """Return an answer with the arguments of the calls that the schema takes now."""
     accepted = {d.index: d.call for d in done if d.call.ok}
     if not accepted:
         return answer
@@ -380,13 +361,3 @@ def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
         function = {**calls[index]["function"], "arguments": arguments}
         calls[index] = {**calls[index], "function": function}
     return replace(answer, message={**answer.message, "tool_calls": calls})
-
-
-def _paths(paths: Iterator[str]) -> list[str]:
-    """Return each path once, in order."""
-    return list(dict.fromkeys(paths))
-
-
-def _no_pause(attempt: int) -> float:
-    """No seconds: a schema needs no time to recover."""
-    return 0.0

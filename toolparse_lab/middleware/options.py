@@ -24,11 +24,12 @@ _DEFAULTS: Mapping[str, Any] = {"coerce": "middleware"}
 
 @dataclass(frozen=True)
 class Ways:
-    """How a middleware reads and writes. batch, stream, choice: options for whole answers, streams and
-    forced ones.
+    """How a middleware reads and writes.
 
-    seed_choice: a forced answer is strict JSON, or a call of `unknown`. seed_results: results are
-    `{toolName, result}`. supports_none: `tool_choice="none"` is no error.
+    batch, stream, choice: options for whole answers, streams and forced ones.
+    seed_choice: a forced answer is strict JSON, or a call of `unknown`.
+    seed_results: results are `{toolName, result}`.
+    supports_none: `tool_choice="none"` is no error.
     """
 
     batch: ParseOptions
@@ -57,12 +58,10 @@ def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, proto
     """
     if compat not in (None, "seed"):
         raise BadOptions("compat is a set of old ways", got=compat, expected="None or 'seed'")
-
     chosen = _chosen_options(options)
     if compat is None:
         usual = ParseOptions.of({**_DEFAULTS, **chosen})
         return Ways(usual, usual, usual)
-
     return _seed_ways(chosen, protocol)
 
 
@@ -72,7 +71,6 @@ def _seed_ways(chosen: Mapping[str, Any], protocol: Any) -> Ways:
     batch: dict[str, Any] = {**_DEFAULTS, "recover": False}
     if isinstance(codec, ElementCall):
         batch["repair"] = False
-
     # Coercion came in for JSON formats with the whole answer alone; docs/port.md has the sources.
     uncoerced = {**batch, "coerce": "none"}
     stream = uncoerced if isinstance(codec, JsonCall) else batch

@@ -45,10 +45,8 @@ class AnswerReading:
         ):
             # A turn made or changed by hand, or by another middleware.
             return Readers.of(self.protocol, turn.tools, self.ways)
-
         if prepared.readers is None:
             prepared.readers = Readers.of(self.protocol, turn.tools, self.ways)
-
         return prepared.readers
 
     def parse_whole(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
@@ -60,13 +58,7 @@ class AnswerReading:
             result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
         else:
             result = parse_forced(
-                text,
-                self.protocol,
-                turn.tools,
-                turn.allowed,
-                ways.choice,
-                cut=cut,
-                many=turn.many,
+                text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut, many=turn.many
             )
         return judged(result, turn.asked)
 
@@ -77,7 +69,6 @@ class AnswerReading:
         """
         if self.on_error is None:
             return
-
         tell_failures(result, self.on_error, self.attempts, self.protocol, streamed=streamed)
         if turn.one_call:
             further = self.attempts.usable(result.calls)[1:]
@@ -103,13 +94,11 @@ def tell_failures(
     by_segment: dict[int, list[ToolCall]] = {}
     for call in result.calls:
         by_segment.setdefault(call.segment_index, []).append(call)
-
     for calls in by_segment.values():
         failure = _first_failure(calls, attempts)
         if failure is not None:
             call, problem = failure
             _tell(result, on_error, problem, call, protocol, streamed)
-
     for problem in result.problems:
         if _is_failure(problem):
             _tell(result, on_error, problem, None, protocol, streamed)

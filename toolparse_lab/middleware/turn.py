@@ -75,7 +75,7 @@ class Turn:
 
     @property
     def left_out(self) -> tuple[Mapping[str, Any], ...]:
-        """The tools of the request that only the provider could run, of which the model does not learn."""
+        """The tools that only the provider could run. The model does not learn of them."""
         return self._prepared.offer.provider if self._prepared is not None else ()
 
 

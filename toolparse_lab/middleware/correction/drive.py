@@ -31,13 +31,7 @@ Callback: TypeAlias = Callable[[CorrectionContext], Any]
 Messages: TypeAlias = tuple[Mapping[str, Any], ...]
 # Parameters that a correction is asked without: a grammar or a forced choice of the first question
 # is none of its own.
-OF_FIRST_QUESTION = (
-    "tools",
-    "tool_choice",
-    "response_format",
-    "grammar",
-    "parallel_tool_calls",
-)
+OF_FIRST_QUESTION = ("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls")
 
 
 class ModelCorrection:

@@ -72,11 +72,7 @@ def correction_messages(
 
 
 def _plain_prompt(context: CorrectionContext) -> str:
-    lines = [
-        f"The call of {context.tool.name} was refused.",
-        "",
-        f"Error: {context.error.strip()}",
-    ]
+    lines = [f"The call of {context.tool.name} was refused.", "", f"Error: {context.error.strip()}"]
     body = context.body.strip()
     if body and body not in context.error:
         lines += ["Details:", body[:_MOST_BODY]]

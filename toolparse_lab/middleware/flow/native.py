@@ -56,7 +56,6 @@ class NativeTools:
                 request["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
             elif choice.kind != "auto":
                 request["tool_choice"] = choice.kind
-
         request["messages"] = [m for message in params["messages"] for m in _messages_of(message)]
         active = bool(offered.tools)
         return Turn(
@@ -109,7 +108,6 @@ def _messages_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     if message.get("role") != "tool" or not isinstance(content, (list, tuple)):
         return [dict(message)]
-
     messages = []
     for part in content:
         if isinstance(part, Mapping) and part.get("type") == "tool-result":

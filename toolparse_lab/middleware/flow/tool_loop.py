@@ -109,7 +109,6 @@ class Conversation:
         # The last text beside calls that were not run is no answer.
         if self.stop != "answered" or not self.turns or self.turns[-1].answer is None:
             return None
-
         content = self.turns[-1].answer.message.get("content")
         return content if isinstance(content, str) else ""
 
@@ -127,7 +126,6 @@ class Conversation:
         lines: list[str] = []
         for number, turn in enumerate(self.turns, 1):
             lines += _lines_of(number, turn)
-
         return "\n".join([*lines, f"{self.stop}: {STOPS[self.stop]}"])
 
 
@@ -136,9 +134,7 @@ def _lines_of(number: int, turn: ConversationTurn) -> Iterator[str]:
     text = turn.completion.error_message
     if turn.answer:
         text = turn.answer.message.get("content")
-
     yield f"{number}. {text if isinstance(text, str) else ''}".rstrip()
-
     for run in turn.runs:
         result = write_canonical(run.result.content)
         yield f"   {run.call.name}({run.call.arguments_json}) {run.status}: {result}"
@@ -186,7 +182,6 @@ def tool_loop(
         raise BadOptions(
             "max_turns is how often the model may be asked", got=max_turns, expected="1 or more"
         )
-
     tools = _Tools(runnable, frozenset(data), replay, record)
     loop = _Loop(question, middleware, tools, max_turns, dict(first or {}), stop_on_failure)
     return loop.flow()
@@ -213,12 +208,10 @@ class _Loop:
                 if not self.turns:
                     raise
                 return self._ended("unwritable_result")
-
             request = self._request(turn)
             completion = yield request
             if completion is None:
                 return self._ended("not_asked", request)
-
             stop = self._take(turn, request, completion)
             if stop:
                 return self._ended(stop)
@@ -229,7 +222,6 @@ class _Loop:
         # A model that must always call never answers, so the choice is for the first turn.
         if not self.turns:
             params["tool_choice"] = choice
-
         return {**params, "messages": self.messages, "tools": list(self.question.tools)}
 
     def _request(self, turn: Turn) -> Request:
@@ -390,7 +382,6 @@ def _recorded(completion: Completion, call: ToolCall, call_id: str) -> str | Non
     for row in completion.results:
         if (row["call_id"], row["name"], row["arguments_json"]) == key:
             return row["output_json"]
-
     return None
 
 

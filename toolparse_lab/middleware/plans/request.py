@@ -71,17 +71,10 @@ def plan_messages(
     ['system', 'user']
     """
     specs = tool_specs(tools)
-    lines = [
-        INSTRUCTIONS,
-        "Tools:",
-        *(write_canonical(spec.to_dict()) for spec in specs),
-    ]
+    lines = [INSTRUCTIONS, "Tools:", *(write_canonical(spec.to_dict()) for spec in specs)]
     if type_rules:
         lines += ["", "Rules about types:", JSON_TYPE_RULES.render()]
-    return (
-        {"role": "system", "content": "\n".join(lines)},
-        {"role": "user", "content": request},
-    )
+    return ({"role": "system", "content": "\n".join(lines)}, {"role": "user", "content": request})
 
 
 def plan_from_request(
