@@ -13,7 +13,6 @@ or of calls and the form of the caller's own `response_format`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..arguments.schema.references import resolve, unwrap_json_schema
@@ -240,78 +239,33 @@ _ANSWER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFormat:
-    """The format that an answer has where it is not a call.
-
-    schema: a JSON Schema, None for any JSON object. name: of the schema. original: the format as
-    the caller gave it.
-    """
-
-    schema: Any
-    name: str
-    original: Any
-
-    def beside(self, tools: Sequence[ToolSpec]) -> Any:
-        if self.schema is None:
-            return self.original  # a call is a JSON object, too
-        schema = any_of_schema(tools, answer=self.schema)
-        return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema}}
-
-    @property
-    def words(self) -> str:
-        return f"{_EITHER}, {self._form}"
-
-    @property
-    def words_alone(self) -> str:
-        return f"{_ANSWER}, {self._form}"
-
-    @property
-    def _form(self) -> str:
-        if self.schema is None:
-            return "as a JSON object."
-        return f"which satisfies this JSON Schema:\n{write_canonical(self.schema)}"
-
-
-def read_format(response_format: Any) -> AnswerFormat | None:
-    """Return the format of a request's `response_format`, None if it asks for nothing.
-
-    Raises BadOptions for a format that cannot be used with tools: of an unknown type, or one whose
-    answers may look like calls.
-    """
-    if response_format is None:
+def _read_format(response_format: Any) -> tuple[Any, str] | None:
+    # The schema, None for any JSON object, and its name; None if nothing is asked for.
+    kind = inner = None
+    if isinstance(response_format, Mapping):
+        kind, inner = response_format.get("type"), response_format.get("json_schema")
+    if response_format is None or kind == "text":
         return None
     if callable(getattr(response_format, "model_json_schema", None)):
-        name = str(getattr(response_format, "__name__", "answer"))
-        return _checked(response_format.model_json_schema(), name, response_format)
-    if not isinstance(response_format, Mapping):
-        raise _refused(response_format)
-    kind = response_format.get("type")
-    if kind == "text":
-        return None
-    inner = response_format.get("json_schema")
-    if kind == "json_schema" and isinstance(inner, Mapping) and "schema" in inner:
-        return _checked(inner["schema"], str(inner.get("name") or "answer"), response_format)
-    if kind == "json_object":
-        # Some providers take the schema beside the type.
+        schema, name = (
+            response_format.model_json_schema(),
+            getattr(response_format, "__name__", "answer"),
+        )
+    elif kind == "json_schema" and isinstance(inner, Mapping) and "schema" in inner:
+        schema, name = inner["schema"], inner.get("name") or "answer"
+    elif kind == "json_object":
+        # Some providers take the schema next to the type.
         schemas = (response_format.get(key) for key in ("response_schema", "schema"))
-        schema = next((schema for schema in schemas if schema is not None), None)
-        if schema is not None:
-            return _checked(schema, "answer", response_format)
-        return AnswerFormat(None, "answer", response_format)
-    raise _refused(response_format)
-
-
-def _refused(response_format: Any) -> BadOptions:
-    return BadOptions(
-        "this response_format cannot stand beside tools",
-        got=response_format,
-        expected=_FORMATS,
-        hint="send it without tools, in a last turn of its own",
-    )
-
-
-def _checked(schema: Any, name: str, original: Any) -> AnswerFormat:
+        schema, name = next((schema for schema in schemas if schema is not None), None), "answer"
+        if schema is None:
+            return None, name
+    else:
+        raise BadOptions(
+            "this response_format cannot stand beside tools",
+            got=response_format,
+            expected=_FORMATS,
+            hint="send it without tools, in a last turn of its own",
+        )
     node = resolve(schema, unwrap_json_schema(schema))
     properties = node.get("properties") if isinstance(node, Mapping) else None
     if isinstance(properties, Mapping) and {"name", "arguments"} <= properties.keys():
@@ -321,7 +275,7 @@ def _checked(schema: Any, name: str, original: Any) -> AnswerFormat:
             expected="a schema without the properties name and arguments beside each other",
             hint="rename one of them, or send the format without tools, in a last turn of its own",
         )
-    return AnswerFormat(schema, name, original)
+    return schema, str(name)
 
 
 def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -> tuple[str, bool]:
@@ -329,13 +283,19 @@ def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -
 
     by_prompt: the provider takes no `response_format`, so that it drops out. Returns what the model
     is told of it, and whether it decodes by it. Raises BadOptions for a format that cannot be used
-    with tools.
+    with tools: of an unknown type, or one whose answers may look like calls.
     """
-    form = read_format(request.get("response_format"))
+    form = _read_format(request.get("response_format"))
     if form is None:
         return "", False
+    schema, name = form
+    words = "as a JSON object."
+    if schema is not None:
+        words = f"which satisfies this JSON Schema:\n{write_canonical(schema)}"
     if by_prompt:
         del request["response_format"]
-        return form.words_alone, False
-    request["response_format"] = form.beside(tools)
-    return form.words, True
+        return f"{_ANSWER}, {words}", False
+    if schema is not None:  # without one a call is a JSON object, too
+        both = {"name": name, "schema": any_of_schema(tools, answer=schema)}
+        request["response_format"] = {"type": "json_schema", "json_schema": both}
+    return f"{_EITHER}, {words}", True

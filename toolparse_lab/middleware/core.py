@@ -416,7 +416,7 @@ class ToolCallMiddleware:
         if turn.read_whole and (text.strip() or not has_calls):
             result = reading.parse_whole(turn, text, finish_reason)
         else:
-            result = reading.readers(turn).whole.parse(text, turn.asked)
+            result = reading.readers(turn)[0].parse(text, turn.asked)
         if self.on_error is not None:
             reading.tell_failures(result, turn)
         return result

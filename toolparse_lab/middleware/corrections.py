@@ -15,7 +15,7 @@ from ..core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ..core.values import read_plain, write_canonical
 from .answer import Answer
 from .core import ToolCallMiddleware
-from .correction import Accepted, Correct, Corrected, CorrectedCall, Feedback, RunTool
+from .correction import Accepted, Correct, Corrected, CorrectedCall, RunTool
 from .correction.call import Need, corrected_call
 from .correction.detectors import Refused, by_schema
 from .correction.drive import OF_FIRST_QUESTION
@@ -179,16 +179,41 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
     feedback = replace(
         feedback, policy=policy, max_attempts=1 + retries, backoff=lambda attempt: 0.0
     )
-    tools = {tool.name: tool for tool in turn.tools}
-    done: list[CallCorrection] = []
     seconds = 0.0
-    for index, tool, arguments in _refused_calls(answer, tools):
-        budget = _rest(feedback, CorrectedAnswer(answer, tuple(done)))
+
+    def asked(need: Need) -> Generator[AskAgain, Any, Any]:
+        nonlocal seconds
+        if isinstance(need, RunTool):
+            return _refusal(need.tool, need.arguments) or Accepted()
+        if not isinstance(need, Correct):
+            return None
+        params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
+        params["messages"] = list(correction_messages(need.context, feedback.wording))
+        reply = yield AskAgain(params, need.context)
+        seconds += getattr(reply, "seconds", 0.0)
+        return _corrected(reply, need.context)
+
+    done: list[CallCorrection] = []
+    calls = list(answer.tool_calls)
+    for index, tool, arguments in _refused_calls(answer, {t.name: t for t in turn.tools}):
+        # With nothing left of the budget no one is asked.
+        before = CorrectedAnswer(answer, tuple(done))
+        tokens, cost = feedback.max_tokens, feedback.max_cost
+        budget = replace(
+            feedback,
+            max_tokens=None if tokens is None else max(0, tokens - before.tokens),
+            max_cost=None if cost is None else max(0.0, cost - before.cost),
+        )
         messages = _conversation(turn, answer)
-        call, spent = yield from _one_call(turn, tool, arguments, budget, messages)
+        call = yield from relay(corrected_call(tool, arguments, budget, messages=messages), asked)
         done.append(CallCorrection(index, call))
-        seconds += spent
-    return CorrectedAnswer(_with_calls(answer, done), tuple(done), seconds)
+        if call.ok:
+            fitting = write_canonical(dict(call.arguments))
+            function = {**calls[index]["function"], "arguments": fitting}
+            calls[index] = {**calls[index], "function": function}
+    if any(d.call.ok for d in done):
+        answer = replace(answer, message={**answer.message, "tool_calls": calls})
+    return CorrectedAnswer(answer, tuple(done), seconds)
 
 
 # Asks a model with the arguments of a completion; gives a `Reply` or its text.
@@ -295,31 +320,6 @@ def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None
     return ToolFailure("; ".join(dict.fromkeys(i.message for i in issues)), issues=issues)
 
 
-def _one_call(
-    turn: Turn,
-    tool: ToolSpec,
-    arguments: dict[str, Any],
-    feedback: Feedback,
-    messages: tuple[Mapping[str, Any], ...],
-) -> Generator[AskAgain, Any, tuple[CorrectedCall, float]]:
-    seconds = 0.0
-
-    def answer(need: Need) -> Generator[AskAgain, Any, Any]:
-        nonlocal seconds
-        if isinstance(need, RunTool):
-            return _refusal(tool, need.arguments) or Accepted()
-        if not isinstance(need, Correct):
-            return None
-        params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
-        params["messages"] = list(correction_messages(need.context, feedback.wording))
-        reply = yield AskAgain(params, need.context)
-        seconds += getattr(reply, "seconds", 0.0)
-        return _corrected(reply, need.context)
-
-    flow = corrected_call(tool, arguments, feedback, messages=messages)
-    return (yield from relay(flow, answer)), seconds
-
-
 def _corrected(reply: Any, context: CorrectionContext) -> Any:
     if not isinstance(reply, Reply):
         # Its words may hold what was sent, credentials too.
@@ -339,25 +339,3 @@ def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
         # Calls that the provider read itself, written as the format has them.
         wording = list(rewrite_history([answer.message], turn._prepared.writer))
     return (*turn.params["messages"], *wording)
-
-
-def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
-    # With nothing left no one is asked.
-    tokens, cost = feedback.max_tokens, feedback.max_cost
-    return replace(
-        feedback,
-        max_tokens=None if tokens is None else max(0, tokens - before.tokens),
-        max_cost=None if cost is None else max(0.0, cost - before.cost),
-    )
-
-
-def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
-    accepted = {d.index: d.call for d in done if d.call.ok}
-    if not accepted:
-        return answer
-    calls = list(answer.tool_calls)
-    for index, call in accepted.items():
-        arguments = write_canonical(dict(call.arguments))
-        function = {**calls[index]["function"], "arguments": arguments}
-        calls[index] = {**calls[index], "function": function}
-    return replace(answer, message={**answer.message, "tool_calls": calls})

@@ -56,7 +56,7 @@ class AnswerStream:
         self._parser = None
         # Such an answer is read as a whole, so it has no parser and its texts are collected.
         if turn.active and not turn.read_whole:
-            self._parser = reading.readers(turn).pieces.stream(turn.asked)
+            self._parser = reading.readers(turn)[1].stream(turn.asked)
             self._deltas = Deltas(
                 reading.protocol,
                 turn.tools,

@@ -79,24 +79,6 @@ class Turn:
         return self._prepared.offer.provider if self._prepared is not None else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """Readers of answers that come whole, and of those that come in pieces."""
-
-    whole: Reader
-    pieces: Reader
-
-    @classmethod
-    def of(
-        cls, protocol: Protocol | ForeignProtocol, tools: tuple[ToolSpec, ...], ways: Ways
-    ) -> Readers:
-        """Return the readers of one set of tools: one for both where the options are the same."""
-        whole = Reader(protocol, tools, ways.batch)
-        if ways.stream == ways.batch:
-            return cls(whole, whole)
-        return cls(whole, Reader(protocol, tools, ways.stream))
-
-
 @dataclass(slots=True)
 class Prepared:
     """The outcome of one set of tools and one tool choice, shared by all requests with them."""
@@ -110,6 +92,7 @@ class Prepared:
     left_out: tuple[LeftOut, ...] = ()
     # Each is made when it is first needed: a request that is only prepared pays for no readers.
     prompt: str | None = None
-    readers: Readers | None = None
+    # Of whole answers, and of those that come in pieces.
+    readers: tuple[Reader, Reader] | None = None
     # Of the format, which no user's text may contain.
     delimiters: tuple[str, ...] | None = None

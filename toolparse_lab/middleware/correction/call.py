@@ -379,90 +379,57 @@ class _Call:
 
         number = len(self.corrections) + 1
         self._tell("validation_feedback_started", retry_number=number, error=failure.message)
-        if not self.can_correct or self.tool.schema_json == EMPTY_SCHEMA:
-            if self.can_correct:
-                self._failed(number, failure, issues, "no_schema", "the tool has no schema")
-            else:
-                self._failed(number, failure, issues, "no_corrector", "nobody can be asked")
-            return None, None
-        context = CorrectionContext(
-            self.tool,
-            arguments,
-            failure.message,
-            failure.body,
-            issues,
-            self.messages,
-            number,
-            self.step_id,
-            self.agent,
-        )
-        self.model_calls += 1
-        answer = yield Correct(context)
-        if answer is None:
-            self.model_calls -= 1
-            return "not_recorded", None
-        return self._taken(arguments, failure, issues, answer, number)
-
-    def _taken(
-        self,
-        arguments: dict[str, Any],
-        failure: ToolFailure,
-        issues: tuple[Issue, ...],
-        answer: Any,
-        number: int,
-    ) -> tuple[Stop | None, dict[str, Any] | None]:
-        answer = Corrected(answer) if isinstance(answer, Mapping) else answer
-        if not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
-            code, reason = "unusable_correction", "no arguments came"
-            if isinstance(answer, BaseException):
-                reason = str(answer)
-                if not isinstance(answer, CorrectionFailed):
-                    code = "corrector_error"
-            # What could not be used has its price all the same.
-            tokens = getattr(answer, "tokens", 0) or 0
-            cost = getattr(answer, "cost", 0.0) or 0.0
-            self._failed(number, failure, issues, code, reason, tokens, cost)
-            return None, None
-
-        correction = dict(answer.arguments)
-        places = issues if self.feedback.merge == "named" else (Issue(None),)
-        new, edits, collateral = merged(arguments, correction, places)
-        new, steps = self._coerced(new)
-        repeated = self.feedback.stop_on_repeat and _key(new) in self.refused
-        self.corrections.append(
-            Correction(
-                number,
-                failure.message,
-                issues,
-                "repeated" if repeated else "applied",
-                "the same arguments were refused before" if repeated else "",
-                edits,
-                collateral,
-                steps,
-                answer.tokens,
-                answer.cost,
+        answer: Any = None
+        code = reason = ""
+        if not self.can_correct:
+            code, reason = "no_corrector", "nobody can be asked"
+        elif self.tool.schema_json == EMPTY_SCHEMA:
+            code, reason = "no_schema", "the tool has no schema"
+        else:
+            self.model_calls += 1
+            answer = yield Correct(
+                CorrectionContext(
+                    self.tool,
+                    arguments,
+                    failure.message,
+                    failure.body,
+                    issues,
+                    self.messages,
+                    number,
+                    self.step_id,
+                    self.agent,
+                )
             )
-        )
-        if repeated:
+            if answer is None:
+                self.model_calls -= 1
+                return "not_recorded", None
+            answer = Corrected(answer) if isinstance(answer, Mapping) else answer
+            if isinstance(answer, CorrectionFailed):
+                code, reason = "unusable_correction", str(answer)
+            elif isinstance(answer, BaseException):
+                code, reason = "corrector_error", str(answer)
+            elif not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
+                code, reason = "unusable_correction", "no arguments came"
+        # What could not be used has its price all the same.
+        spent = (getattr(answer, "tokens", 0) or 0, getattr(answer, "cost", 0.0) or 0.0)
+        about = (number, failure.message, issues)
+        if code:
+            self.corrections.append(Correction(*about, "failed", reason, (), (), (), *spent))
+            self._tell("validation_feedback_failed", retry_number=number, reason=code, error=reason)
+            return None, None
+
+        places = issues if feedback.merge == "named" else (Issue(None),)
+        new, edits, collateral = merged(arguments, dict(answer.arguments), places)
+        new, steps = self._coerced(new)
+        changes = (edits, collateral, steps)
+        if feedback.stop_on_repeat and _key(new) in self.refused:
+            reason = "the same arguments were refused before"
+            self.corrections.append(Correction(*about, "repeated", reason, *changes, *spent))
             self._tell("validation_feedback_failed", retry_number=number, reason="same_arguments")
             return "same_arguments", None
+        self.corrections.append(Correction(*about, "applied", "", *changes, *spent))
         self._tell("parameters_corrected", retry_number=number, new_params=new)
         return None, new
-
-    def _failed(
-        self,
-        number: int,
-        failure: ToolFailure,
-        issues: tuple[Issue, ...],
-        code: str,
-        reason: str,
-        tokens: int = 0,
-        cost: float = 0.0,
-    ) -> None:
-        self.corrections.append(
-            Correction(number, failure.message, issues, "failed", reason, tokens=tokens, cost=cost)
-        )
-        self._tell("validation_feedback_failed", retry_number=number, reason=code, error=reason)
 
     def _coerced(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Step, ...]]:
         coerced = coerce(arguments, self.tool.schema_json, self.feedback.policy)

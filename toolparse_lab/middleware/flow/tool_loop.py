@@ -13,7 +13,7 @@ replaying it run no function twice.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -125,19 +125,16 @@ class Conversation:
     def __str__(self) -> str:
         lines: list[str] = []
         for number, turn in enumerate(self.turns, 1):
-            lines += _lines_of(number, turn)
+            text = (
+                turn.answer.message.get("content") if turn.answer else turn.completion.error_message
+            )
+            lines.append(f"{number}. {text if isinstance(text, str) else ''}".rstrip())
+            for run in turn.runs:
+                result = write_canonical(run.result.content)
+                lines.append(
+                    f"   {run.call.name}({run.call.arguments_json}) {run.status}: {result}"
+                )
         return "\n".join([*lines, f"{self.stop}: {STOPS[self.stop]}"])
-
-
-def _lines_of(number: int, turn: ConversationTurn) -> Iterator[str]:
-    # A run is a line of its own after the answer, or after the error of the provider.
-    text = turn.completion.error_message
-    if turn.answer:
-        text = turn.answer.message.get("content")
-    yield f"{number}. {text if isinstance(text, str) else ''}".rstrip()
-    for run in turn.runs:
-        result = write_canonical(run.result.content)
-        yield f"   {run.call.name}({run.call.arguments_json}) {run.status}: {result}"
 
 
 Middleware: TypeAlias = ToolCallMiddleware | NativeTools
@@ -182,8 +179,17 @@ def tool_loop(
         raise BadOptions(
             "max_turns is how often the model may be asked", got=max_turns, expected="1 or more"
         )
-    tools = _Tools(runnable, frozenset(data), replay, record)
-    loop = _Loop(question, middleware, tools, max_turns, dict(first or {}), stop_on_failure)
+    loop = _Loop(
+        question,
+        middleware,
+        runnable,
+        max_turns,
+        dict(first or {}),
+        stop_on_failure,
+        frozenset(data),
+        replay,
+        record,
+    )
     return loop.flow()
 
 
@@ -191,10 +197,14 @@ def tool_loop(
 class _Loop:
     question: Request
     middleware: Middleware
-    tools: _Tools
+    # Results come from the recording, rows (`data`), functions, in this order of trust.
+    runnable: Runnable
     max_turns: int
     first: Mapping[str, Any]
     stop_on_failure: bool
+    data: frozenset[str]
+    replay: bool
+    record: Record | None
     messages: list[Mapping[str, Any]] = field(default_factory=list)
     turns: list[ConversationTurn] = field(default_factory=list)
 
@@ -251,11 +261,11 @@ class _Loop:
             stop = "max_turns"
         else:
             # One call that cannot be run ends the turn before any other is run.
-            stops = (self.tools.missing(c, id, completion) for id, c in calls if c.valid)
+            stops = (self._missing(c, id, completion) for id, c in calls if c.valid)
             stop = next(filter(None, stops), None)
         runs: tuple[ToolRun, ...] = ()
         if not stop:
-            runs = tuple(self.tools.run(call, id, completion) for id, call in calls)
+            runs = tuple(self._run(call, id, completion) for id, call in calls)
 
         self.turns.append(ConversationTurn(request, completion, answer, runs))
         self.messages += [_message_of(run) for run in runs]
@@ -263,6 +273,48 @@ class _Loop:
             return stop
 
         return "tool_failed" if any(run.status == "failed" for run in runs) else None
+
+    def _missing(self, call: ToolCall, call_id: str, completion: Completion) -> Stop | None:
+        # Why a valid call has no result. Rows are no code: they are asked every time, a replay
+        # included.
+        if call.name in self.data or _recorded(completion, call, call_id) is not None:
+            return None
+        if call.name not in self.runnable:
+            return "no_runnable_tool"
+        return "not_run" if self.replay else None
+
+    def _run(self, call: ToolCall, call_id: str, completion: Completion) -> ToolRun:
+        if not call.valid:
+            errors = [p for p in call.problems if p.stage == "validate" and p.severity == "error"]
+            lines = [
+                f"The arguments do not fit the schema of {call.name}, so it was not run:",
+                *(f"- {p.path or 'arguments'}: {p.message}" for p in errors[:_MOST_PROBLEMS]),
+                "Call it again.",
+            ]
+            rejection = _result(call, call_id, {"type": "error-text", "value": "\n".join(lines)})
+            return ToolRun(call, call_id, rejection, "rejected")
+
+        if call.name not in self.data:
+            output = _recorded(completion, call, call_id)
+            if output is not None:
+                return _done(call, call_id, _restored(call, call_id, output))
+
+        # A tool that calls sys.exit must not end the loop.
+        try:
+            result = _result(call, call_id, self.runnable[call.name](**call.arguments))
+        except (Exception, SystemExit) as e:
+            try:
+                text = f"{type(e).__name__}: {e}"
+            except Exception:  # its own __str__ failed
+                text = type(e).__name__
+            result = _result(call, call_id, {"type": "error-text", "value": text})
+
+        done = _done(call, call_id, result)
+        # Recorded before the next question, so that a crash runs no function twice.
+        if self.record is not None and call.name not in self.data:
+            self.record(completion, done)
+
+        return done
 
     def _ended(self, stop: Stop, pending: Request | None = None) -> Conversation:
         return Conversation(tuple(self.turns), stop, tuple(self.messages), pending)
@@ -300,57 +352,6 @@ def _read(
     ]
     message = {**answer.message, "tool_calls": tool_calls}
     return replace(answer, message=message), list(calls.items())
-
-
-@dataclass(frozen=True, slots=True)
-class _Tools:
-    # The sources of results: the recording, rows, functions, in this order of trust.
-    runnable: Runnable
-    data: frozenset[str]
-    replay: bool
-    record: Record | None
-
-    def missing(self, call: ToolCall, call_id: str, completion: Completion) -> Stop | None:
-        # Why a valid call has no result. Rows are no code: they are asked every time, a replay
-        # included.
-        if call.name in self.data or _recorded(completion, call, call_id) is not None:
-            return None
-        if call.name not in self.runnable:
-            return "no_runnable_tool"
-        return "not_run" if self.replay else None
-
-    def run(self, call: ToolCall, call_id: str, completion: Completion) -> ToolRun:
-        if not call.valid:
-            errors = [p for p in call.problems if p.stage == "validate" and p.severity == "error"]
-            lines = [
-                f"The arguments do not fit the schema of {call.name}, so it was not run:",
-                *(f"- {p.path or 'arguments'}: {p.message}" for p in errors[:_MOST_PROBLEMS]),
-                "Call it again.",
-            ]
-            rejection = _result(call, call_id, _error("\n".join(lines)))
-            return ToolRun(call, call_id, rejection, "rejected")
-
-        if call.name not in self.data:
-            output = _recorded(completion, call, call_id)
-            if output is not None:
-                return _done(call, call_id, _restored(call, call_id, output))
-
-        # A tool that calls sys.exit must not end the loop.
-        try:
-            result = _result(call, call_id, self.runnable[call.name](**call.arguments))
-        except (Exception, SystemExit) as e:
-            try:
-                text = f"{type(e).__name__}: {e}"
-            except Exception:  # its own __str__ failed
-                text = type(e).__name__
-            result = _result(call, call_id, _error(text))
-
-        done = _done(call, call_id, result)
-        # Recorded before the next question, so that a crash runs no function twice.
-        if self.record is not None and call.name not in self.data:
-            self.record(completion, done)
-
-        return done
 
 
 def _restored(call: ToolCall, call_id: str, output: str) -> ToolResult:
@@ -393,10 +394,6 @@ def _done(call: ToolCall, call_id: str, result: ToolResult) -> ToolRun:
 
 def _result(call: ToolCall, call_id: str, output: Any) -> ToolResult:
     return ToolResult.of({"toolName": call.name, "toolCallId": call_id, "output": output})
-
-
-def _error(text: str) -> dict[str, Any]:
-    return {"type": "error-text", "value": text}
 
 
 def _message_of(run: ToolRun) -> dict[str, Any]:
