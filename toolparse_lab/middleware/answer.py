@@ -100,7 +100,19 @@ def answer_of(
     native = tuple(native)
     twice = written_too(native, result.calls) if native else frozenset()
     calls += [dict(c) for number, c in enumerate(native) if number not in twice]
-    content, thought = _content_and_reasoning(result, {c.segment_index for c in usable})
+    called = {c.segment_index for c in usable}
+    runs = Runs()
+    content = thought = ""
+    for i, segment in enumerate(result.segments):
+        kind = segment.kind
+        # Calls that are not made are text as they were written.
+        if kind == "text" or (kind in ("call", "recovered") and i not in called):
+            content += runs.add(segment.said(raw))
+            continue
+        runs.cut()
+        if kind == "reasoning":
+            thought += segment.said(raw)
+    content += runs.end()
     is_no_call = any(problem.code == "choice.no-call" for problem in result.problems)
     if attempts.hands_on_broken and not calls and is_no_call:
         calls, content = [unreadable_call(tool_name, content)], ""
@@ -162,35 +174,43 @@ def was_cut(reason: str | None) -> bool:
     return bool(reason) and str(reason).lower() not in _WHOLE_ENDS
 
 
-def _content_and_reasoning(result: ParseResult, called: set[int]) -> tuple[str, str]:
-    # Calls of segments that are not `called` are text as they were written.
-    raw = result.raw
-    texts: list[str] = []
-    thoughts: list[str] = []
-    # A run is the text from one call, piece of reasoning or markup to the next.
-    run = ""
-    n_runs = 1
+class Runs:
+    """Runs of content, from one call, piece of reasoning or markup to the next.
 
-    for i, segment in enumerate(result.segments):
-        kind = segment.kind
-        if kind == "text" or (kind in ("call", "recovered") and i not in called):
-            run += segment.said(raw)
-            continue
+    White space waits for a word that makes it content, since between two calls it is none.
+    """
 
-        if kind == "reasoning":
-            thoughts.append(segment.said(raw))
+    # State: a run is open once it has a word. `_alone` until the first word, reasoning, markup or
+    # call, so that an answer of white space alone can go out at the end.
 
-        n_runs += 1
-        texts.append(run)
-        run = ""
+    def __init__(self) -> None:
+        self._blanks: list[str] = []
+        self._open = False
+        self._alone = True
 
-    texts.append(run)
-    content = "".join(texts)
-    # A single run stays as it is, even if it is nothing but white space.
-    if n_runs > 1 and content:
-        content = "".join([text for text in texts if text.strip()])
+    def add(self, text: str) -> str:
+        """Return the text that may go out now."""
+        if self._open:
+            return text
+        self._blanks.append(text)
+        if not text or text.isspace():
+            return ""
+        self._open, self._alone = True, False
+        return self._drain()
 
-    return content, "".join(thoughts)
+    def cut(self) -> None:
+        """End the run: reasoning, markup or a call follows."""
+        self._open = self._alone = False
+        self._blanks.clear()
+
+    def end(self) -> str:
+        """Return the white space that goes out at the end, where it is the whole answer."""
+        return self._drain() if self._alone else ""
+
+    def _drain(self) -> str:
+        text = "".join(self._blanks)
+        self._blanks.clear()
+        return text
 
 
 @dataclass(frozen=True)

@@ -65,19 +65,15 @@ def read_tools(tools: Any) -> Offered:
     ours: list[Any] = []
     provider: list[Mapping[str, Any]] = []
     for tool in tools:
-        if isinstance(tool, Mapping) and not _is_ours(tool):
-            provider.append(tool)
-        else:
-            ours.append(tool)
+        is_ours = True
+        if isinstance(tool, Mapping):
+            is_ours = tool.get("type") in _OURS
+            # OpenAI's custom tools take free text and only its own models call them. Anthropic
+            # writes `custom` for an ordinary tool with a schema.
+            if tool.get("type") == "custom":
+                is_ours = any(key in tool for key in _SCHEMAS)
+        (ours if is_ours else provider).append(tool)
     return Offered(tool_specs(ours), tuple(provider))
-
-
-def _is_ours(tool: Mapping[str, Any]) -> bool:
-    # OpenAI's custom tools take free text and only its own models call them. Anthropic writes
-    # `custom` for an ordinary tool with a schema.
-    if tool.get("type") == "custom":
-        return any(key in tool for key in _SCHEMAS)
-    return tool.get("type") in _OURS
 
 
 def with_schemas(

@@ -1,7 +1,7 @@
 """Events of the parser as OpenAI deltas, which add up to the message of the whole answer.
 
 How it works: nothing of the message that went out is taken back, so three things wait. White space
-waits for a word or for the end, because between two calls it is not a content (`_Runs`). Reasoning
+waits for a word or for the end, because between two calls it is not a content (`Runs`). Reasoning
 waits from the first opener of a call on, because reasoning that was never closed may turn out to
 hold calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What can be seen of it
 before is no part of the message: a delta `tool_input`, which is for display (`tool_input`). Text is
@@ -33,7 +33,7 @@ from ..core.values import unescape
 from ..formats.base import Protocol
 from ..formats.scan import partial_start
 from ..parser.tool_input import Part, ToolInputs, whole_input
-from .answer import Answer
+from .answer import Answer, Runs
 from .attempts import Attempts, CallIds, tool_call
 
 Delta: TypeAlias = dict[str, Any]
@@ -80,7 +80,7 @@ class Deltas:
             self._inputs = ToolInputs(protocol, tools, options, text_of, ids.of, ids.forget)
         self._ids = ids
         self._attempts = attempts
-        self._runs = _Runs()
+        self._runs = Runs()
         heads: tuple[str, ...] = ()
         if isinstance(protocol, Protocol):
             heads = protocol.envelope.heads({tool.name: tool for tool in tools})
@@ -180,40 +180,6 @@ def _add(deltas: list[Delta], key: str, text: str) -> None:
         deltas[-1][key] += text
     else:
         deltas.append({key: text})
-
-
-class _Runs:
-    # State: a run is open once it has a word. `_alone` until the first word, reasoning, markup or
-    # call, so that an answer of white space alone can go out at the end.
-
-    def __init__(self) -> None:
-        self._blanks: list[str] = []
-        self._open = False
-        self._alone = True
-
-    def add(self, text: str) -> str:
-        if self._open:
-            return text
-        self._blanks.append(text)
-        if not text or text.isspace():
-            return ""
-        self._open, self._alone = True, False
-        return self._drain()
-
-    def cut(self) -> None:
-        # Reasoning, markup and calls separate two runs. White space that waits in one is not
-        # content.
-        self._open = self._alone = False
-        self._blanks.clear()
-
-    def end(self) -> str:
-        # White space goes out only where it is the whole answer.
-        return self._drain() if self._alone else ""
-
-    def _drain(self) -> str:
-        text = "".join(self._blanks)
-        self._blanks.clear()
-        return text
 
 
 class _Thoughts:

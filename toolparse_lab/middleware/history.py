@@ -319,7 +319,7 @@ def _is_of(part: Any, kinds: tuple[str, ...]) -> bool:
     return isinstance(part, Mapping) and part.get("type") in kinds
 
 
-def _approval_id(part: Mapping[str, Any]) -> Any:
+def _approval_id(part: Mapping[str, Any]) -> str | None:
     id = part.get("approvalId", part.get("approval_id"))
     return id if isinstance(id, str) else None
 

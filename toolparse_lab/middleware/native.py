@@ -49,28 +49,20 @@ def coerce_call(
     tool = tools.get(name)
     key = "input" if "input" in body else "arguments"
     arguments = body.get(key)
+    if body is not fixed:
+        fixed["function"] = body
     if tool is None or arguments is None or was_run(fixed):
-        return _with_body(fixed, body)
-
+        return fixed
     is_text = isinstance(arguments, str)
     try:
         value = read_strict(arguments if is_text else write_canonical(arguments))
     except (TypeError, ValueError, RecursionError):
-        return _with_body(fixed, body)
-
+        return fixed
     coerced = coerce(value, tool.schema_json, policy)
     # Arguments that fit keep their own spelling; only objects always become text.
     if coerced.steps or not is_text:
         body[key] = write_canonical(coerced.value)
-
-    return _with_body(fixed, body)
-
-
-def _with_body(call: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    # One level down in OpenAI's shape.
-    if body is not call:
-        call["function"] = body
-    return call
+    return fixed
 
 
 def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) -> frozenset[int]:
