@@ -2,7 +2,7 @@
 
 Calls that are `ok` become tool calls. A body none of whose calls is ok stays in the content as its
 original text, so that nothing disappears. White space alone between a call, reasoning or markup and
-the next is no content. An answer of nothing but white space stays as it is.
+the next is not content. An answer of nothing but white space stays as it is.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def answer_of(
     """
     raw = result.raw
     usable = attempts.usable(result.calls)
-    # Those that `one_call` leaves out are usable as well, so their text is no content either.
+    # Those that `one_call` leaves out are usable as well, so their text is not content either.
     first = usable[:1] if one_call else usable
     calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in first]
     native = tuple(native)
@@ -141,7 +141,7 @@ def passed_through(
 ) -> Answer:
     """Return an answer that is not ours: unchanged."""
     calls = [dict(c) for c in native]
-    # Content that is no text stays an object: nobody here looks into it.
+    # Content that is not a string stays an object: nobody here looks into it.
     message = {"role": "assistant", "content": content}
     if calls:
         message["tool_calls"] = calls

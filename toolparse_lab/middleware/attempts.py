@@ -7,7 +7,7 @@ looks at tool calls learns of them and can let the model try again.
 
 # How a broken call is kept from running. What is handed on as its arguments is the text of the
 # attempt, and that must never be read as arguments after all: some programs complete JSON that was
-# cut off, or take what stands before a mistake. No reader of JSON accepts a text whose first
+# cut off, or take what comes before a mistake. No reader of JSON accepts a text whose first
 # character begins no JSON value, whatever follows, so where the attempt begins like JSON a word is
 # put in front of it. Echoes and calls inside other calls are readable and not the model's to make;
 # they are never handed on.
@@ -25,8 +25,7 @@ from ..core.types import ToolCall
 UnknownTools: TypeAlias = Literal["text", "call"]
 BrokenCalls: TypeAlias = Literal["text", "call"]
 
-# the name of a call that names no tool
-UNREADABLE = "unreadable_call"
+UNREADABLE = "unreadable_call"  # the name of a call that names no tool
 
 _MARK = "unreadable: "
 _BEGINS_NO_JSON = "<@*|#"
@@ -64,8 +63,7 @@ class Attempts(NamedTuple):
         return usable
 
 
-# attempts that failed stay text
-ALL_TEXT = Attempts()
+ALL_TEXT = Attempts()  # attempts that failed stay text
 
 
 def is_broken(call: ToolCall) -> bool:
@@ -125,8 +123,8 @@ _ALPHABET = string.ascii_letters + string.digits
 # One of them for every byte: the ids come from one look at the random bits instead of 24.
 _LETTERS = bytes(ord(_ALPHABET[i % len(_ALPHABET)]) for i in range(256))
 
-# A generator of our own, because a program may set the seed of Python's; ids must differ, nobody
-# need not guess them.
+# A generator of our own, because a program may set the seed of Python's; ids must differ, but
+# nothing depends on their being hard to guess.
 _DICE = random.Random()  # noqa: S311
 # Two processes that share its state would give the same ids.
 if hasattr(os, "register_at_fork"):

@@ -25,7 +25,7 @@ ChoiceSchema: TypeAlias = Literal["if_then_else", "any_of", "any_of_many"]
 CHOICE_SCHEMAS: tuple[ChoiceSchema, ...] = ("if_then_else", "any_of", "any_of_many")
 Schema: TypeAlias = dict[str, Any]
 
-# Members that hold schemas by name, those that hold values, and those that say a type.
+# Members with schemas by name, those with values, and those that say a type.
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _VALUES = ("const", "enum", "default", "examples", "required")
 _TYPES = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
@@ -47,8 +47,7 @@ class ChoiceForm(NamedTuple):
         return cls(schema, schema == "any_of_many" and parallel is True)
 
 
-# as the package asked that this was modelled on
-PLAIN = ChoiceForm()
+PLAIN = ChoiceForm()  # as the package asked that this was modelled on
 
 _ONE_CALL = (
     "Answer with exactly one tool call, and nothing else: a single JSON object, without any tags, "
@@ -84,8 +83,8 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
 
 
 def _chain(tools: Sequence[ToolSpec]) -> Schema:
-    # A provider that does not know `if` still sees the names in `enum`.
-    # Built from the last tool on: each condition holds the rest of the chain as its else.
+    # A provider that does not know `if` still sees the names in `enum`. Built from the last tool
+    # on: each condition has the rest of the chain as its else.
     chain: Schema = {}
     for tool in reversed(tools):
         condition = {"properties": {"name": {"const": tool.name}}, "required": ["name"]}

@@ -118,10 +118,10 @@ class ToolCallMiddleware:
             choice_schema: for a middleware made without one.
 
         The member `toolparse` of `params` has options for this request alone: `on_error`,
-        `original_tool_schemas` and those of the parser (see `request_options`).
+        `original_tool_schemas` and those of the parser.
 
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
-        response_format that cannot stand beside tools, or for options that nobody knows.
+        response_format that cannot be used with tools, or for options that nobody knows.
         """
         if params.get("functions") is not None or params.get("function_call") is not None:
             raise BadOptions(
@@ -330,7 +330,7 @@ class ToolCallMiddleware:
         messages: Sequence[Any] | None = None,
         **params: Unpack[LitellmArguments],
     ) -> Any:
-        """litellm's `acompletion`, likewise."""
+        """Ask as litellm's `acompletion` does, with tool calls by this middleware."""
         return await hooks.call("acompletion", self, model=model, messages=messages, **params)
 
     # requests

@@ -1,12 +1,12 @@
 """Events of the parser as OpenAI deltas, which add up to the message of the whole answer.
 
 How it works: nothing of the message that went out is taken back, so three things wait. White space
-waits for a word or for the end, because between two calls it is not a content (`Runs`). Reasoning
+waits for a word or for the end, because between two calls it is not content (`Runs`). Reasoning
 waits from the first opener of a call on, because reasoning that was never closed may turn out to
-hold calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What can be seen of it
-before is no part of the message: a delta `tool_input`, which is for display (`tool_input`). Text is
-final when the parser gives it out. Each character is looked at once, and once more where an opener
-may begin at the end of a piece of reasoning.
+contain calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What can be seen of
+it before is not part of the message: a delta `tool_input`, which is for display. Text is final when
+the parser gives it out. Each character is looked at once, and once more where an opener may begin
+at the end of a piece of reasoning.
 """
 
 from __future__ import annotations

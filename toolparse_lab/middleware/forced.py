@@ -43,7 +43,7 @@ def parse_forced(
     many: several calls are right as well, as a list or in any other form. All of them, or none.
     """
     own = parse_text(raw, protocol, tools, options)
-    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    # Strict JSON first, over the whole text: what looks like markup may be in its strings.
     whole = _Rest(own, Span(0, len(own.raw)))
     strict = _json_calls(whole, allowed, replace(options, repair=False), cut, many)
     if isinstance(strict, ParseResult):
@@ -75,7 +75,7 @@ def parse_formatted(
     """
     own = parse_text(raw, protocol, tools, options)
     rest = _without_markup(own)
-    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    # Strict JSON first, over the whole text: what looks like markup may be in its strings.
     for part, part_options in (
         (_Rest(own, Span(0, len(own.raw))), replace(options, repair=False)),
         (rest, options),
@@ -145,7 +145,7 @@ def _json_calls(
     start = rest.span.start + len(text) - len(text.lstrip())
     tools = {t.name: t for t in allowed}
 
-    # Behind a comma or a colon something was to come, whatever the provider says of the end.
+    # After a comma or a colon something was to come, whatever the provider says of the end.
     is_whole = not cut and not inner.endswith((",", ":"))
     try:
         decoded = _CODEC.read(

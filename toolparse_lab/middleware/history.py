@@ -280,7 +280,7 @@ def _arguments_of(call: Mapping[str, Any]) -> Any:
     inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
     arguments = next((body[k] for k in ("input", "arguments", "args") if k in body), None)
-    # Some clients send no arguments as an empty text, which is no JSON.
+    # Some clients send no arguments as an empty string, which is not JSON.
     if arguments is None or arguments == "":
         return "{}"
     return arguments

@@ -97,8 +97,8 @@ class AnswerStream:
 
         Args:
             finish_reason: the words that the provider said, None if it said nothing.
-            called: the provider made calls itself beside the text, so that a text that says nothing
-                is no failure.
+            called: the provider made calls itself, so that a text that says nothing is not a
+                failure.
             reasoning: the words that the provider said as reasoning.
         """
         if self._end is None:
@@ -120,7 +120,7 @@ class AnswerStream:
             deltas += self._deltas.end()
             return deltas, self._answer(result, finish_reason)
         text = "".join(self._texts)
-        # The forced call was made beside the text.
+        # The provider made the forced call itself.
         if called and not text.strip():
             return (), passed_through(text or None, finish_reason)
         result = self._reading.parse_whole(self._turn, text, finish_reason)

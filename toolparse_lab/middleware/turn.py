@@ -27,7 +27,7 @@ class Turn:
             tool_name: everything asked for.
         active: answers are parsed, or False if there are no tools or none may be called.
         forced: the answer must be one call.
-        one_call: of the calls that a text holds only the first is made, because the request says
+        one_call: of the calls in a text only the first is made, because the request says
             `parallel_tool_calls=False`.
         messages: the conversation as the application gave it, by which echoes are known.
         many: a forced answer may be several calls.

@@ -224,7 +224,7 @@ _RECORDS: Mapping[str, tuple[int, str, str]] = {
 
 
 def _log_event(name: str, attributes: Mapping[str, Any]) -> None:
-    # The record's attribute `toolparse` holds the details: `operation`, `step_id`, `capability`,
+    # The record's attribute `toolparse` has the details: `operation`, `step_id`, `capability`,
     # and the fields of the event: `coercions` (a line each), `changes` (a record each),
     # `validation_retry` and `error`, `new_params`.
     level, operation, message = _RECORDS.get(name, (logging.NOTSET, "", ""))
@@ -465,7 +465,7 @@ class _Call:
 
 
 def _key(arguments: Mapping[str, Any]) -> str:
-    # Equal arguments have the same.
+    # Equal arguments have the same key.
     try:
         text = write_canonical(dict(arguments))
     except (TypeError, ValueError):

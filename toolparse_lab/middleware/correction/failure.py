@@ -110,7 +110,7 @@ class ToolFailure:
 
 
 class ToolRefused(Exception):
-    """Raised by a tool that wants to say more than a message: `failure` holds it.
+    """Raised by a tool that wants to say more than a message: it is in `failure`.
 
     >>> from toolparse_lab.middleware.correction import ToolFailure, ToolRefused
     >>> ToolRefused(ToolFailure("n is a number")).failure.message
@@ -140,7 +140,7 @@ def _issues_of_error(error: BaseException) -> Iterator[Issue]:
     if callable(errors):
         try:
             rows = errors()
-        except Exception:  # a method of that name which is none of a validator
+        except Exception:  # a method of that name that is not a validator's
             return
         if isinstance(rows, Iterable):
             issues = (

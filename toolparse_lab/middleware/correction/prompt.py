@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -155,38 +155,28 @@ def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
     text = raw
     for span in reversed(thoughts):
         text = text[: span.start] + text[span.end :]
-    for candidate in _candidates(text):
-        value = _object(candidate)
-        if value is not None:
+    text = text.strip()
+    start = text.find("{")
+    after = text[start:] if start >= 0 else ""
+    fenced = [part.partition("\n")[2] for part in text.split(_FENCE)[1::2]]
+    # Fences, then from the first brace on.
+    for candidate in (*fenced, after[: after.rfind("}") + 1], after):
+        candidate = candidate.strip()
+        if not candidate.startswith("{"):
+            continue
+        try:
+            value = read_strict(candidate)
+        except (ValueError, RecursionError):
+            value = repair(candidate).value  # None where something would have to be invented
+        if isinstance(value, dict):
             return _unwrapped(value, tool)
     raise CorrectionFailed(
         "the correction holds no JSON object", got=raw.strip()[:200] or "an empty answer"
     )
 
 
-def _candidates(text: str) -> Sequence[str]:
-    # Fences, then from the first brace on.
-    text = text.strip()
-    fenced = [part.partition("\n")[2] for part in text.split(_FENCE)[1::2]]
-    start = text.find("{")
-    after = text[start:] if start >= 0 else ""
-    return [*fenced, after[: after.rfind("}") + 1], after]
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    # A repair that would have to invent something is no object.
-    text = text.strip()
-    if not text.startswith("{"):
-        return None
-    try:
-        value = read_strict(text)
-    except (ValueError, RecursionError):
-        value = repair(text).value
-    return value if isinstance(value, dict) else None
-
-
 def _unwrapped(value: dict[str, Any], tool: ToolSpec) -> dict[str, Any]:
-    # A wrapper is none of the tool's own parameters.
+    # A wrapper has no name of the tool's own parameters.
     schema = tool.schema if isinstance(tool.schema, Mapping) else {}
     declared = schema.get("properties") or {}
     for name in ("arguments", "parameters", "args", "input"):

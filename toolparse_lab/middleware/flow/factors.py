@@ -25,7 +25,7 @@ ChoiceBy: TypeAlias = Literal["response_format", "prompt"]
 
 
 class Sampling(TypedDict, total=False):
-    """Parameters sent as they are. `arms.PARAMETERS` holds the same names."""
+    """Parameters sent as they are. `arms.PARAMETERS` has the same names."""
 
     audio: Mapping[str, Any] | None
     cache_prompt: bool | None

@@ -38,7 +38,7 @@ def read_answer(
     forced reading. A provider's own calls are calls whether they were forced or not.
 
     finish_reason: the words that the provider said of the answer's end. A forced call that ended
-    early has to close by itself. reasoning: what the provider gave as such beside the text. Both
+    early has to close by itself. reasoning: what the provider gave as such next to the text. Both
     may tell of a call that the answer lost.
 
     Raises the errors of `parse`, and BadToolChoice.
@@ -86,7 +86,7 @@ def answer_reader(
 def asked_of(completion: Completion, input: Any = None) -> Any:
     """Return what a recorded answer is to: the case's input, else its request's messages.
 
-    input: of the case, a string or messages. A frame holds it as well, so that an answer that is
+    input: of the case, a string or messages. A frame has it as well, so that an answer that is
     read again from there is judged by the same words.
     """
     return input or completion.request.get("messages") or None

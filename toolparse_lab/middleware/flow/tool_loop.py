@@ -106,7 +106,7 @@ class Conversation:
     @property
     def answer(self) -> str | None:
         """The text of the final answer, or None if the conversation did not end with one."""
-        # The last text beside calls that were not run is no answer.
+        # The last text next to calls that were not run is not an answer.
         if self.stop != "answered" or not self.turns or self.turns[-1].answer is None:
             return None
         content = self.turns[-1].answer.message.get("content")

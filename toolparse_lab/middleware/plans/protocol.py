@@ -3,7 +3,7 @@
 # How it works. The arm's model is sent the planning prompt, and the steps of the plan that it
 # writes are read as calls, so that the case's own target judges them, under every policy, as it
 # judges the calls of other arms. What is lost between a plan and calls is then a difference of two
-# arms. A step that waits for another one's result holds a template in the place of a value, and
+# arms. A step that waits for another one's result has a template in the place of a value, and
 # only a run of the plan could put it in.
 
 from __future__ import annotations

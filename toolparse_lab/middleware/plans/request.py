@@ -167,8 +167,7 @@ def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> 
 
 
 def _values(raw: str) -> Sequence[tuple[str, Any]]:
-    # With their texts, the likeliest first.
-    # What a model thought before is not what it says.
+    # With their texts, the likeliest first. What a model thought before is not what it says.
     text = raw.rpartition("</think>")[2]
     parts = [part.partition("\n")[2] for part in text.split("```")[1::2]]
     for opener, closer in (("{", "}"), ("[", "]")):

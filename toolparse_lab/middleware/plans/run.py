@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...core.errors import BadOptions, UnresolvedTemplate
-from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ...core.toolspec import ToolsLike, tool_specs
 from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
 from ..correction.drive import Callback, Messages, warn_of_awaitable
@@ -134,14 +134,35 @@ async def arun_plan(
                     expected=", ".join(names),
                 )
     bound = plan.bound(inputs or {})
-    running = _Running(
-        specs, runnable, bound, correct, feedback, messages, sleep, on_event,
-        asyncio.Semaphore(concurrency),
-    )  # fmt: skip
+    slots = asyncio.Semaphore(concurrency)
     tasks: dict[str, asyncio.Task[StepRun]] = {}
+
+    async def run(step: Step) -> StepRun:
+        results: dict[str, Any] = {"inputs": bound} if bound else {}
+        for name in step.depends_on:
+            before = await tasks[name]
+            if before.status != "done":
+                return StepRun(step, "skipped", f"{name} {before.status}")
+            results[name] = before.value
+        async with slots:
+            started = time.perf_counter()
+            try:
+                parameters = resolve(dict(step.parameters), results)
+            except UnresolvedTemplate as e:
+                return StepRun(step, "failed", str(e))
+            call = await arun_call(
+                specs[step.tool], parameters, runnable[step.tool], correct=correct,
+                feedback=feedback, messages=messages, sleep=sleep, on_event=on_event,
+                step_id=step.step_id, agent=step.agent,
+            )  # fmt: skip
+            seconds = time.perf_counter() - started
+            if call.ok:
+                return StepRun(step, "done", "", call.value, parameters, call, seconds)
+            return StepRun(step, "failed", call.error, None, parameters, call, seconds)
+
     # Each step waits for its dependencies, so the order in which tasks are made does not matter.
     for step in plan.steps:
-        tasks[step.step_id] = asyncio.ensure_future(running.step(step, tasks))
+        tasks[step.step_id] = asyncio.ensure_future(run(step))
     try:
         return PlanRun(plan, tuple(await asyncio.gather(*tasks.values())))
     finally:
@@ -179,49 +200,3 @@ def run_plan(
             messages=messages, concurrency=concurrency, sleep=sleep, on_event=on_event,
         )
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    specs: Mapping[str, ToolSpec]
-    runnable: Mapping[str, Callable[..., Any]]
-    inputs: Mapping[str, Any]
-    correct: Callback | None
-    feedback: Feedback | None
-    messages: Messages
-    sleep: Callable[[float], Any]
-    on_event: OnEvent | None
-    slots: asyncio.Semaphore
-
-    async def step(self, step: Step, tasks: Mapping[str, asyncio.Task[StepRun]]) -> StepRun:
-        results: dict[str, Any] = {"inputs": self.inputs} if self.inputs else {}
-        for name in step.depends_on:
-            before = await tasks[name]
-            if before.status != "done":
-                return StepRun(step, "skipped", f"{name} {before.status}")
-            results[name] = before.value
-        async with self.slots:
-            return await self._called(step, results)
-
-    async def _called(self, step: Step, results: Mapping[str, Any]) -> StepRun:
-        started = time.perf_counter()
-        try:
-            parameters = resolve(dict(step.parameters), results)
-        except UnresolvedTemplate as e:
-            return StepRun(step, "failed", str(e))
-        call = await arun_call(
-            self.specs[step.tool],
-            parameters,
-            self.runnable[step.tool],
-            correct=self.correct,
-            feedback=self.feedback,
-            messages=self.messages,
-            sleep=self.sleep,
-            on_event=self.on_event,
-            step_id=step.step_id,
-            agent=step.agent,
-        )
-        seconds = time.perf_counter() - started
-        if call.ok:
-            return StepRun(step, "done", "", call.value, parameters, call, seconds)
-        return StepRun(step, "failed", call.error, None, parameters, call, seconds)
