@@ -154,16 +154,7 @@ class ToolCallMiddleware:
             if documents:
                 params = {**params, "documents": documents_without(documents, delimiters)}
         messages = rewrite_history(conversation, prepared.writer)
-
-        # Told with every request, although its tools may have been read long ago.
-        for tool in offer.provider:
-            note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
-            prepared.writer.tell(note, tool=dict(tool))
-        for example in prepared.left_out:
-            prepared.writer.tell(
-                _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
-            )
-
+        _tell_left_out(prepared)
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
         if offer.active:
@@ -520,6 +511,17 @@ def create_tool_middleware(
         broken_calls=broken_calls,
         feedback=Feedback.of(feedback),
     )
+
+
+def _tell_left_out(prepared: Prepared) -> None:
+    # With every request, although its tools may have been read long ago.
+    for tool in prepared.offer.provider:
+        note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+        prepared.writer.tell(note, tool=dict(tool))
+    for example in prepared.left_out:
+        prepared.writer.tell(
+            _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
+        )
 
 
 def _place(
