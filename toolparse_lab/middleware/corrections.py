@@ -73,8 +73,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CallCorrection:
-    """A call that the schema refused, by its index among the message's tool calls, and everything
-    done for it. Its `ok` says that the schema takes it now.
+    """A call that the schema refused, and everything done for it.
+
+    The index is among the message's tool calls. Its `ok` says that the schema takes it now.
 
     >>> import dataclasses
     >>> from toolparse_lab.middleware import CallCorrection
@@ -152,7 +153,9 @@ Flow: TypeAlias = Generator[AskAgain, "Reply | BaseException", CorrectedAnswer]
 
 
 def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> Flow:
-    """Run a flow that has the refused calls of an answer corrected, by the middleware's `feedback`.
+    """Run a flow that has the refused calls of an answer corrected.
+
+    It goes by the middleware's `feedback`.
 
     Args:
         turn: the result of `transform_params`.

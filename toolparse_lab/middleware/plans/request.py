@@ -109,8 +109,9 @@ def plan_from_request(
 
 
 def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> PlanAnswer:
-    """Return the plan in a model's text: strict or damaged JSON, with any fence, prose or reasoning
-    around it.
+    """Return the plan in a model's text, strict or damaged JSON.
+
+    There may be any fence, prose or reasoning around it.
 
     Args:
         policy: of coercion, under which the parameters' problems are told. "none" tells those of
