@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
+from toolparse_lab.middleware.drive import relay
 from toolparse_lab.middleware.flow import Flow, adrive, advance, drive
 from toolparse_lab.runner.exchange.types import Completion, Model, Request
 from toolparse_lab.runner.store.recording import replay, write_recording
@@ -75,3 +76,24 @@ def test_step_by_step() -> None:
     request, made = advance(flow, answer(request))
     assert request is not None
     assert advance(flow, None) == (None, "(one), None")
+
+
+def test_a_stop_iteration_of_the_answer_is_not_the_end_of_the_flow() -> None:
+    def stops(request: Request) -> Completion:
+        return next(iter(()))
+
+    async def stops_later(request: Request) -> Completion:
+        return stops(request)
+
+    def relayed() -> Flow[str]:
+        return relay(ask_twice(), lambda request: stops(request))  # type: ignore[arg-type,return-value]
+
+    CLOSED.clear()
+    with pytest.raises(StopIteration):
+        drive(ask_twice(), stops)
+    # Python itself turns one that leaves a coroutine or a generator into a RuntimeError.
+    with pytest.raises(RuntimeError):
+        asyncio.run(adrive(ask_twice(), stops_later))
+    with pytest.raises(RuntimeError):
+        advance(relayed())
+    assert CLOSED == ["yes"] * 3

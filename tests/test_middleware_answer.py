@@ -388,7 +388,7 @@ def test_hostile_streams_cost_no_more_than_their_length(piece: str) -> None:
 def test_ids_differ_whatever_seed_a_program_sets_and_after_a_fork() -> None:
     script = """
 import os, random
-from toolparse_lab.middleware.call_ids import new_call_id
+from toolparse_lab.middleware.attempts import new_call_id
 random.seed(1); first = new_call_id()
 random.seed(1); second = new_call_id()
 there, here = os.pipe()

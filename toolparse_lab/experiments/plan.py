@@ -18,10 +18,11 @@ from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, pack_cases
 from ..evals.cases.loading import CasesLike, load_cases
 from ..formats.like import ProtocolLike
+from ..middleware.drive import relay
 from ..middleware.flow import Conversation, Flow, Record, Runnable
 from ..middleware.flow.factors import PlanSettings
 from ..runner.exchange.request import Held, Questions
-from ..runner.exchange.types import Model, PlanItem, Request
+from ..runner.exchange.types import Completion, Model, PlanItem, Request
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
 from .arms import FACTORS, Arm, arms_of, check_names, check_params
@@ -467,14 +468,10 @@ def plan_one(
 
 
 def _changed(flow: Flow[Conversation], change: Callable[[Request], Request]) -> Flow[Conversation]:
-    completion = None
-    while True:
-        try:
-            request = flow.send(completion)
-        except StopIteration as end:
-            conversation: Conversation = end.value
-            return conversation
-        completion = yield change(request)
+    def ask(request: Request) -> Flow[Completion | None]:
+        return (yield change(request))
+
+    return relay(flow, ask)
 
 
 def _columns(arm: Arm) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..parser.content_parts import PartStream, failures_of, parts_of
 from .answer import Answer
 from .choice_schema import create_dynamic_if_then_else_schema
-from .core import ToolCallMiddleware
+from .core import ToolCallMiddleware, create_tool_middleware
 from .corrections import (
     AskAgain,
     CallCorrection,
@@ -23,7 +23,6 @@ from .corrections import (
     correct_answer,
     corrections,
 )
-from .creation import create_tool_middleware
 from .native import fix_tool_call_with_schema
 from .stream import AnswerStream
 from .turn import Turn

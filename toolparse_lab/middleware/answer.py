@@ -2,7 +2,7 @@
 
 Calls that are `ok` become tool calls. A body none of whose calls is ok stays in the content as its
 original text, so that nothing disappears. White space alone between a call, reasoning or markup and
-the next is no content. An answer of nothing but white space stays as it is.
+the next is not content. An answer of nothing but white space stays as it is.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..core.errors import UnreadableInput
 from ..core.types import ParseResult, Problem
-from .attempts import ALL_TEXT, Attempts, tool_call, unreadable_call
-from .call_ids import CallIds
+from .attempts import ALL_TEXT, Attempts, CallIds, tool_call, unreadable_call
 from .native import was_run, written_too
 
 _PLAIN_ENDS = (None, "stop", "other", "unknown")  # finish reasons that a call turns into another
@@ -31,12 +31,12 @@ class Answer:
 
     Attributes:
         message: {role, content, tool_calls, reasoning_content} in OpenAI shape, the last two only
-            where there are any. Content is None if there is none beside calls.
-        finish_reason: 'tool_calls' where calls are there and the provider said 'stop' or nothing.
-            Any other text stays.
+            where there are any. Content is None if there is only a call.
+        finish_reason: 'tool_calls' where there are calls and the provider said 'stop' or nothing.
+            Any other reason stays.
         result: the parse, None for an answer passed through.
         problems: those of the result and of its calls.
-        written_too: the numbers of the provider's own calls that the text holds as well. What
+        written_too: the numbers of the provider's own calls that the text contains as well. What
             the text says of them counts, once.
 
     >>> from toolparse_lab import hermes_tool_middleware as middleware
@@ -57,10 +57,7 @@ class Answer:
 
     @property
     def tool_calls(self) -> tuple[dict[str, Any], ...]:
-        """The message's tool calls, in order.
-
-        Those of the text come first, then those that the provider read itself.
-        """
+        """The message's tool calls: those of the text, then those that the provider read itself."""
         return tuple(self.message.get("tool_calls", ()))
 
     @property
@@ -68,7 +65,6 @@ class Answer:
         """The pieces of the text read as calls, a blank line between each two."""
         if self.result is None:
             return ""
-
         raw = self.result.raw
         segments = self.result.segments
         return "\n\n".join(s.span.of(raw) for s in segments if s.kind in ("call", "recovered"))
@@ -98,23 +94,33 @@ def answer_of(
     """
     raw = result.raw
     usable = attempts.usable(result.calls)
-    # Those that `one_call` leaves out are usable as well, so their text is no content either.
+    # Those that `one_call` leaves out are usable as well, so their text is not content either.
     first = usable[:1] if one_call else usable
     calls = [tool_call(c, ids, c.segment.span.of(raw)) for c in first]
     native = tuple(native)
     twice = written_too(native, result.calls) if native else frozenset()
     calls += [dict(c) for number, c in enumerate(native) if number not in twice]
-
-    content, thought = _content_and_reasoning(result, {c.segment_index for c in usable})
-    if attempts.hands_on_broken and not calls and _is_no_call(result):
+    called = {c.segment_index for c in usable}
+    runs = Runs()
+    content = thought = ""
+    for i, segment in enumerate(result.segments):
+        kind = segment.kind
+        # Calls that are not made are text as they were written.
+        if kind == "text" or (kind in ("call", "recovered") and i not in called):
+            content += runs.add(segment.said(raw))
+            continue
+        runs.cut()
+        if kind == "reasoning":
+            thought += segment.said(raw)
+    content += runs.end()
+    is_no_call = any(problem.code == "choice.no-call" for problem in result.problems)
+    if attempts.hands_on_broken and not calls and is_no_call:
         calls, content = [unreadable_call(tool_name, content)], ""
     message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
     if reasoning or thought:
         message["reasoning_content"] = both_thoughts(reasoning, thought)
-
     if calls:
         message["tool_calls"] = calls
-
     # The provider may have run its own.
     to_run = any(not was_run(c) for c in calls)
     reason = finish_reason_of(finish_reason, to_run)
@@ -133,18 +139,12 @@ def both_thoughts(first: str | None, second: str) -> str:
 def passed_through(
     content: Any, finish_reason: str | None, native: Iterable[Mapping[str, Any]] = ()
 ) -> Answer:
-    """Return an answer that is none of ours: unchanged.
-
-    content: the words that the provider gave, of any type.
-    finish_reason: the words that the provider said, None if it said nothing.
-    native: tool calls that the provider read itself.
-    """
+    """Return an answer that is not ours: unchanged."""
     calls = [dict(c) for c in native]
-    # Content that is no text stays an object: nobody here looks into it.
+    # Content that is not a string stays an object: nobody here looks into it.
     message = {"role": "assistant", "content": content}
     if calls:
         message["tool_calls"] = calls
-
     to_run = any(not was_run(c) for c in calls)
     return Answer(message, finish_reason_of(finish_reason, to_run), None, ())
 
@@ -174,40 +174,102 @@ def was_cut(reason: str | None) -> bool:
     return bool(reason) and str(reason).lower() not in _WHOLE_ENDS
 
 
-def _is_no_call(result: ParseResult) -> bool:
-    """Return True for a forced answer that is not a call at all."""
-    return any(problem.code == "choice.no-call" for problem in result.problems)
+class Runs:
+    """Runs of content, from one call, piece of reasoning or markup to the next.
 
-
-def _content_and_reasoning(result: ParseResult, called: set[int]) -> tuple[str, str]:
-    """(content, reasoning) of a result.
-
-    called: indexes of the segments whose calls are made. Other calls are text as they were written.
+    White space waits for a word that makes it content, since between two calls it is none.
     """
-    raw = result.raw
+
+    # State: a run is open once it has a word. `_alone` until the first word, reasoning, markup or
+    # call, so that an answer of white space alone can go out at the end.
+
+    def __init__(self) -> None:
+        self._blanks: list[str] = []
+        self._open = False
+        self._alone = True
+
+    def add(self, text: str) -> str:
+        """Return the text that may go out now."""
+        if self._open:
+            return text
+        self._blanks.append(text)
+        if not text or text.isspace():
+            return ""
+        self._open, self._alone = True, False
+        return self._drain()
+
+    def cut(self) -> None:
+        """End the run: reasoning, markup or a call follows."""
+        self._open = self._alone = False
+        self._blanks.clear()
+
+    def end(self) -> str:
+        """Return the white space that goes out at the end, where it is the whole answer."""
+        return self._drain() if self._alone else ""
+
+    def _drain(self) -> str:
+        text = "".join(self._blanks)
+        self._blanks.clear()
+        return text
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of a message by kind: text, reasoning among its parts, images and similar."""
+
+    text: str
+    reasoning: str = ""
+    media: tuple[Any, ...] = ()
+
+    def beside(self, content: str | None) -> Any:
+        """Return the content of the message: the text that remains, with anything that is not text.
+
+        >>> Content("", media=({"type": "image"},)).beside("words")
+        [{'type': 'text', 'text': 'words'}, {'type': 'image'}]
+        """
+        if not self.media:
+            return content or None
+        text = [{"type": "text", "text": content}] if content else []
+        return [*text, *self.media]
+
+
+ONLY_TEXT = Content("")
+
+
+def read_content(content: Any) -> Content:
+    """Sort the content of an assistant's message by kind.
+
+    content: text, None or a list of parts. Raises UnreadableInput for anything else.
+
+    >>> read_content(["a", {"type": "text", "text": "b"}]).text
+    'ab'
+    """
+    if content is None or isinstance(content, str):
+        return Content(content or "")
+    if not isinstance(content, (list, tuple)):
+        raise UnreadableInput(
+            "this is no content", got=type(content).__name__, expected="text, None or parts"
+        )
     texts: list[str] = []
     thoughts: list[str] = []
-    # A run is the text from one call, piece of reasoning or markup to the next.
-    run = ""
-    n_runs = 1
+    media: list[Any] = []
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if isinstance(part, str):
+            texts.append(part)
+        elif kind == "text" and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif kind in ("reasoning", "thinking"):
+            thoughts.append(_thought(part))
+        else:
+            # Images, sounds and parts nobody knows yet go through as they are.
+            media.append(part)
+    return Content("".join(texts), "\n".join(t for t in thoughts if t), tuple(media))
 
-    for i, segment in enumerate(result.segments):
-        kind = segment.kind
-        if kind == "text" or (kind in ("call", "recovered") and i not in called):
-            run += segment.said(raw)
-            continue
 
-        if kind == "reasoning":
-            thoughts.append(segment.said(raw))
-
-        n_runs += 1
-        texts.append(run)
-        run = ""
-
-    texts.append(run)
-    content = "".join(texts)
-    # A single run stays as it is, even if it is nothing but white space.
-    if n_runs > 1 and content:
-        content = "".join([text for text in texts if text.strip()])
-
-    return content, "".join(thoughts)
+def _thought(part: Mapping[str, Any]) -> str:
+    # Some providers nest it as parts of its own.
+    inner = part.get("text", part.get("thinking"))
+    if isinstance(inner, str):
+        return inner
+    return read_content(inner if isinstance(inner, list) else None).text

@@ -1,4 +1,6 @@
-"""The JSON Schema that makes a model answer with nothing but calls, and how it is asked for."""
+"""The form in which an answer is asked for: a JSON Schema of nothing but calls where one is forced,
+or of calls and the form of the caller's own `response_format`.
+"""
 
 # How it works. Two forms say the same. "if_then_else" is that of the package this was modelled on:
 # a chain of conditions on the name. Engines that decode by a schema leave conditions out, so that
@@ -13,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ..arguments.schema.references import unwrap_json_schema
-from ..core.errors import NoTools, ProviderTool
+from ..arguments.schema.references import resolve, unwrap_json_schema
+from ..core.errors import BadOptions, NoTools, ProviderTool
 from ..core.toolspec import ToolSpec
 from ..core.values import read_plain, write_canonical
 from .choice import PROVIDER_TOOLS, Choice, read_tools
@@ -23,7 +25,7 @@ ChoiceSchema: TypeAlias = Literal["if_then_else", "any_of", "any_of_many"]
 CHOICE_SCHEMAS: tuple[ChoiceSchema, ...] = ("if_then_else", "any_of", "any_of_many")
 Schema: TypeAlias = dict[str, Any]
 
-# Members that hold schemas by name, those that hold values, and those that say a type.
+# Members with schemas by name, those with values, and those that say a type.
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _VALUES = ("const", "enum", "default", "examples", "required")
 _TYPES = ("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const")
@@ -41,16 +43,11 @@ class ChoiceForm(NamedTuple):
 
     @classmethod
     def of(cls, schema: ChoiceSchema, parallel: Any) -> ChoiceForm:
-        """Return the form for a request. parallel: its `parallel_tool_calls`, None if it does not
-        say.
-
-        Only a request that asks for parallel calls by name gets a list.
-        """
+        """Return the form for a request. One that asks for parallel calls by name gets a list."""
         return cls(schema, schema == "any_of_many" and parallel is True)
 
 
-PLAIN = ChoiceForm()
-"""as the package asked that this was modelled on"""
+PLAIN = ChoiceForm()  # as the package asked that this was modelled on
 
 _ONE_CALL = (
     "Answer with exactly one tool call, and nothing else: a single JSON object, without any tags, "
@@ -82,22 +79,17 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
         raise ProviderTool(PROVIDER_TOOLS)
     if not offered.tools:
         raise NoTools("there is no tool to write a schema for")
-
     return _chain(offered.tools)
 
 
 def _chain(tools: Sequence[ToolSpec]) -> Schema:
-    """Return the schema of one call of any of the tools: a chain of conditions on the name.
-
-    tools: at least one. A provider that does not know `if` still sees the names in `enum`.
-    """
-    # Built from the last tool on: each condition holds the rest of the chain as its else.
+    # A provider that does not know `if` still sees the names in `enum`. Built from the last tool
+    # on: each condition has the rest of the chain as its else.
     chain: Schema = {}
     for tool in reversed(tools):
         condition = {"properties": {"name": {"const": tool.name}}, "required": ["name"]}
         otherwise = {"else": chain} if chain else {}
         chain = {"if": condition, "then": _call_of(tool), **otherwise}
-
     return {
         "type": "object",
         "properties": {
@@ -117,10 +109,7 @@ def _chain(tools: Sequence[ToolSpec]) -> Schema:
 
 
 def _call_of(tool: ToolSpec) -> Schema:
-    """Return the schema of a call of one tool.
-
-    The schema says nothing of `type`, so that it can be a branch of a larger one.
-    """
+    # Says nothing of `type`, so that it can be a branch of a larger schema.
     return {
         "properties": {"name": {"const": tool.name}, "arguments": read_plain(tool.schema_json)},
         "required": ["name", "arguments"],
@@ -149,19 +138,11 @@ def any_of_schema(tools: Sequence[ToolSpec], *, many: bool = False, answer: Any 
 
 
 def _one_of(branches: list[Schema]) -> Schema:
-    """Return the schema of an object that satisfies one of the branches.
-
-    The branch itself if it is the only one.
-    """
     # Some providers want to see at the root that it is an object.
     return branches[0] if len(branches) == 1 else {"type": "object", "anyOf": branches}
 
 
 def _branch(tool: ToolSpec, index: int, definitions: Schema) -> Schema:
-    """Return the schema of a call of one tool, whole.
-
-    index: of the tool. definitions: those of the whole schema, which may be added to.
-    """
     arguments = _placed(read_plain(tool.schema_json), f"arguments_{index}", definitions)
     if not isinstance(arguments, Mapping):  # `true`: anything goes
         arguments = {}
@@ -176,10 +157,8 @@ def _branch(tool: ToolSpec, index: int, definitions: Schema) -> Schema:
 
 
 def _placed(schema: Any, name: str, definitions: Schema) -> Any:
-    """Return a schema for a place inside another: itself, or a reference to where it went.
-
-    name: for its place under `definitions`, where it goes if it refers to parts of itself.
-    """
+    # Itself, or a reference to where it went: under `definitions`, if it refers to parts of
+    # itself.
     schema = unwrap_json_schema(schema)
     moved = _moved(schema, f"#/$defs/{name}")
     if moved == schema:
@@ -189,13 +168,7 @@ def _placed(schema: Any, name: str, definitions: Schema) -> Any:
 
 
 def _moved(node: Any, root: str) -> Any:
-    """Return a schema with its references written from another root.
-
-    root: the pointer to where the schema will stand, in place of its own '#'.
-
-    >>> _moved({"items": {"$ref": "#"}, "enum": [{"$ref": "#"}]}, "#/a")
-    {'items': {'$ref': '#/a'}, 'enum': [{'$ref': '#'}]}
-    """
+    # With its references written from another root, in place of its own '#'.
     if isinstance(node, list):
         return [_moved(item, root) for item in node]
     if not isinstance(node, Mapping):
@@ -212,53 +185,116 @@ def _moved(node: Any, root: str) -> Any:
     return moved
 
 
-def forced_schema(
-    choice: Choice,
-    tools: Sequence[ToolSpec],
-    form: ChoiceForm = PLAIN,
-) -> Schema:
-    """Return the JSON Schema of an answer where a call is forced.
-
-    choice: 'required', or the name of one of the tools. tools: those that the model is told of.
-    form: how the schema says it.
-    """
+def forced_schema(choice: Choice, tools: Sequence[ToolSpec], form: ChoiceForm = PLAIN) -> Schema:
+    """Return the JSON Schema of an answer where a call is forced."""
     named = [t for t in tools if t.name == choice.name] if choice.kind == "tool" else []
     if form.schema != "if_then_else":
         return any_of_schema(named or tools, many=form.many and not named)
     return {"type": "object", **_call_of(named[0])} if named else _chain(tools)
 
 
-def response_format(
-    choice: Choice,
-    tools: Sequence[ToolSpec],
-    form: ChoiceForm = PLAIN,
-) -> Schema:
+def response_format(choice: Choice, tools: Sequence[ToolSpec], form: ChoiceForm = PLAIN) -> Schema:
     """Return the `response_format` that asks an OpenAI-compatible provider for the forced call.
 
-    choice, tools, form: as for `forced_schema`.
-
-    The format is named after the tool, where the choice names one.
+    It has the name of the tool, where the choice names one.
     """
     named = next((t for t in tools if t.name == choice.name), None)
     schema: Schema = {"name": named.name if named else "tool_call"}
     if named and named.description:
         schema["description"] = named.description
-
     return {
         "type": "json_schema",
         "json_schema": {**schema, "schema": forced_schema(choice, tools, form)},
     }
 
 
-def forced_prompt(
-    choice: Choice,
-    tools: Sequence[ToolSpec],
-    form: ChoiceForm = PLAIN,
-) -> str:
-    """Return the same as a request in words, for providers that know no `response_format`.
-
-    choice, tools, form: as for `forced_schema`.
-    """
+def forced_prompt(choice: Choice, tools: Sequence[ToolSpec], form: ChoiceForm = PLAIN) -> str:
+    """Return the same as a request in words, for providers that know no `response_format`."""
     schema = forced_schema(choice, tools, form)
     words = _CALLS if form.many and choice.kind == "required" else _ONE_CALL
     return f"{words}\n{write_canonical(schema)}"
+
+
+# a `response_format` of the caller's own, next to tools
+
+# A caller's own format that was sent as it is would forbid calls: the first answer would have the
+# caller's shape, and no tool would ever be called. So what is sent admits both, by a schema whose
+# branches are the calls and the caller's own, and the answer is read as the one or the other. A
+# call in such an answer is exactly `{name, arguments}` of a tool that was offered; no reading that
+# is kind to other keys applies, since everything else may be the caller's own.
+
+_FORMATS = (
+    '{"type": "json_schema", "json_schema": {"name": …, "schema": …}}, {"type": "json_object"}, '
+    '{"type": "text"} or a pydantic model'
+)
+_EITHER = (
+    "Your whole answer is a single JSON value without any tags, code fence or explanation: either "
+    'one tool call, {"name": <tool>, "arguments": {…}}, or, when you need no tool, the answer '
+    "itself"
+)
+_ANSWER = (
+    "When you answer without calling a tool, your whole answer is a single JSON value, without any "
+    "code fence or explanation"
+)
+
+
+def _read_format(response_format: Any) -> tuple[Any, str] | None:
+    # The schema, None for any JSON object, and its name; None if nothing is asked for.
+    kind = inner = None
+    if isinstance(response_format, Mapping):
+        kind, inner = response_format.get("type"), response_format.get("json_schema")
+    if response_format is None or kind == "text":
+        return None
+    if callable(getattr(response_format, "model_json_schema", None)):
+        schema, name = (
+            response_format.model_json_schema(),
+            getattr(response_format, "__name__", "answer"),
+        )
+    elif kind == "json_schema" and isinstance(inner, Mapping) and "schema" in inner:
+        schema, name = inner["schema"], inner.get("name") or "answer"
+    elif kind == "json_object":
+        # Some providers take the schema next to the type.
+        schemas = (response_format.get(key) for key in ("response_schema", "schema"))
+        schema, name = next((schema for schema in schemas if schema is not None), None), "answer"
+        if schema is None:
+            return None, name
+    else:
+        raise BadOptions(
+            "this response_format cannot stand beside tools",
+            got=response_format,
+            expected=_FORMATS,
+            hint="send it without tools, in a last turn of its own",
+        )
+    node = resolve(schema, unwrap_json_schema(schema))
+    properties = node.get("properties") if isinstance(node, Mapping) else None
+    if isinstance(properties, Mapping) and {"name", "arguments"} <= properties.keys():
+        raise BadOptions(
+            "an answer of this response_format cannot be told from a tool call",
+            got=sorted(properties),
+            expected="a schema without the properties name and arguments beside each other",
+            hint="rename one of them, or send the format without tools, in a last turn of its own",
+        )
+    return schema, str(name)
+
+
+def add_format(request: Schema, tools: Sequence[ToolSpec], *, by_prompt: bool) -> tuple[str, bool]:
+    """Make the `response_format` of a request, which is changed, one that admits calls.
+
+    by_prompt: the provider takes no `response_format`, so that it drops out. Returns what the model
+    is told of it, and whether it decodes by it. Raises BadOptions for a format that cannot be used
+    with tools: of an unknown type, or one whose answers may look like calls.
+    """
+    form = _read_format(request.get("response_format"))
+    if form is None:
+        return "", False
+    schema, name = form
+    words = "as a JSON object."
+    if schema is not None:
+        words = f"which satisfies this JSON Schema:\n{write_canonical(schema)}"
+    if by_prompt:
+        del request["response_format"]
+        return f"{_ANSWER}, {words}", False
+    if schema is not None:  # without one a call is a JSON object, too
+        both = {"name": name, "schema": any_of_schema(tools, answer=schema)}
+        request["response_format"] = {"type": "json_schema", "json_schema": both}
+    return f"{_EITHER}, {words}", True

@@ -1,12 +1,5 @@
 """Tool calls for models that know none: the request to send, and what the answer says. Pure:
 nothing is sent from here.
-
-Beside this file: `creation.py` (a middleware from its options), `turn.py` (a request and everything
-prepared for its answer), `history.py` (the conversation as text), `answer.py` and `deltas.py` (a
-result as a message, whole or in pieces), `attempts.py` (calls that failed), `reading.py` and
-`stream.py` (answers, whole and in pieces), `choice.py`, `choice_schema.py` and `forced.py` (tool
-choice), `answer_format.py` (a response_format beside tools), `corrections.py` (calls that the
-schema refuses are asked about again).
 """
 
 from __future__ import annotations
@@ -18,46 +11,44 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from ..core import hooks
 from ..core.errors import BadOptions
-from ..core.types import ParseResult
+from ..core.types import ParseOptions, ParseResult
 from ..formats.base import Protocol
 from ..formats.neutral import delimiters_of
 from ..formats.prompt.input_examples import LeftOut, input_examples
 from ..formats.prompt.messages import merge_prompt
 from ..formats.results import ToolResult
-from ..parser.any_protocol import AnyProtocol
+from ..parser.any_protocol import AnyProtocol, any_protocol
 from ..parser.content_parts import OnError
 from ..parser.parse import with_lost_calls
-from .answer import Answer, answer_of, both_thoughts, passed_through
-from .answer_format import add_format
-from .attempts import Attempts, BrokenCalls, UnknownTools
-from .call_ids import CallIds
+from .answer import ONLY_TEXT, Answer, answer_of, both_thoughts, passed_through, read_content
+from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools
 from .choice import Offer, read_offer
-from .choice_schema import ChoiceForm, ChoiceSchema, forced_prompt, response_format
-from .compat import Ways
-from .content import ONLY_TEXT, read_content
+from .choice_schema import (
+    CHOICE_SCHEMAS,
+    ChoiceForm,
+    ChoiceSchema,
+    add_format,
+    forced_prompt,
+    response_format,
+)
 from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
-from .history import Message, Writer, rewrite_history
+from .history import Message, Writer, documents_without, rewrite_history, without_delimiters
 from .native import coerce_call
-from .neutral import documents_without, without_delimiters
+from .options import Ways, take_request_options, ways_of
 from .reading import AnswerReading
-from .request_options import RequestOptions, take_request_options
 from .stream import AnswerStream
 from .turn import Prepared, Turn
 
 if TYPE_CHECKING:
-    from .flow.litellm_arguments import LitellmArguments
+    from .flow.factors import LitellmArguments
 
 Template: TypeAlias = str | Callable[[str], str]
 ResultFormat: TypeAlias = Literal["seed"] | Callable[[ToolResult], str]
 
 _MOST_PREPARED = 64  # sets of tools that are remembered
-_REPLACED = (
-    "messages",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-)  # arguments that are not sent
+# Arguments of a request that are not sent.
+_REPLACED = ("messages", "tools", "tool_choice", "parallel_tool_calls")
 _ONE_CALL = "Call at most one tool in an answer."
 _PROVIDER_TOOL = (
     "tool-call-middleware: a provider-defined tool is left out; only the provider could run it"
@@ -103,10 +94,6 @@ class ToolCallMiddleware:
     _reading: AnswerReading = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Gather the tables that reading answers needs.
-
-        The class is frozen, hence the detour.
-        """
         attempts = Attempts(self.unknown_tools, self.broken_calls)
         reading = AnswerReading(self.protocol, self.ways, self.on_error, attempts)
         object.__setattr__(self, "_reading", reading)
@@ -131,15 +118,21 @@ class ToolCallMiddleware:
             choice_schema: for a middleware made without one.
 
         The member `toolparse` of `params` has options for this request alone: `on_error`,
-        `original_tool_schemas` and those of the parser (see `request_options`).
+        `original_tool_schemas` and those of the parser.
 
         Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
-        response_format that cannot stand beside tools, or for options that nobody knows.
+        response_format that cannot be used with tools, or for options that nobody knows.
         """
-        _refuse_functions(params)
+        if params.get("functions") is not None or params.get("function_call") is not None:
+            raise BadOptions(
+                "functions were replaced by tools",
+                got="functions",
+                expected="tools and tool_choice",
+            )
         params, own = take_request_options(params)
         if own is not None:
-            by = self._with(own)
+            ways = self.ways.with_options(own.options) if own.options else self.ways
+            by = replace(self, ways=ways, on_error=own.on_error or self.on_error)
             turn = by.transform_params(
                 params,
                 original_tool_schemas=own.original_tool_schemas or original_tool_schemas,
@@ -161,15 +154,7 @@ class ToolCallMiddleware:
             if documents:
                 params = {**params, "documents": documents_without(documents, delimiters)}
         messages = rewrite_history(conversation, prepared.writer)
-
-        # Told with every request, although its tools may have been read long ago.
-        for tool in offer.provider:
-            prepared.writer.tell(_note_on(tool), tool=dict(tool))
-        for example in prepared.left_out:
-            prepared.writer.tell(
-                _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
-            )
-
+        _tell_left_out(prepared)
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
         if offer.active:
@@ -192,7 +177,12 @@ class ToolCallMiddleware:
             one_call,
             tuple(params.get("messages") or ()),
             prepared,
-            many=_may_be_many(offer, schema, parallel),
+            many=(
+                offer.forced
+                and choice.kind == "required"
+                and schema == "any_of_many"
+                and parallel is not False
+            ),
             formatted=formatted,
             _documents=documents,
         )
@@ -200,11 +190,8 @@ class ToolCallMiddleware:
     def _ask_for_form(
         self, request: dict[str, Any], offer: Offer, form: ChoiceForm
     ) -> tuple[str, bool]:
-        """Ask for the form of the answer: the forced call's, or the caller's own beside calls.
-
-        request: the request sent. Its response_format is changed. Returns the prompt's words for
-        it, and whether the answer is a call or the form that the caller's own format asks for.
-        """
+        # Gives the prompt's words for the form of the answer, and whether the answer is a call or
+        # the form that the caller's own format asks for. Changes the request's response_format.
         by_prompt = self.tool_choice_by == "prompt"
         if offer.forced:
             # An answer that must be a call has no other form.
@@ -237,8 +224,8 @@ class ToolCallMiddleware:
             content: its text, None, or a list of content parts, whose texts are read as one and
                 whose images stay.
             reasoning: the words that the provider said as reasoning.
-            tool_calls: calls that the provider read itself, in OpenAI shape. They stay, behind
-                those of the text, with their arguments coerced.
+            tool_calls: calls that the provider read itself, in OpenAI shape. They stay, after those
+                of the text, with their arguments coerced.
             debug_summary: is filled with `original_text` and `tool_calls` (JSON text), and nothing
                 is logged at level 'parse'.
             call_ids: of the calls, where another reading of the same answer has them, too.
@@ -248,12 +235,15 @@ class ToolCallMiddleware:
         if not turn.active:
             return passed_through(content, finish_reason, tool_calls)
         by = self.for_turn(turn)
-        native = by._coerced(tool_calls, turn) if tool_calls else ()
+        native: tuple[dict[str, Any], ...] = ()
+        if tool_calls:
+            by_name, policy = {t.name: t for t in turn.tools}, by.ways.batch.coerce
+            native = tuple(coerce_call(call, by_name, policy) for call in tool_calls)
         # Most contents are one text, which is not copied into a Content of its own.
         parts = ONLY_TEXT if type(content) is str else read_content(content)
         text = content if parts is ONLY_TEXT else parts.text
         level = debug_level()
-        if _shows_raw(level, turn, debug_summary):
+        if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
             log_raw(text)
 
         result = by._parse(turn, text, finish_reason, has_calls=bool(native))
@@ -307,11 +297,6 @@ class ToolCallMiddleware:
         """
         return self if turn._middleware is None else turn._middleware
 
-    def _with(self, own: RequestOptions) -> ToolCallMiddleware:
-        """Return this middleware with the options of one request."""
-        ways = self.ways.with_options(own.options) if own.options else self.ways
-        return replace(self, ways=ways, on_error=own.on_error or self.on_error)
-
     def completion(
         self,
         *,
@@ -336,7 +321,7 @@ class ToolCallMiddleware:
         messages: Sequence[Any] | None = None,
         **params: Unpack[LitellmArguments],
     ) -> Any:
-        """litellm's `acompletion`, likewise."""
+        """Ask as litellm's `acompletion` does, with tool calls by this middleware."""
         return await hooks.call("acompletion", self, model=model, messages=messages, **params)
 
     # requests
@@ -350,20 +335,11 @@ class ToolCallMiddleware:
     def _prepare(
         self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, form: ChoiceForm
     ) -> Prepared:
-        """Return the outcome of a request's tools and choice.
-
-        Equal ones are read once.
-
-        tools, tool_choice: as the request has them, in any shape.
-        schemas: name -> schema to read arguments by, None for those of the tools.
-        form: how a forced choice is asked for.
-        """
         try:
             subject: Any = (tools, tool_choice, schemas, *form)
             key = marshal.dumps(subject, 2)
         except ValueError:
             return self._read_offer(tools, tool_choice, schemas, *form)
-
         prepared = self._prepared.get(key)
         if prepared is None:
             # Read from the bytes, so that whoever changes the objects later does not change what is
@@ -371,22 +347,12 @@ class ToolCallMiddleware:
             prepared = self._read_offer(*marshal.loads(key))  # noqa: S302 - bytes of our own
             if len(self._prepared) >= _MOST_PREPARED:
                 self._prepared.clear()
-
             self._prepared[key] = prepared
-
         return prepared
 
     def _read_offer(
-        self,
-        tools: Any,
-        tool_choice: Any,
-        schemas: Mapping[str, Any] | None,
-        *form: Any,
+        self, tools: Any, tool_choice: Any, schemas: Mapping[str, Any] | None, *form: Any
     ) -> Prepared:
-        """Read a request's tools and choice, without looking whether they are remembered.
-
-        Raises the errors of `read_offer` for tools or a choice that cannot be read.
-        """
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
@@ -396,10 +362,6 @@ class ToolCallMiddleware:
         return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form), left_out)
 
     def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
-        """Return the delimiters that no user's text may hold.
-
-        None for another's protocol.
-        """
         if prepared.delimiters is None:
             tools = prepared.writer.tools
             own = self.protocol
@@ -407,43 +369,33 @@ class ToolCallMiddleware:
         return prepared.delimiters
 
     def _prompt_of(self, prepared: Prepared) -> str:
-        """Return the prompt of a set of tools, remembered with it.
-
-        prepared: of the request, which keeps the prompt for the next one with the same tools.
-        """
         if prepared.prompt is not None:
             return prepared.prompt
-
-        prompt = self._write_prompt(prepared.offer, prepared.form)
+        offer = prepared.offer
+        prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
+        if offer.forced and self.tool_choice_by == "prompt":
+            prompt += f"\n\n{forced_prompt(offer.choice, offer.for_model, prepared.form)}"
         # A template of the user's own may say something else each time.
         if self.tool_system_prompt_template is None:
             prepared.prompt = prompt
-
-        return prompt
-
-    def _write_prompt(self, offer: Offer, form: ChoiceForm) -> str:
-        """Return the prompt of a set of tools, with the forced call in words where the model is
-        asked by them.
-
-        offer: the tools as the model is told of them, and the choice. form: how it is asked for.
-        """
-        prompt = self.protocol.format_tools(offer.for_model, self.tool_system_prompt_template)
-        if offer.forced and self.tool_choice_by == "prompt":
-            return f"{prompt}\n\n{forced_prompt(offer.choice, offer.for_model, form)}"
         return prompt
 
     def _write_result(self, result: ToolResult) -> str:
-        """Return a tool's result as text: by the user's function, as the oldest version did, or by
-        the protocol.
-
-        result: the output of one call, with the id and the name of the call.
-        """
+        # By the user's function, as the oldest version did, or by the protocol.
         if callable(self.result_format):
             return self.result_format(result)
-
         like_seed = self.result_format == "seed" or self.ways.seed_results
         compat: Literal["seed"] | None = "seed" if like_seed else None
-        subject = result if isinstance(self.protocol, Protocol) else _for_foreign(result)
+        if isinstance(self.protocol, Protocol):
+            return self.protocol.format_tool_response(result, compat=compat)
+        # As AI SDKs hand it to a protocol. Their versions differ in the name of the output.
+        subject = {
+            "type": "tool-result",
+            "toolCallId": result.call_id,
+            "toolName": result.name,
+            "output": result.output,
+            "result": result.output,
+        }
         return self.protocol.format_tool_response(subject, compat=compat)
 
     # answers
@@ -451,101 +403,137 @@ class ToolCallMiddleware:
     def _parse(
         self, turn: Turn, text: str, finish_reason: str | None, *, has_calls: bool
     ) -> ParseResult:
-        """Return the parse of an answer's text, its failures told.
-
-        turn: the request, which says whether a call was forced.
-        text: the answer's text without its other parts.
-        finish_reason: the words that the provider said of the answer's end.
-        has_calls: the provider made calls itself. One that did so and wrote nothing has answered a
-        forced choice.
-        """
         reading = self._reading
         if turn.read_whole and (text.strip() or not has_calls):
             result = reading.parse_whole(turn, text, finish_reason)
         else:
-            result = reading.readers(turn).whole.parse(text, turn.asked)
-
+            result = reading.readers(turn)[0].parse(text, turn.asked)
         if self.on_error is not None:
             reading.tell_failures(result, turn)
         return result
 
-    def _coerced(
-        self, tool_calls: Iterable[Mapping[str, Any]], turn: Turn
-    ) -> tuple[dict[str, Any], ...]:
-        """Return the provider's own calls with their arguments coerced.
 
-        tool_calls: in OpenAI shape, as the provider gave them.
-        turn: the request, whose tools have the schemas.
-        """
-        by_name = {t.name: t for t in turn.tools}
-        return tuple(coerce_call(call, by_name, self.ways.batch.coerce) for call in tool_calls)
+def create_tool_middleware(
+    protocol: Any,
+    *,
+    tool_system_prompt_template: Template | None = None,
+    placement: Literal["first", "last"] = "first",
+    on_error: OnError | None = None,
+    compat: Literal["seed"] | None = None,
+    options: ParseOptions | Mapping[str, Any] | None = None,
+    tool_choice_by: Literal["response_format", "prompt"] = "response_format",
+    result_format: ResultFormat | None = None,
+    unknown_tools: UnknownTools = "text",
+    neutral_text: bool | None = None,
+    choice_schema: ChoiceSchema | None = None,
+    broken_calls: BrokenCalls = "text",
+    feedback: Feedback | str | bool | None = None,
+) -> ToolCallMiddleware:
+    """Return a middleware that gives tool calling to a model by one protocol.
 
+    Args:
+        protocol: an id of `protocols()`, a Protocol, a factory, or a protocol object of your own.
+        tool_system_prompt_template: a function of the tools' JSON text, or text with placeholders
+            such as `{{tools_json}}`.
+        placement: of the prompt before or after the system message that is there, or the whole
+            conversation.
+        on_error: called as on_error(message, metadata) for each piece of text that could not be
+            read. The error that it raises is ignored.
+        compat: "seed" brings back the ways of the oldest version (see docs/middleware.md).
+        options: ParseOptions or a mapping of them. Coercion has the policy 'middleware' unless they
+            say otherwise.
+        tool_choice_by: a forced choice asks for its JSON by `response_format`, or in the system
+            prompt.
+        result_format: "seed", or a function that writes a ToolResult, instead of the protocol's own
+            form.
+        unknown_tools: whether a call of a tool that was not offered stays "text", or is a "call"
+            like others, so that a loop can tell the model that there is no such tool.
+        neutral_text: delimiters of the format in the words of users, and in documents, are
+            neutralised in the prompt (see `protocols.neutral`). On unless `compat` is "seed".
+        choice_schema: how the schema of a forced choice says which arguments belong to which tool:
+            "if_then_else" (the old form, taken where nothing is said), "any_of", which engines that
+            decode by a schema follow, or "any_of_many", with which 'required' may be answered by
+            several calls.
+        broken_calls: whether an attempt that failed (unreadable, cut off, of a tool that was not
+            offered, or no call where one was forced) stays "text", or is a "call" whose arguments
+            are the attempt's text, which is not JSON, for programs that react to calls they cannot
+            read.
+        feedback: a Feedback or the name of one of `correction.PRESETS`, by which calls that the
+            schema refuses are asked about again (see `corrections`). None, the default, asks no
+            one.
 
-def _shows_raw(level: str, turn: Turn, summary: Any) -> bool:
-    """Return True if the raw text of a whole answer is logged at this level.
+    Raises UnknownProtocol and BadOptions.
 
-    summary: the dict that is filled instead of a log, None without one.
+    >>> import toolparse_lab as tp
+    >>> middleware = tp.create_tool_middleware("hermes")
+    >>> middleware.protocol.id
+    'hermes'
     """
-    return level == "stream" or (level == "parse" and turn.forced and summary is None)
-
-
-def _note_on(tool: Mapping[str, Any]) -> str:
-    """Return the sentence that tells of a tool that drops out."""
-    return _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
-
-
-def _may_be_many(offer: Offer, schema: ChoiceSchema, parallel: Any) -> bool:
-    """Return True if a forced answer may be several calls.
-
-    parallel: the request's `parallel_tool_calls`, None if it does not say.
-    """
-    required = offer.forced and offer.choice.kind == "required"
-    return required and schema == "any_of_many" and parallel is not False
-
-
-def _refuse_functions(params: Mapping[str, Any]) -> None:
-    """Raise BadOptions for a request with `functions` or `function_call`, OpenAI's older form.
-
-    params: the keyword arguments of a completion.
-    """
-    if params.get("functions") is not None or params.get("function_call") is not None:
+    chosen = any_protocol(protocol)
+    if chosen.id == "auto":
         raise BadOptions(
-            "functions were replaced by tools",
-            got="functions",
-            expected="tools and tool_choice",
+            "'auto' only reads",
+            got="auto",
+            hint="name the protocol that the model is to be told of",
+        )
+    for name, value, allowed in (
+        ("placement", placement, ("first", "last")),
+        ("tool_choice_by", tool_choice_by, ("response_format", "prompt")),
+        ("unknown_tools", unknown_tools, ("text", "call")),
+        ("choice_schema", choice_schema, (None, *CHOICE_SCHEMAS)),
+        ("broken_calls", broken_calls, ("text", "call")),
+    ):
+        if value not in allowed:
+            expected = " or ".join(word for word in allowed if word is not None)
+            raise BadOptions(f"unknown {name}", got=value, expected=expected)
+    if result_format not in (None, "seed") and not callable(result_format):
+        raise BadOptions(
+            "result_format writes a result",
+            got=result_format,
+            expected="None, 'seed' or a function",
+        )
+    if on_error is not None and not callable(on_error):
+        raise BadOptions(
+            "on_error is called as on_error(message, metadata)", got=type(on_error).__name__
+        )
+    return ToolCallMiddleware(
+        protocol=chosen,
+        ways=ways_of(compat, options, chosen),
+        tool_system_prompt_template=tool_system_prompt_template,
+        placement=placement,
+        on_error=on_error,
+        compat=compat,
+        tool_choice_by=tool_choice_by,
+        result_format=result_format,
+        unknown_tools=unknown_tools,
+        neutral_text=compat is None if neutral_text is None else neutral_text,
+        choice_schema=choice_schema,
+        broken_calls=broken_calls,
+        feedback=Feedback.of(feedback),
+    )
+
+
+def _tell_left_out(prepared: Prepared) -> None:
+    # With every request, although its tools may have been read long ago.
+    for tool in prepared.offer.provider:
+        note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+        prepared.writer.tell(note, tool=dict(tool))
+    for example in prepared.left_out:
+        prepared.writer.tell(
+            _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
         )
 
 
 def _place(
     prompt: str, messages: list[Message], placement: Literal["first", "last"]
 ) -> list[Message]:
-    """Return the prompt in the system message at the beginning, or as one of its own, first or
-    last.
-
-    prompt: the tools in words. '' changes nothing.
-    messages: the conversation, which may begin with a system message.
-    placement: 'first' or 'last', in the system message as well as among the messages.
-    """
+    # '' changes nothing. The prompt goes into the system message at the beginning, or becomes one
+    # of its own.
     if not prompt:
         return messages
     if messages and messages[0]["role"] in ("system", "developer"):
         head = messages[0]
         content = merge_prompt(prompt, head.get("content"), placement)
         return [{**head, "content": content}, *messages[1:]]
-
     ours = {"role": "system", "content": prompt}
     return [ours, *messages] if placement == "first" else [*messages, ours]
-
-
-def _for_foreign(result: ToolResult) -> dict[str, Any]:
-    """Return a result as AI SDKs hand it to a protocol.
-
-    result: the output of one call. It stands under two names, since versions of AI SDKs differ.
-    """
-    return {
-        "type": "tool-result",
-        "toolCallId": result.call_id,
-        "toolName": result.name,
-        "output": result.output,
-        "result": result.output,
-    }

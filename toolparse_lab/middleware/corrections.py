@@ -15,12 +15,13 @@ from ..core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ..core.values import read_plain, write_canonical
 from .answer import Answer
 from .core import ToolCallMiddleware
-from .correction import Accepted, Correct, Corrected, CorrectedCall, Feedback, RunTool
+from .correction import Accepted, Correct, Corrected, CorrectedCall, RunTool
 from .correction.call import Need, corrected_call
 from .correction.detectors import Refused, by_schema
 from .correction.drive import OF_FIRST_QUESTION
 from .correction.failure import ToolFailure
 from .correction.prompt import CorrectionContext, correction_messages, read_correction
+from .drive import adrive, drive, relay
 from .history import rewrite_history
 from .native import was_run
 from .turn import Turn
@@ -31,15 +32,13 @@ from .turn import Turn
 # another, and they share the budget. A call that stays refused is handed on as the model wrote it:
 # half a correction is worse than none.
 
+# Arguments of the first question that are none of a correction's.
 _NOT_AGAIN = (*OF_FIRST_QUESTION, "stream", "stream_options", "n", "logprobs", "top_logprobs")
-"""Arguments of the first question that are none of a correction's."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """Wanted: a completion.
-
-    To be sent: a `Reply`, or the exception that was raised.
+    """Needed: a completion. To be sent: a `Reply`, or the exception that was raised.
 
     Attributes:
         params: the keyword arguments of an OpenAI-compatible completion.
@@ -74,9 +73,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CallCorrection:
-    """A call that the schema refused, with its place and everything done for it.
+    """A call that the schema refused, and everything done for it.
 
-    The place is among the message's tool calls, from 0. Its `ok` says that the schema takes it now.
+    The index is among the message's tool calls. Its `ok` says that the schema takes it now.
 
     >>> import dataclasses
     >>> from toolparse_lab.middleware import CallCorrection
@@ -96,8 +95,8 @@ class CallCorrection:
             "valid": self.call.ok,
             "stop": self.call.stop,
             "asked": self.call.model_calls,
-            "changed": _paths(e.path for c in corrections for e in c.edits),
-            "collateral": _paths(e.path for c in corrections for e in c.collateral),
+            "changed": list(dict.fromkeys(e.path for c in corrections for e in c.edits)),
+            "collateral": list(dict.fromkeys(e.path for c in corrections for e in c.collateral)),
             "failures": [c.reason for c in corrections if c.reason],
         }
 
@@ -180,22 +179,48 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
         return CorrectedAnswer(answer)
     retries = feedback.max_validation_retries
     policy = middleware.for_turn(turn).ways.batch.coerce
-    feedback = replace(feedback, policy=policy, max_attempts=1 + retries, backoff=_no_pause)
-    tools = {tool.name: tool for tool in turn.tools}
+    feedback = replace(
+        feedback, policy=policy, max_attempts=1 + retries, backoff=lambda attempt: 0.0
+    )
+    seconds = 0.0
+
+    def asked(need: Need) -> Generator[AskAgain, Any, Any]:
+        nonlocal seconds
+        if isinstance(need, RunTool):
+            return _refusal(need.tool, need.arguments) or Accepted()
+        if not isinstance(need, Correct):
+            return None
+        params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
+        params["messages"] = list(correction_messages(need.context, feedback.wording))
+        reply = yield AskAgain(params, need.context)
+        seconds += getattr(reply, "seconds", 0.0)
+        return _corrected(reply, need.context)
 
     done: list[CallCorrection] = []
-    seconds = 0.0
-    for index, tool, arguments in _refused_calls(answer, tools):
-        budget = _rest(feedback, CorrectedAnswer(answer, tuple(done)))
+    calls = list(answer.tool_calls)
+    for index, tool, arguments in _refused_calls(answer, {t.name: t for t in turn.tools}):
+        # With nothing left of the budget no one is asked.
+        before = CorrectedAnswer(answer, tuple(done))
+        tokens, cost = feedback.max_tokens, feedback.max_cost
+        budget = replace(
+            feedback,
+            max_tokens=None if tokens is None else max(0, tokens - before.tokens),
+            max_cost=None if cost is None else max(0.0, cost - before.cost),
+        )
         messages = _conversation(turn, answer)
-        call, spent = yield from _one_call(turn, tool, arguments, budget, messages)
+        call = yield from relay(corrected_call(tool, arguments, budget, messages=messages), asked)
         done.append(CallCorrection(index, call))
-        seconds += spent
-    return CorrectedAnswer(_with_calls(answer, done), tuple(done), seconds)
+        if call.ok:
+            fitting = write_canonical(dict(call.arguments))
+            function = {**calls[index]["function"], "arguments": fitting}
+            calls[index] = {**calls[index], "function": function}
+    if any(d.call.ok for d in done):
+        answer = replace(answer, message={**answer.message, "tool_calls": calls})
+    return CorrectedAnswer(answer, tuple(done), seconds)
 
 
+# Asks a model with the arguments of a completion; gives a `Reply` or its text.
 Ask: TypeAlias = Callable[[dict[str, Any]], Any]
-"""Asks a model with the arguments of a completion; gives a `Reply` or its text."""
 
 
 def correct_answer(
@@ -217,18 +242,15 @@ def correct_answer(
     >>> corrected.answer.tool_calls[0]["function"]["arguments"]
     '{"n":7}'
     """
-    flow = corrections(middleware, turn, answer)
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return _outcome(end)
+
+    def reply(need: AskAgain) -> Reply | BaseException:
         begin = time.monotonic()
         try:
-            reply = _timed(ask(need.params), begin)
+            return _timed(ask(need.params), begin)
         except Exception as e:
-            reply = e
+            return e
+
+    return drive(corrections(middleware, turn, answer), reply)
 
 
 async def acorrect_answer(
@@ -254,32 +276,19 @@ async def acorrect_answer(
     >>> corrected.answer.tool_calls[0]["function"]["arguments"]
     '{"n":7}'
     """
-    flow = corrections(middleware, turn, answer)
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return _outcome(end)
+
+    async def reply(need: AskAgain) -> Reply | BaseException:
         begin = time.monotonic()
         try:
             text = ask(need.params)
-            reply = _timed(await text if inspect.isawaitable(text) else text, begin)
+            return _timed(await text if inspect.isawaitable(text) else text, begin)
         except Exception as e:
-            reply = e
+            return e
 
-
-def _outcome(end: StopIteration) -> CorrectedAnswer:
-    """Return the value that a flow returned."""
-    outcome: CorrectedAnswer = end.value
-    return outcome
+    return await adrive(corrections(middleware, turn, answer), reply)
 
 
 def _timed(reply: Any, begin: float) -> Reply:
-    """Return a reply with its seconds.
-
-    Raises CorrectionFailed for one that is neither text nor Reply.
-    """
     seconds = time.monotonic() - begin
     if isinstance(reply, str):
         return Reply(reply, seconds=seconds)
@@ -291,7 +300,7 @@ def _timed(reply: Any, begin: float) -> Reply:
 def _refused_calls(
     answer: Answer, tools: Mapping[str, ToolSpec]
 ) -> Iterator[tuple[int, ToolSpec, dict[str, Any]]]:
-    """Yield the calls that are readable, name a tool with a schema, and are refused by it."""
+    # Readable, of a tool with a schema, and refused by it.
     for index, call in enumerate(answer.tool_calls):
         function = call.get("function")
         if not isinstance(function, Mapping):
@@ -308,43 +317,13 @@ def _refused_calls(
 
 
 def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None:
-    """Return the schema's refusal of some arguments, None if it takes them."""
     issues = tuple(by_schema(Refused(ToolFailure(""), arguments, tool.schema_json)))
     if not issues:
         return None
     return ToolFailure("; ".join(dict.fromkeys(i.message for i in issues)), issues=issues)
 
 
-def _one_call(
-    turn: Turn,
-    tool: ToolSpec,
-    arguments: dict[str, Any],
-    feedback: Feedback,
-    messages: tuple[Mapping[str, Any], ...],
-) -> Generator[AskAgain, Any, tuple[CorrectedCall, float]]:
-    """Yield the corrected call of one tool, with the seconds of its replies."""
-    flow = corrected_call(tool, arguments, feedback, messages=messages)
-    reply: Any = None
-    seconds = 0.0
-    while True:
-        try:
-            need: Need = flow.send(reply)
-        except StopIteration as end:
-            return end.value, seconds
-        reply = None
-        if isinstance(need, RunTool):
-            reply = _refusal(tool, need.arguments) or Accepted()
-        elif isinstance(need, Correct):
-            context = need.context
-            params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
-            params["messages"] = list(correction_messages(context, feedback.wording))
-            answer = yield AskAgain(params, context)
-            seconds += getattr(answer, "seconds", 0.0)
-            reply = _corrected(answer, context)
-
-
 def _corrected(reply: Any, context: CorrectionContext) -> Any:
-    """Return the correction in a reply, or the exception that says why there is none."""
     if not isinstance(reply, Reply):
         # Its words may hold what was sent, credentials too.
         return CorrectionFailed(f"the model could not be asked: {type(reply).__name__}")
@@ -356,50 +335,10 @@ def _corrected(reply: Any, context: CorrectionContext) -> Any:
 
 
 def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:
-    """Return the messages as they were sent, and the model's answer.
-
-    Many chat templates take nothing but turns, so that its answer must stand before the question
-    about it.
-    """
+    # Many chat templates take nothing but turns, so the answer comes before the question about it.
     text = answer.result.raw if answer.result is not None else ""
     wording: list[dict[str, Any]] = [{"role": "assistant", "content": text}]
     if not text.strip() and turn._prepared is not None:
         # Calls that the provider read itself, written as the format has them.
         wording = list(rewrite_history([answer.message], turn._prepared.writer))
     return (*turn.params["messages"], *wording)
-
-
-def _rest(feedback: Feedback, before: CorrectedAnswer) -> Feedback:
-    """Return the feedback with the rest of its budget.
-
-    With nothing left no one is asked.
-    """
-    tokens, cost = feedback.max_tokens, feedback.max_cost
-    return replace(
-        feedback,
-        max_tokens=None if tokens is None else max(0, tokens - before.tokens),
-        max_cost=None if cost is None else max(0.0, cost - before.cost),
-    )
-
-
-def _with_calls(answer: Answer, done: list[CallCorrection]) -> Answer:
-    """Return an answer with the arguments of the calls that the schema takes now."""
-    accepted = {d.index: d.call for d in done if d.call.ok}
-    if not accepted:
-        return answer
-    calls = list(answer.tool_calls)
-    for index, call in accepted.items():
-        arguments = write_canonical(dict(call.arguments))
-        function = {**calls[index]["function"], "arguments": arguments}
-        calls[index] = {**calls[index], "function": function}
-    return replace(answer, message={**answer.message, "tool_calls": calls})
-
-
-def _paths(paths: Iterator[str]) -> list[str]:
-    """Return each path once, in order."""
-    return list(dict.fromkeys(paths))
-
-
-def _no_pause(attempt: int) -> float:
-    """No seconds: a schema needs no time to recover."""
-    return 0.0

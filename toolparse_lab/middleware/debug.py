@@ -62,61 +62,36 @@ def style_of(value: str | None) -> Style:
 
 
 def debug_level() -> Level:
-    """Return the level that the environment asks for now.
-
-    It is looked up each time, so that a program can change it while it runs.
-    """
+    """Return the level that the environment asks for now, since a program can change it."""
     return level_of(os.environ.get(LEVEL_VARIABLE))
 
 
 def render_summary(original_text: str, tool_calls: Sequence[Any], style: Style = "bg") -> list[str]:
     """Return the lines that level 'parse' logs: the text read as calls, highlighted line by line,
-    then the calls as JSON.
-
-    Either drops out where it is empty.
-
-    original_text: the pieces of the text read as calls.
-    tool_calls: the calls, as anything JSON can carry.
-    style: the highlight of the text. The calls always have a blue background.
+    then the calls as JSON. Either drops out where it is empty.
     """
     lines: list[str] = []
     if original_text:
         lines.append(_tagged("origin", "\n" + _painted(original_text, _STYLE_CODES[style])))
-
     if tool_calls:
         lines.append(_tagged("summary", "\n" + _painted(_json(tool_calls), _BLUE)))
-
     return lines
 
 
 def log_raw(text: str) -> None:
-    """Log the words that the provider said: a chunk of a stream, or the whole text.
-
-    text: as it came, before anything was read from it.
-    """
+    """Log what the provider gave: a chunk of a stream, or the whole text."""
     _log(_tagged("raw", _color("\n" + _visible_lines(text), _YELLOW)))
 
 
 def log_out(output: Any) -> None:
-    """Log the outcome of it: a delta, or the message.
-
-    output: anything JSON can carry. The rest is shown as text.
-    """
+    """Log what became of it: a delta, or the message."""
     _log(_tagged("out", _color("\n" + _visible_lines(_json(output)), _CYAN)))
 
 
 def log_answer(answer: Answer, level: Level, summary: MutableMapping[str, str] | None) -> None:
-    """Fill the caller's `summary` with the calls of an answer.
-
-    Without one, log them at level 'parse'.
-
-    answer: a finished answer, whole or from a stream.
-    level: of the log, as the environment asks for it.
-    summary: the caller's own mapping, None if no one wants one.
-    """
+    """Fill the caller's `summary` with the calls of an answer; without one, log them at 'parse'."""
     if summary is None and level != "parse":
         return
-
     calls = [
         {"toolName": c["function"]["name"], "input": c["function"]["arguments"]}
         for c in answer.tool_calls
@@ -125,73 +100,43 @@ def log_answer(answer: Answer, level: Level, summary: MutableMapping[str, str] |
         summary["original_text"] = answer.original_text
         summary["tool_calls"] = json.dumps(calls, separators=(",", ":"), ensure_ascii=False)
         return
-
     style = style_of(os.environ.get(STYLE_VARIABLE))
     for line in render_summary(answer.original_text, calls, style):
         _log(line)
 
 
 def _json(value: Any) -> str:
-    """Return JSON for people to read.
-
-    A value that JSON cannot carry is shown as text.
-
-    >>> _json([])
-    '[]'
-    """
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
 def _visible_lines(text: str) -> str:
-    """Return the text with control characters made visible, its line breaks kept.
-
-    text: of a model or a provider, which may hold escape sequences.
-    """
+    # A model or a provider may write escape sequences.
     return "\n".join(map(visible, _LINE.split(text)))
 
 
 def _painted(text: str, code: int) -> str:
-    """Return the text in one colour, line by line: terminals end a background at the line's end.
-
-    code: of an ANSI escape sequence. Empty lines stay empty, without a coloured stump.
-    """
+    # Line by line, because terminals end a background at the line's end. Empty lines stay empty.
     return "\n".join(_color(visible(line), code) if line else "" for line in _LINE.split(text))
 
 
 def _color(text: str, code: int) -> str:
-    """Return the text between an escape sequence and the one that ends it.
-
-    code: a number of an ANSI escape sequence, as those at the top of this file.
-    """
     return f"\x1b[{code}m{text}\x1b[0m"
 
 
 def _tagged(tag: str, text: str) -> str:
-    """Return the text behind its gray tag.
-
-    tag: a word that names the kind of the line, such as 'raw'.
-    """
     return f"{_color(f'[debug:mw:{tag}]', _GRAY)} {text}"
 
 
 class _ToStderr(logging.Handler):
-    """Writes to the stderr of the moment, as notebooks and tests replace it."""
-
+    # The stderr of the moment, as notebooks and tests replace it.
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one record."""
         print(self.format(record), file=sys.stderr)
 
 
 def _log(text: str) -> None:
-    """Log a text, to stderr where the program has set up no logging.
-
-    text: one record, which may have several lines.
-    """
     if not LOGGER.hasHandlers():
         LOGGER.addHandler(_ToStderr())
-
     # Who sets the variable wants to see it, whatever the root logger's level.
     if LOGGER.level == logging.NOTSET:
         LOGGER.setLevel(logging.DEBUG)
-
     LOGGER.debug("%s", text)

@@ -1,12 +1,12 @@
 """Events of the parser as OpenAI deltas, which add up to the message of the whole answer.
 
 How it works: nothing of the message that went out is taken back, so three things wait. White space
-waits for a word or for the end, because between two calls it is not a content (`_Runs`). Reasoning
+waits for a word or for the end, because between two calls it is not content (`Runs`). Reasoning
 waits from the first opener of a call on, because reasoning that was never closed may turn out to
-hold calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What can be seen of it
-before is no part of the message: a delta `tool_input`, which is for display (`tool_input`). Text is
-final when the parser gives it out. Each character is looked at once, and once more where an opener
-may begin at the end of a piece of reasoning.
+contain calls (`_Thoughts`). A call waits until it is whole, so it is one delta. What can be seen of
+it before is not part of the message: a delta `tool_input`, which is for display. Text is final when
+the parser gives it out. Each character is looked at once, and once more where an opener may begin
+at the end of a piece of reasoning.
 """
 
 from __future__ import annotations
@@ -33,18 +33,16 @@ from ..core.values import unescape
 from ..formats.base import Protocol
 from ..formats.scan import partial_start
 from ..parser.tool_input import Part, ToolInputs, whole_input
-from .answer import Answer
-from .attempts import Attempts, tool_call
-from .call_ids import CallIds
+from .answer import Answer, Runs
+from .attempts import Attempts, CallIds, tool_call
 
 Delta: TypeAlias = dict[str, Any]
 
 
 def deltas_of(answer: Answer, *, inputs: bool = False) -> tuple[Delta, ...]:
-    """Return the deltas of a whole answer that goes out at once.
+    """Return the deltas of a finished answer that goes out at once: reasoning, content, calls.
 
-    answer: finished. Reasoning comes before the content, and the calls come last. inputs: the input
-    of each call is shown before it.
+    inputs: the input of each call is shown before it.
     """
     message = answer.message
     deltas: list[Delta] = [
@@ -61,11 +59,8 @@ def deltas_of(answer: Answer, *, inputs: bool = False) -> tuple[Delta, ...]:
 class Deltas:
     """Deltas of one answer.
 
-    The module says the text waiting in it.
-
-    protocol: ours, or another's, whose openers are unknown. text_of: the text of a span.
-    attempts: the handling of calls that failed. one_call: only the first call goes out. options:
-    of the parser, by which inputs are shown while they are written, None for none.
+    text_of: the text of a span. one_call: only the first call goes out. options: of the parser, by
+    which inputs are shown while they are written, None for none.
     """
 
     def __init__(
@@ -85,20 +80,16 @@ class Deltas:
             self._inputs = ToolInputs(protocol, tools, options, text_of, ids.of, ids.forget)
         self._ids = ids
         self._attempts = attempts
-        self._runs = _Runs()
+        self._runs = Runs()
         heads: tuple[str, ...] = ()
         if isinstance(protocol, Protocol):
             heads = protocol.envelope.heads({tool.name: tool for tool in tools})
-
         self._thoughts = _Thoughts(heads)
         self._n_calls = 0
         self._most = 1 if one_call else math.inf
 
     def of(self, events: Iterable[Event]) -> tuple[Delta, ...]:
-        """Return the deltas of some events, neighbours of one kind joined.
-
-        events: of the parser, in order and each only once.
-        """
+        """Return the deltas of the next events, neighbours of one kind joined."""
         deltas: list[Delta] = []
         inputs = self._inputs
         for event in events:
@@ -106,7 +97,13 @@ class Deltas:
                 inputs.note(event)
             if isinstance(event, ReasoningDelta):
                 self._runs.cut()
-                _add(deltas, "reasoning_content", self._reasoning(event))
+                text = self._text_of(event.span)
+                if event.escaped:
+                    # A JSON string of reasoning is whole when it comes: no call can begin in it.
+                    text = self._thoughts.end() + unescape(text)
+                else:
+                    text = self._thoughts.add(event.span.start, text)
+                _add(deltas, "reasoning_content", text)
             elif isinstance(event, Retract):
                 self._thoughts.cut_at(event.start)
                 self._drop_inputs(deltas)
@@ -120,34 +117,14 @@ class Deltas:
         return tuple(deltas)
 
     def end(self) -> tuple[Delta, ...]:
-        """Return the deltas of the text that waited until the end.
-
-        Call it once, after the last events of the parser.
-        """
+        """Return the deltas of the text that waited until the end."""
         deltas: list[Delta] = []
         _add(deltas, "reasoning_content", self._thoughts.end())
         _add(deltas, "content", self._runs.end())
         self._drop_inputs(deltas)
         return tuple(deltas)
 
-    def _reasoning(self, event: ReasoningDelta) -> str:
-        """Return the reasoning that an event lets out.
-
-        It may be less than the event's text, and may begin with text that waited before.
-        """
-        text = self._text_of(event.span)
-        if event.escaped:
-            # A JSON string of reasoning is whole when it comes, so no call can begin in it.
-            return self._thoughts.end() + unescape(text)
-        return self._thoughts.add(event.span.start, text)
-
     def _add_event(self, deltas: list[Delta], event: Event) -> None:
-        """Add the deltas of an event that is neither reasoning nor a retraction.
-
-        deltas: those of this round, which are added to.
-        event: text, markup, or the end of a body with its calls. Other events say nothing to a
-        caller.
-        """
         if isinstance(event, TextDelta):
             text = self._text_of(event.span)
             _add(deltas, "content", self._runs.add(unescape(text) if event.escaped else text))
@@ -159,17 +136,12 @@ class Deltas:
             self._withdraw(deltas, event.calls)
 
     def _add_calls(self, deltas: list[Delta], calls: tuple[ToolCall, ...]) -> None:
-        """Add the calls of one body, or its text where none of them can be made.
-
-        deltas: those of this round, which are added to.
-        calls: of one body, at least one.
-        """
+        # The calls of one body, or its text where none of them can be made.
         usable = self._attempts.usable(calls)
         if not usable:
             self._drop_inputs(deltas, calls)
             _add(deltas, "content", self._runs.add(self._text_of(calls[0].segment.span)))
             return
-
         self._runs.cut()
         for call in usable:
             if self._n_calls < self._most:
@@ -183,10 +155,8 @@ class Deltas:
         self._drop_inputs(deltas, calls)
 
     def _withdraw(self, deltas: list[Delta], calls: tuple[ToolCall, ...]) -> None:
-        """Say that calls were thoughts, and their texts, which are content of the message.
-
-        The deltas of the calls themselves went out long ago. The answer has none of them.
-        """
+        # Calls were thoughts, and their texts are content of the message. The deltas of the calls
+        # themselves went out long ago; the answer has none of them.
         segments = {call.segment_index: call.segment for call in calls}
         for segment in segments.values():
             _add(deltas, "content", self._runs.add(self._text_of(segment.span)))
@@ -194,89 +164,27 @@ class Deltas:
             deltas += _shown(self._inputs.withdrawn(calls))
 
     def _drop_inputs(self, deltas: list[Delta], calls: Iterable[ToolCall] = ()) -> None:
-        """Take back the inputs of a body that became no call. calls: of the body."""
         if self._inputs is not None:
             deltas += _shown(self._inputs.drop(calls))
 
 
 def _shown(parts: Iterable[Part]) -> list[Delta]:
-    """Return the parts of an input as deltas of their own."""
     return [{"tool_input": part} for part in parts]
 
 
 def _add(deltas: list[Delta], key: str, text: str) -> None:
-    """Add a text under a key, to the last delta where that has the same key.
-
-    deltas: those of this round, which are added to.
-    key: 'content' or 'reasoning_content'.
-    text: '' adds nothing.
-    """
+    # To the last delta where that has the same key.
     if not text:
         return
-
     if deltas and key in deltas[-1]:
         deltas[-1][key] += text
     else:
         deltas.append({key: text})
 
 
-class _Runs:
-    """Runs of content, in which white space waits for a word that makes it content.
-
-    State: a run is open once it holds a word. `_alone` until the first word, reasoning, markup or
-    call, so that an answer of white space alone can go out at the end.
-    """
-
-    def __init__(self) -> None:
-        self._blanks: list[str] = []
-        self._open = False
-        self._alone = True
-
-    def add(self, text: str) -> str:
-        """Return the text that may go out now.
-
-        text: the next piece of content, which may be white space alone.
-        """
-        if self._open:
-            return text
-
-        self._blanks.append(text)
-        if not text or text.isspace():
-            return ""
-
-        self._open, self._alone = True, False
-        return self._drain()
-
-    def cut(self) -> None:
-        """End the run.
-
-        White space that waits in it is not a content.
-
-        It is called for all that separates two runs: reasoning, markup and calls.
-        """
-        self._open = self._alone = False
-        self._blanks.clear()
-
-    def end(self) -> str:
-        """Return the text that goes out at the end of the answer.
-
-        White space goes out only where it is the whole answer.
-        """
-        return self._drain() if self._alone else ""
-
-    def _drain(self) -> str:
-        """Take out all white space that waits."""
-        text = "".join(self._blanks)
-        self._blanks.clear()
-        return text
-
-
 class _Thoughts:
-    """Reasoning on its way out, which waits from the first opener of a call on.
-
-    State: `_waiting` is the text that waits, `_start` its offset in the raw text, `_opened` whether
-    it begins with a whole opener. Then nothing goes out before `end` or `cut_at`.
-    """
+    # State: `_waiting` is the text that waits, `_start` its offset in the raw text, `_opened`
+    # whether it begins with a whole opener. Then nothing goes out before `end` or `cut_at`.
 
     def __init__(self, heads: tuple[str, ...]) -> None:
         self._heads = heads
@@ -285,57 +193,30 @@ class _Thoughts:
         self._opened = False
 
     def add(self, start: int, text: str) -> str:
-        """Return the text that may go out now. start: the offset of `text`.
-
-        start: counted in the raw text, as the offsets of retractions are.
-        text: the next piece of reasoning.
-        """
         if not self._waiting:
             self._start = start
-
         self._waiting.append(text)
         if self._opened:
             return ""
-
         text = "".join(self._waiting)
-        at = _first_of(self._heads, text)
+        offsets = [offset for head in self._heads if (offset := text.find(head)) >= 0]
+        at = min(offsets, default=-1)
         self._opened = at >= 0
         if at < 0:
             # The end of the text may be the beginning of an opener.
             at = partial_start(text, self._heads) if self._heads else len(text)
-
         self._waiting = [text[at:]] if at < len(text) else []
         self._start += at
         return text[:at]
 
     def cut_at(self, offset: int) -> None:
-        """Drop the waiting text from `offset` on: a call was read there after all.
-
-        offset: counted in the raw text. Text before it still goes out at the end.
-        """
+        # A call was read at `offset` of the raw text after all. Text before it still goes out.
         if self._waiting:
             self._waiting = ["".join(self._waiting)[: max(0, offset - self._start)]]
 
     def end(self) -> str:
-        """Return the text that waited.
-
-        Nothing waits any more.
-
-        It is called at the end, and before anything that is not reasoning.
-        """
+        # Called at the end, and before anything that is not reasoning.
         text = "".join(self._waiting)
         self._waiting.clear()
         self._opened = False
         return text
-
-
-def _first_of(heads: tuple[str, ...], text: str) -> int:
-    """Return the offset of the first opener in a text, -1 if there is none.
-
-    heads: the openers. Of two at one place it does not matter which is found.
-
-    >>> _first_of(("<b>", "<a>"), "x <a> <b>"), _first_of((), "x")
-    (2, -1)
-    """
-    offsets = [text.find(head) for head in heads]
-    return min((offset for offset in offsets if offset >= 0), default=-1)

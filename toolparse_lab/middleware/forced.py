@@ -35,10 +35,6 @@ def parse_forced(
     """Return the one call of an answer: strict JSON, then JSON that can be repaired, then a call in
     the protocol's own form.
 
-    raw: the whole text of the answer.
-    protocol: the middleware's own, which knows its reasoning and markup.
-    options: for the reading as JSON as well as for that by the protocol.
-
     Reasoning before the call is reasoning. If there is not exactly one call of such a tool, the
     result has no call and a problem `choice.no-call`.
     tools: those that were offered.
@@ -47,21 +43,18 @@ def parse_forced(
     many: several calls are right as well, as a list or in any other form. All of them, or none.
     """
     own = parse_text(raw, protocol, tools, options)
-    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    # Strict JSON first, over the whole text: what looks like markup may be in its strings.
     whole = _Rest(own, Span(0, len(own.raw)))
     strict = _json_calls(whole, allowed, replace(options, repair=False), cut, many)
     if isinstance(strict, ParseResult):
         return strict
-
     rest = _without_markup(own)
     outcome = _json_calls(rest, allowed, options, cut, many)
     if isinstance(outcome, ParseResult):
         return outcome
-
     names = [t.name for t in allowed]
     if _is_number(len(own.calls), many) and all(c.ok and c.name in names for c in own.calls):
         return own
-
     number = "calls" if many else "one call"
     message = f"the answer is not {number} of {', '.join(names)}: {outcome}"
     problem = Problem("read", "choice.no-call", "error", message, "", rest.span)
@@ -79,12 +72,10 @@ def parse_formatted(
     """Return the calls of an answer that is JSON: either calls, exactly as `{name, arguments}`, or
     JSON of the caller's own form, which is all text. Anything that is not JSON is read by the
     protocol.
-
-    raw, protocol, tools, options, cut: as for `parse_forced`.
     """
     own = parse_text(raw, protocol, tools, options)
     rest = _without_markup(own)
-    # Strict JSON first, over the whole text: what looks like markup may stand in its strings.
+    # Strict JSON first, over the whole text: what looks like markup may be in its strings.
     for part, part_options in (
         (_Rest(own, Span(0, len(own.raw))), replace(options, repair=False)),
         (rest, options),
@@ -94,50 +85,36 @@ def parse_formatted(
             return outcome
         if read_if_strict(part.span.of(own.raw), options.max_depth) is not None:
             return part.result(Segment("text", part.span), ())
-
     return own
 
 
 def _is_other_shape(call: ToolCall) -> bool:
-    """Return True for a call whose name or arguments stood elsewhere than a call has them."""
+    # Its name or arguments were in another place than a call has them.
     return any(step.stage == "read" for step in call.steps)
 
 
 def _is_number(n_calls: int, many: bool) -> bool:
-    """Return True for a number of calls that a forced answer may have."""
     return n_calls == 1 or (many and n_calls > 1)
 
 
 @dataclass(frozen=True)
 class _Rest:
-    """The rest of an answer without the reasoning and markup around it.
-
-    own: the parse by the protocol, which names those. before, behind: their segments.
-    """
-
+    # An answer without the reasoning and markup around it, which the parse by the protocol names.
     own: ParseResult
     span: Span
     before: tuple[Segment, ...] = ()
-    behind: tuple[Segment, ...] = ()
+    after: tuple[Segment, ...] = ()
 
     def result(
         self, segment: Segment, calls: tuple[ToolCall, ...], problems: tuple[Problem, ...] = ()
     ) -> ParseResult:
-        """Return the result whose only content is `segment`, left out where it is empty.
-
-        segment: the text or the call that fills the rest.
-        calls: those of the segment. problems: those of the text as a whole.
-        """
+        # The only content is `segment`, left out where it is empty.
         content = (segment,) if len(segment.span) else ()
-        segments = (*self.before, *content, *self.behind)
+        segments = (*self.before, *content, *self.after)
         return replace(self.own, segments=segments, calls=calls, problems=problems)
 
 
 def _without_markup(own: ParseResult) -> _Rest:
-    """Return the answer from the first word behind its reasoning on, to the markup at its very end.
-
-    own: the parse by the protocol, whose segments of reasoning and markup are trusted.
-    """
     # Up to the first words that are neither reasoning nor markup.
     first = 0
     for i, segment in enumerate(own.segments):
@@ -145,16 +122,14 @@ def _without_markup(own: ParseResult) -> _Rest:
             first = i + 1
         elif segment.kind != "text" or segment.span.of(own.raw).strip():
             break
-
-    # Tokens that end a turn stand behind the call.
+    # Tokens that end a turn stand after the call.
     last = len(own.segments)
     while last > first and own.segments[last - 1].kind == "markup":
         last -= 1
-
-    before, behind = own.segments[:first], own.segments[last:]
+    before, after = own.segments[:first], own.segments[last:]
     start = before[-1].span.end if before else 0
-    end = behind[0].span.start if behind else len(own.raw)
-    return _Rest(own, Span(start, end), before, behind)
+    end = after[0].span.start if after else len(own.raw)
+    return _Rest(own, Span(start, end), before, after)
 
 
 # A resolver needs a protocol, but asks it for nothing but its id, which the body brings along.
@@ -164,19 +139,13 @@ _ANY_PROTOCOL = HERMES
 def _json_calls(
     rest: _Rest, allowed: Sequence[ToolSpec], options: ParseOptions, cut: bool, many: bool
 ) -> ParseResult | str:
-    """Return the result if the rest is one call as JSON, otherwise the reason why it is not.
-
-    rest: the part of the answer that should be the call.
-    allowed: the tools of which one must be called.
-    options: `repair` False reads strict JSON only.
-    cut: nothing that is missing at its end may be added. many: it may be several calls.
-    """
+    # Gives the result if the rest is calls as JSON, otherwise the reason why it is not.
     text = rest.span.of(rest.own.raw)
     inner = text.strip()
     start = rest.span.start + len(text) - len(text.lstrip())
     tools = {t.name: t for t in allowed}
 
-    # Behind a comma or a colon something was to come, whatever the provider says of the end.
+    # After a comma or a colon something was to come, whatever the provider says of the end.
     is_whole = not cut and not inner.endswith((",", ":"))
     try:
         decoded = _CODEC.read(
@@ -214,9 +183,7 @@ def parse_like_seed(
     """Return the reading of the oldest version: strict JSON only, no coercion, and a call of
     `unknown` with the arguments `{}` if the answer is something else.
 
-    raw: the whole text of the answer.
-    protocol_id: stands in the result and in the call.
-    tools, options: stand in the result. Nothing is checked against them.
+    tools, options: are noted in the result. Nothing is checked against them.
     cut: the answer ended early. One that is not JSON then is a truncated call.
     """
     everything = Span(0, len(raw))
@@ -229,7 +196,10 @@ def parse_like_seed(
         message = f"the answer is no JSON: {e}"
         problems = (Problem("decode", "choice.no-call", "error", message, "", everything),)
 
-    name, arguments = _name_and_arguments(value)
+    body = value if isinstance(value, dict) else {}
+    arguments = write_canonical(body.get("arguments") or {})
+    name = body.get("name")
+    name = name if isinstance(name, str) and name else "unknown"
     segment = Segment("call", everything, everything)
     call = ToolCall(
         index=0,
@@ -246,20 +216,3 @@ def parse_like_seed(
         segment=segment,
     )
     return ParseResult(raw, protocol_id, options, (segment,), (call,), (), tuple(tools))
-
-
-def _name_and_arguments(value: object) -> tuple[str, str]:
-    """Return the tool that an answer names, and its arguments as canonical JSON.
-
-    value: the answer as JSON, of any type.
-
-    >>> _name_and_arguments({"name": "f", "arguments": {"a": 1}}), _name_and_arguments("words")
-    (('f', '{"a":1}'), ('unknown', '{}'))
-    """
-    body = value if isinstance(value, dict) else {}
-    arguments = write_canonical(body.get("arguments") or {})
-    name = body.get("name")
-    if not isinstance(name, str) or not name:
-        return "unknown", arguments
-
-    return name, arguments

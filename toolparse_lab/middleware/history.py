@@ -21,8 +21,10 @@ from typing import Any, TypeAlias
 from ..core.errors import BadMessage, UnknownToolCallId, UnwritableCall
 from ..core.toolspec import ToolSpec
 from ..core.values import write_canonical
+from ..formats.neutral import neutral
 from ..formats.results import ToolResult, media_of
 from ..parser.content_parts import OnError, call_safely
+from ..parser.request_texts import MOST_NESTED, NO_TEXT
 from .attempts import attempt_of
 
 Message: TypeAlias = dict[str, Any]
@@ -59,19 +61,12 @@ class Writer:
     on_error: OnError | None = None
 
     def tell(self, message: str, /, **metadata: Any) -> None:
-        """Call `on_error`, if there is one.
-
-        message: one sentence. metadata: its subject, as `on_error` gets it.
-        """
         if self.on_error is not None:
             call_safely(self.on_error, message, metadata)
 
     def call(self, call: Mapping[str, Any]) -> Any:
         """Return a call of the history as the model would have written it: a _CallText, or a part
         that shows it as JSON.
-
-        call: in any shape that a history may have. Its id, name and arguments are found by
-        `_call_id`, `_name_of` and `_arguments_of`.
         """
         name = _name_of(call) or ""
         arguments = _arguments_of(call)
@@ -79,14 +74,12 @@ class Writer:
         attempt = attempt_of(arguments)
         if attempt is not None:
             return _CallText(attempt)
-
         body = {
             "type": "tool-call",
             "toolCallId": _call_id(call),
             "toolName": name,
             "input": arguments,
         }
-
         try:
             try:
                 return _CallText(self.protocol.format_tool_call(body, self.tools.get(name)))
@@ -98,10 +91,7 @@ class Writer:
             return _text(_json({"name": name, "arguments": body["input"]}))
 
     def joined(self, calls: list[str]) -> str:
-        """Calls of one answer, as the model would have written them together.
-
-        calls: the texts of `call`, at least one.
-        """
+        """Return the calls of one answer as the model would have written them together."""
         # Somebody else's protocol need not have a form for several calls.
         join = getattr(self.protocol, "join_calls", "\n".join)
         return str(join(calls)) if len(calls) > 1 else calls[0]
@@ -109,28 +99,14 @@ class Writer:
 
 @dataclass
 class _Calls:
-    """The calls of the conversation so far.
-
-    names: id -> name. order: id -> place, of those of the last assistant message. approvals: id of
-    a question to the user -> id of the call that it is about.
-    """
-
+    # id -> name, of all calls so far: a result may answer a call of any message before.
     names: dict[str, str] = field(default_factory=dict)
+    # id -> place, of the calls of the last assistant message.
     order: dict[str, int] = field(default_factory=dict)
+    # id of a question to the user -> id of the call that it is about.
     approvals: dict[Any, Any] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Start with the calls of another assistant message.
-
-        Names stay: a result may answer a call of any message before.
-        """
-        self.order = {}
-
     def note(self, id: Any, name: str | None) -> None:
-        """Remember a call, unless it has no id or no name.
-
-        id: as the message has it, perhaps not even text.
-        """
         if isinstance(id, str) and name:
             self.names[id] = name
             self.order[id] = len(self.order)
@@ -144,7 +120,6 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
     UnknownToolCallId for a result that names neither its tool nor a call before it.
 
     messages: dicts, or objects with `model_dump`, in order.
-    writer: writes calls and results in the form of the protocol.
     """
     plain = _plain_talk(messages)
     if plain is not None:
@@ -154,7 +129,14 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
     out: list[Message] = []
     waiting: list[ToolResult] = []
 
-    for message in _read_messages(messages):
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise BadMessage(
+            "messages are a list",
+            got=messages,
+            expected=_EXPECTED,
+            hint='messages=[{"role": "user", "content": "…"}]',
+        )
+    for message in [_read_message(m, i) for i, m in enumerate(messages)]:
         role = message["role"]
         if role in ("tool", "function"):
             waiting += _results_of(message, calls, writer)
@@ -165,87 +147,54 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
             waiting = []
 
         if role == "assistant":
-            calls.begin()
+            calls.order = {}
             out.append(_assistant(message, calls, writer))
         else:
-            out.append(_condensed(message))
+            content = message.get("content")
+            if isinstance(content, list) and content:
+                message = {**message, "content": _joined(content)}
+            out.append(message)
 
     out += _result_messages(waiting, calls, writer)
     return _merged(out)
 
 
 def _plain_talk(messages: Any) -> list[Message] | None:
-    """Return the messages as new dicts, where all of them are texts that stay as they are, or None
-    for others. Most requests are such, and looking once is much cheaper than rewriting nothing.
-
-    messages: as the caller gave them, not checked yet. Nothing is raised: the slower way does that.
-    """
+    # None unless all messages are strings that stay as they are. Most requests are such, and
+    # looking once is much cheaper than rewriting nothing. Nothing is raised: the slower way does
+    # that.
     if type(messages) is not list:
         return None
-
     before = ""
     out: list[Message] = []
     for message in messages:
         if type(message) is not dict or len(message) != 2:
             return None
-
         role = message.get("role")
         if type(message.get("content")) is not str or (role != "system" and role != "user"):
             return None
         if role == before == "user":
             return None  # two that become one
-
         before = role
         out.append(message.copy())
-
     return out
 
 
-def _read_messages(messages: Any) -> list[Message]:
-    """Return the messages as new dicts.
-
-    Raises BadMessage.
-
-    messages: any iterable that is not text and no mapping.
-    """
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise BadMessage(
-            "messages are a list",
-            got=messages,
-            expected=_EXPECTED,
-            hint='messages=[{"role": "user", "content": "…"}]',
-        )
-    return [_read_message(m, i) for i, m in enumerate(messages)]
-
-
 def _read_message(message: Any, index: int) -> Message:
-    """Return one message as a new dict, from a dict or an object with `model_dump`.
-
-    Raises BadMessage.
-
-    index: the place in the conversation, for the error.
-    """
     # Most are plain dicts with texts, and that is soon seen.
     if type(message) is dict and type(message.get("role")) is str:
         return {k: v if type(v) is str else _copied(v) for k, v in message.items()}
-
     body = message
     dump = getattr(message, "model_dump", None)
     if callable(dump) and not isinstance(message, Mapping):
         body = dump(exclude_none=True)
-
     if not isinstance(body, Mapping) or not isinstance(body.get("role"), str):
         raise BadMessage(f"message {index} has no role", got=message, expected=_EXPECTED)
-
     return {k: _copied(v) for k, v in body.items()}
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy with new containers, so that whoever changes the request does not change the
-    caller's objects.
-
-    value: of a message, nested to any depth. Objects that are not containers are shared.
-    """
+    # Whoever changes the request must not change the caller's objects.
     if isinstance(value, Mapping):
         return {k: _copied(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -257,54 +206,30 @@ def _copied(value: Any) -> Any:
 
 
 def _assistant(message: Message, calls: _Calls, writer: Writer) -> Message:
-    """Return an assistant message with its calls as text.
-
-    They are noted in `calls`.
-
-    message: a dict of our own, with calls among its parts, beside them, or none.
-    calls: the names and the order of the calls, which are added to.
-    writer: writes each call.
-    """
     # A content of one text is read like a list of one part.
     content = message.get("content")
     parts: list[Any] = []
     for part in content if isinstance(content, list) else [content]:
         parts += _assistant_part(part, calls, writer)
-
     for call in _calls_beside(message):
         calls.note(call.get("id"), _name_of(call))
         parts.append(writer.call(call))
-
     # Reasoning and a name stay; the calls are text now.
     rest = {k: v for k, v in message.items() if k not in ("tool_calls", "function_call", "content")}
-    return {**rest, "content": _joined(_together(parts, writer))}
-
-
-def _together(parts: list[Any], writer: Writer) -> list[Any]:
-    """Return the parts with each run of calls as one text.
-
-    parts: in order. Calls are `_CallText`, everything else stays as it is.
-    """
     out: list[Any] = []
+    # Each run of calls becomes one text.
     for are_calls, group in itertools.groupby(parts, lambda p: isinstance(p, _CallText)):
         run = list(group)
         out.extend([_text(writer.joined(run))] if are_calls else run)
-
-    return out
+    return {**rest, "content": _joined(out)}
 
 
 def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Any]:
-    """Return the parts that one part of an assistant's content becomes: none or one.
-
-    part: a text, a part in the shape of OpenAI, Anthropic or an AI SDK, or something unknown.
-    calls: noted here where the part is a call.
-    writer: writes calls and results, and is told of unknown parts.
-    """
+    # None or one.
     if part is None or part == "":
         return []
     if isinstance(part, str):
         return [_text(part)]
-
     kind = part.get("type") if isinstance(part, Mapping) else None
     if kind == "text" or kind in _REASONING or kind in _MEDIA:
         return [part]
@@ -316,18 +241,12 @@ def _assistant_part(part: Any, calls: _Calls, writer: Writer) -> list[Any]:
         return []
     if kind in _RESULTS and _name_of(part) is not None:  # of a tool that the provider ran
         return [_text(writer.write_result(ToolResult.of(part)))]
-
     writer.tell(_UNKNOWN_PART, content=part)
     return [_text(_json(part))]
 
 
 def _calls_beside(message: Message) -> list[Mapping[str, Any]]:
-    """Return the calls of a message in OpenAI shape, today's and the one before it.
-
-    Raises BadMessage.
-
-    message: with `tool_calls`, or with `function_call` as older clients write it.
-    """
+    # In OpenAI shape: `tool_calls`, and `function_call` as older clients write it.
     tool_calls = message.get("tool_calls") or []
     if not isinstance(tool_calls, list):
         raise BadMessage(
@@ -335,7 +254,6 @@ def _calls_beside(message: Message) -> list[Mapping[str, Any]]:
             got=tool_calls,
             expected="[{id, type, function: {name, arguments}}]",
         )
-
     legacy = message.get("function_call")
     calls = [*tool_calls, legacy] if isinstance(legacy, Mapping) else tool_calls
     for call in calls:
@@ -343,53 +261,32 @@ def _calls_beside(message: Message) -> list[Mapping[str, Any]]:
             raise BadMessage(
                 "a tool call names its tool", got=call, expected="{id, function: {name, arguments}}"
             )
-
     return calls
 
 
 def _name_of(call: Mapping[str, Any]) -> str | None:
-    """Return the name of a call's tool in any shape, or None if it has none.
-
-    >>> _name_of({"function": {"name": "f"}}), _name_of({"toolName": "g"}), _name_of({})
-    ('f', 'g', None)
-    """
+    # In any shape.
     inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
-
     for key in ("toolName", "tool_name", "name"):
         name = body.get(key)
         if isinstance(name, str) and name:
             return name
-
     return None
 
 
 def _arguments_of(call: Mapping[str, Any]) -> Any:
-    """Return the arguments of a call in any shape.
-
-    `{}` as text where it has none.
-
-    They are not read here: text stays text.
-
-    >>> _arguments_of({"args": {"a": 1}}), _arguments_of({"function": {"name": "f"}})
-    ({'a': 1}, '{}')
-    """
+    # In any shape. A string stays a string.
     inner = call.get("function", call.get("custom"))
     body = inner if isinstance(inner, Mapping) else call
     arguments = next((body[k] for k in ("input", "arguments", "args") if k in body), None)
-    # Some clients send no arguments as an empty text, which is no JSON.
+    # Some clients send no arguments as an empty string, which is not JSON.
     if arguments is None or arguments == "":
         return "{}"
-
     return arguments
 
 
 def _call_id(part: Mapping[str, Any]) -> Any:
-    """Return the id of a call or result in any shape, or None if it has none.
-
-    >>> _call_id({"tool_use_id": "a"}), _call_id({"id": ""})
-    ('a', None)
-    """
     return next(
         (part[k] for k in ("toolCallId", "tool_call_id", "tool_use_id", "id") if part.get(k)), None
     )
@@ -399,17 +296,11 @@ def _call_id(part: Mapping[str, Any]) -> Any:
 
 
 def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolResult]:
-    """Return the results of a message: its content, or one for each of its parts.
-
-    message: of the role 'tool' or 'function'.
-    calls: those so far, by which a result finds the name of its tool.
-    writer: is told of parts that are not results. They are shown as JSON.
-    """
+    # The content is one result, or each of its parts is.
     content = message.get("content")
     kinds = (*_RESULTS, *_APPROVALS)
     if not isinstance(content, list) or not any(_is_of(p, kinds) for p in content):
         return [_result(message, content, calls)]
-
     results: list[ToolResult] = []
     for part in content:
         approval = _approval(part, calls) if _is_of(part, _APPROVALS) else None
@@ -421,34 +312,26 @@ def _results_of(message: Message, calls: _Calls, writer: Writer) -> list[ToolRes
         else:
             writer.tell("tool-call-middleware: unknown tool content; stringifying", content=part)
             results.append(ToolResult("unknown", _json(part), _json(part)))
-
     return results
 
 
 def _is_of(part: Any, kinds: tuple[str, ...]) -> bool:
-    """Return True for a part of one of some kinds.
-
-    part: a member of a message's content, of any type.
-    """
     return isinstance(part, Mapping) and part.get("type") in kinds
 
 
-def _approval_id(part: Mapping[str, Any]) -> Any:
+def _approval_id(part: Mapping[str, Any]) -> str | None:
     id = part.get("approvalId", part.get("approval_id"))
     return id if isinstance(id, str) else None
 
 
 def _approval(part: Mapping[str, Any], calls: _Calls) -> ToolResult | None:
-    """Return the user's answer to the question whether a call may run, as a result of the call.
-
-    None if it says neither which call it is about nor which question.
-    """
+    # The user's answer to the question whether a call may run is a result of the call, unless it
+    # says neither which call it is about nor which question.
     id = _call_id({k: v for k, v in part.items() if k != "id"})
     id = calls.approvals.get(_approval_id(part)) if id is None else id
     name = calls.names.get(id if isinstance(id, str) else "")
     if name is None:
         return None
-
     reason = part.get("reason")
     output: Any = {"type": "execution-denied", "reason": reason}
     if part.get("approved") is True:
@@ -457,10 +340,8 @@ def _approval(part: Mapping[str, Any], calls: _Calls) -> ToolResult | None:
 
 
 def _without_old_news(results: list[ToolResult]) -> list[ToolResult]:
-    """Return the results without approvals of calls that ran, and refusals that are there twice.
-
-    A reason that the user gave for an approval stays.
-    """
+    # Without approvals of calls that ran, and refusals that are there twice. A reason that the
+    # user gave for an approval stays.
     ids = [result.call_id for result in results]
     unique = {(r.call_id, write_canonical(r.content)): r for r in reversed(results)}
     return [
@@ -471,14 +352,6 @@ def _without_old_news(results: list[ToolResult]) -> list[ToolResult]:
 
 
 def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResult:
-    """Return a result with the name of its tool.
-
-    Raises UnknownToolCallId if nothing says it.
-
-    message: the message or the part that names the call.
-    output: the result proper, of any type.
-    calls: those so far, by id.
-    """
     # A result names its tool, or a call before it does.
     id = _call_id(message)
     name = _name_of(message) or calls.names.get(id if isinstance(id, str) else "")
@@ -490,107 +363,56 @@ def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResul
             hint="keep the assistant message that made the call, or give the result the tool's "
             "name",
         )
-
-    if _is_error(message):
+    # In the ways of Anthropic, MCP and others.
+    if (
+        message.get("is_error") is True
+        or message.get("isError") is True
+        or message.get("status") == "error"
+    ):
         text = output if isinstance(output, str) else _json(output)
         output = {"type": "error-text", "value": text}
-
     return ToolResult.of({"toolName": name, "output": output, "toolCallId": id})
 
 
-def _is_error(message: Mapping[str, Any]) -> bool:
-    """Return True for a result marked as a failure, in the ways of Anthropic, MCP and others.
-
-    message: a whole message, or a part of one.
-    """
-    if message.get("is_error") is True or message.get("isError") is True:
-        return True
-    return message.get("status") == "error"
-
-
 def _result_messages(results: list[ToolResult], calls: _Calls, writer: Writer) -> list[Message]:
-    """Return a user message for each result, in the order of their calls.
-
-    Strangers come last.
-
-    results: those that waited for the next message.
-    calls: those of the last assistant message give the order.
-    """
+    # In the order of their calls. Strangers come last.
     last = len(calls.order)
     results = _without_old_news(results) if calls.approvals else results
-    ordered = sorted(results, key=lambda result: calls.order.get(result.call_id, last))
-    return [_result_message(result, writer) for result in ordered]
-
-
-def _result_message(result: ToolResult, writer: Writer) -> Message:
-    """Return a result as a message of the user, its images beside the text.
-
-    Without images the content is the text itself, which every model takes.
-    """
-    text = writer.write_result(result)
-    media = media_of(result)
-    if not media:
-        return {"role": "user", "content": text}
-
-    return {"role": "user", "content": [_text(text), *media]}
+    messages: list[Message] = []
+    for result in sorted(results, key=lambda result: calls.order.get(result.call_id, last)):
+        text, media = writer.write_result(result), media_of(result)
+        # Without images the content is the text itself, which every model takes.
+        messages.append({"role": "user", "content": [_text(text), *media] if media else text})
+    return messages
 
 
 # texts and parts
 
 
 def _text(text: str) -> Message:
-    """Return a part of text."""
     return {"type": "text", "text": text}
 
 
 def _is_plain(part: Any) -> bool:
-    """Return True for a text and nothing more.
-
-    A mark for a provider's cache would be more.
-    """
+    # A mark for a provider's cache would be more than text.
     return isinstance(part, dict) and part.keys() == {"type", "text"} and part["type"] == "text"
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Neighbouring texts joined by a line break.
-
-    A single text is not a list.
-
-    parts: in order. Those that are not plain text separate their neighbours.
-
-    >>> _joined([_text("a"), _text("b")]).splitlines()
-    ['a', 'b']
-    """
+    # Neighbouring texts are joined by a line break. A single one is not a list.
     out: list[Any] = []
     for part in parts:
         if _is_plain(part) and out and _is_plain(out[-1]):
             out[-1] = _text(f"{out[-1]['text']}\n{part['text']}")
         else:
             out.append(part)
-
     if not out:
         return ""
-
     return out[0]["text"] if len(out) == 1 and _is_plain(out[0]) else out
 
 
-def _condensed(message: Message) -> Message:
-    """Return the message with neighbouring texts of its content joined.
-
-    message: a dict of our own, which comes back itself if nothing is to be joined.
-    """
-    content = message.get("content")
-    if isinstance(content, list) and content:
-        return {**message, "content": _joined(content)}
-    return message
-
-
 def _merged(messages: list[Message]) -> list[Message]:
-    """Return the messages with neighbouring ones of the user joined, unless they differ beside the
-    content.
-
-    messages: in order, all of them dicts of our own.
-    """
+    # Neighbouring messages of the user become one, unless they differ in more than the content.
     out: list[Message] = []
     for message in messages:
         if out and _are_one(out[-1], message):
@@ -598,32 +420,16 @@ def _merged(messages: list[Message]) -> list[Message]:
             out[-1] = {**last, "content": _joined([*_parts(last), *_parts(message)])}
         else:
             out.append(message)
-
     return out
 
 
 def _are_one(first: Message, second: Message) -> bool:
-    """Return True for two messages of the user that differ in nothing but their content.
-
-    first, second: neighbours in the conversation.
-    """
-    return first["role"] == "user" == second["role"] and _rest(first) == _rest(second)
-
-
-def _rest(message: Message) -> Message:
-    """Return the message without its content: a name, a mark of a provider.
-
-    >>> _rest({"role": "user", "content": "words"})
-    {'role': 'user'}
-    """
-    return {k: v for k, v in message.items() if k != "content"}
+    if not first["role"] == "user" == second["role"]:
+        return False
+    return {**first, "content": None} == {**second, "content": None}
 
 
 def _parts(message: Message) -> list[Any]:
-    """Return the content of a message as a list of parts.
-
-    message: of the user. Content that is neither text nor a list counts as none.
-    """
     content = message.get("content")
     if isinstance(content, list):
         return content
@@ -631,13 +437,68 @@ def _parts(message: Message) -> list[Any]:
 
 
 def _json(value: Any) -> str:
-    """Canonical JSON of a value.
-
-    Whatever cannot be written so is shown as Python does.
-
-    value: of a message, which came from anywhere.
-    """
+    # A message may hold anything.
     try:
         return write_canonical(value)
     except (TypeError, ValueError, RecursionError):
         return str(value)
+
+
+# texts of users and documents without the delimiters of the format
+
+
+def without_delimiters(messages: Any, delimiters: tuple[str, ...]) -> Any:
+    """Return the messages with the texts of users neutralised; the protocol writes results.
+
+    messages: not checked yet. Anything but a list of messages comes back as it is, and the caller's
+    objects are not changed.
+    """
+    if not delimiters or not isinstance(messages, (list, tuple)):
+        return messages
+    out = [_neutral_message(message, delimiters) for message in messages]
+    if all(a is b for a, b in zip(out, messages, strict=True)):
+        return messages
+    return out
+
+
+def _neutral_message(message: Any, delimiters: tuple[str, ...]) -> Any:
+    if not isinstance(message, Mapping):
+        dump = getattr(message, "model_dump", None)
+        if not callable(dump) or getattr(message, "role", None) != "user":
+            return message
+        message = dump()
+    if message.get("role") != "user":
+        return message
+    content = message.get("content")
+    clean: Any = content
+    if isinstance(content, str):
+        clean = neutral(content, delimiters)
+    elif isinstance(content, (list, tuple)):
+        clean = type(content)(_neutral_part(part, delimiters) for part in content)
+    return message if clean == content else {**message, "content": clean}
+
+
+def documents_without(documents: Any, delimiters: tuple[str, ...]) -> Any:
+    """Return the documents of a request, of any shape, with their texts neutralised in a copy."""
+    return _clean(documents, delimiters, 0) if delimiters else documents
+
+
+def _neutral_part(part: Any, delimiters: tuple[str, ...]) -> Any:
+    # Images and similar stay as they are.
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if isinstance(kind, str) and kind.startswith(NO_TEXT):
+        return part
+    return _clean(part, delimiters, 0)
+
+
+def _clean(value: Any, delimiters: tuple[str, ...], depth: int) -> Any:
+    # A value nested too deep is not text of a prompt.
+    if isinstance(value, str):
+        return neutral(value, delimiters)
+    if depth > MOST_NESTED:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _clean(member, delimiters, depth + 1) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_clean(item, delimiters, depth + 1) for item in value)
+    return value

@@ -37,11 +37,7 @@ def fix_tool_call_with_schema(call: Mapping[str, Any], tools: Any) -> dict[str, 
 def coerce_call(
     call: Mapping[str, Any], tools: Mapping[str, ToolSpec], policy: Policy
 ) -> dict[str, Any]:
-    """`fix_tool_call_with_schema` by any policy.
-
-    call: `{toolName, input}`, or a tool call in OpenAI shape. It is not changed.
-    tools: by name. policy: of the coercion.
-    """
+    """`fix_tool_call_with_schema` by any policy, with the tools by name."""
     fixed = dict(call)
     inner = fixed.get("function")
     # In OpenAI's shape the name and the arguments are one level down.
@@ -53,35 +49,27 @@ def coerce_call(
     tool = tools.get(name)
     key = "input" if "input" in body else "arguments"
     arguments = body.get(key)
+    if body is not fixed:
+        fixed["function"] = body
     if tool is None or arguments is None or was_run(fixed):
-        return _with_body(fixed, body)
-
+        return fixed
     is_text = isinstance(arguments, str)
     try:
         value = read_strict(arguments if is_text else write_canonical(arguments))
     except (TypeError, ValueError, RecursionError):
-        return _with_body(fixed, body)
-
+        return fixed
     coerced = coerce(value, tool.schema_json, policy)
     # Arguments that fit keep their own spelling; only objects always become text.
     if coerced.steps or not is_text:
         body[key] = write_canonical(coerced.value)
-
-    return _with_body(fixed, body)
-
-
-def _with_body(call: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """Return a call with what was changed of it, one level down in OpenAI's shape."""
-    if body is not call:
-        call["function"] = body
-    return call
+    return fixed
 
 
 def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) -> frozenset[int]:
-    """Return the numbers of a provider's own calls that the text beside them holds as well.
+    """Return the numbers of a provider's own calls that the text next to them contains as well.
 
-    A server that reads calls and leaves them in the content says each of them twice. One that could
-    not read the arguments says the call without any.
+    A server that reads calls and leaves them in the content gives each of them twice. One that
+    could not read the arguments gives the call without any.
 
     native: in OpenAI's shape. calls: those of the text, good or not.
     """
@@ -105,8 +93,5 @@ def written_too(native: Sequence[Mapping[str, Any]], calls: Iterable[ToolCall]) 
 
 
 def was_run(call: Mapping[str, Any]) -> bool:
-    """Return True if the provider ran the call itself, so that no one else is to run it.
-
-    call: in any shape, with the mark of an AI SDK's spelling or of Python's.
-    """
+    """Return True if the provider ran the call itself, so that no one else is to run it."""
     return any(call.get(mark) for mark in _RUN_MARKS)

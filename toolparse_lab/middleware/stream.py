@@ -8,7 +8,7 @@ from ..core.errors import ParserClosed
 from ..core.types import ParseResult
 from ..parser.parse import with_lost_calls
 from .answer import Answer, answer_of, passed_through
-from .call_ids import CallIds
+from .attempts import CallIds
 from .debug import debug_level, log_answer, log_out, log_raw
 from .deltas import Delta, Deltas, deltas_of
 from .reading import AnswerReading
@@ -56,7 +56,7 @@ class AnswerStream:
         self._parser = None
         # Such an answer is read as a whole, so it has no parser and its texts are collected.
         if turn.active and not turn.read_whole:
-            self._parser = reading.readers(turn).pieces.stream(turn.asked)
+            self._parser = reading.readers(turn)[1].stream(turn.asked)
             self._deltas = Deltas(
                 reading.protocol,
                 turn.tools,
@@ -77,17 +77,14 @@ class AnswerStream:
         """
         if self._end is not None:
             raise ParserClosed("this answer is closed", hint="make a new one with wrap_stream")
-
         # Level 'parse' logs the whole answer at its end.
         if self._level == "stream" and text:
             log_raw(text)
-
         if self._parser is not None:
             deltas = self._deltas.of(self._parser.feed(text))
         else:
             self._texts.append(text)
             deltas = ({"content": text},) if text and not self._turn.active else ()
-
         self._log(deltas)
         return deltas
 
@@ -100,8 +97,8 @@ class AnswerStream:
 
         Args:
             finish_reason: the words that the provider said, None if it said nothing.
-            called: the provider made calls itself beside the text, so that a text that says nothing
-                is no failure.
+            called: the provider made calls itself, so that a text that says nothing is not a
+                failure.
             reasoning: the words that the provider said as reasoning.
         """
         if self._end is None:
@@ -109,19 +106,11 @@ class AnswerStream:
             self._log(deltas)
             log_answer(answer, self._level, self._summary if self._turn.active else None)
             self._end = deltas, answer
-
         return self._end
 
     def _finish(
         self, finish_reason: str | None, called: bool, reasoning: str
     ) -> tuple[tuple[Delta, ...], Answer]:
-        """Return the last deltas and the answer, by the way this answer is read.
-
-        finish_reason, called, reasoning: as for `close`.
-
-        An answer without tools is the texts themselves. One with a parser is the parser's word. A
-        forced one is read as a whole.
-        """
         if not self._turn.active:
             return (), passed_through("".join(self._texts), finish_reason)
         if self._parser is not None:
@@ -130,21 +119,15 @@ class AnswerStream:
             deltas = self._deltas.of(self._parser.last_events())
             deltas += self._deltas.end()
             return deltas, self._answer(result, finish_reason)
-
         text = "".join(self._texts)
-        # The forced call was made beside the text.
+        # The provider made the forced call itself.
         if called and not text.strip():
             return (), passed_through(text or None, finish_reason)
-
         result = self._reading.parse_whole(self._turn, text, finish_reason)
         answer = self._answer(result, finish_reason)
         return deltas_of(answer, inputs=self._shows_inputs), answer
 
     def _answer(self, result: ParseResult, finish_reason: str | None) -> Answer:
-        """Return the answer of a finished parse, its failures told.
-
-        result: of the parser or of the forced reading. finish_reason: as for `close`.
-        """
         reading, turn = self._reading, self._turn
         reading.tell_failures(result, turn, streamed=True)
         return answer_of(
@@ -157,10 +140,6 @@ class AnswerStream:
         )
 
     def _log(self, deltas: Iterable[Delta]) -> None:
-        """Log deltas of the message at level 'stream'.
-
-        deltas: those that one piece of text settled.
-        """
         if self._level == "stream":
             for delta in deltas:
                 if "tool_input" not in delta:

@@ -13,8 +13,8 @@ from ..parser.foreign.protocol import ForeignProtocol
 from ..parser.parse import Reader
 from .choice import Kind, Offer
 from .choice_schema import PLAIN, ChoiceForm
-from .compat import Ways
 from .history import Writer
+from .options import Ways
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Turn:
             tool_name: everything asked for.
         active: answers are parsed, or False if there are no tools or none may be called.
         forced: the answer must be one call.
-        one_call: of the calls that a text holds only the first is made, because the request says
+        one_call: of the calls in a text only the first is made, because the request says
             `parallel_tool_calls=False`.
         messages: the conversation as the application gave it, by which echoes are known.
         many: a forced answer may be several calls.
@@ -58,17 +58,14 @@ class Turn:
 
     @property
     def asked(self) -> Any:
-        """The request as `parse` takes it: the conversation, and the documents beside it."""
+        """The request as `parse` takes it: the conversation, and the documents next to it."""
         if not self._documents:
             return self.messages
         return {"messages": self.messages, "documents": self._documents}
 
     @property
     def allowed(self) -> tuple[ToolSpec, ...]:
-        """The tools that may be called.
-
-        Without a name in the tool choice these are all of them.
-        """
+        """The tools that may be called: all of them without a name in the tool choice."""
         return tuple(t for t in self.tools if self.tool_name in (None, t.name))
 
     @property
@@ -78,55 +75,24 @@ class Turn:
 
     @property
     def left_out(self) -> tuple[Mapping[str, Any], ...]:
-        """The tools of the request that only the provider could run.
-
-        The model does not learn of them.
-        """
+        """The tools that only the provider could run. The model does not learn of them."""
         return self._prepared.offer.provider if self._prepared is not None else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """Readers of answers that come whole, and of those that come in pieces."""
-
-    whole: Reader
-    pieces: Reader
-
-    @classmethod
-    def of(
-        cls, protocol: Protocol | ForeignProtocol, tools: tuple[ToolSpec, ...], ways: Ways
-    ) -> Readers:
-        """Return the readers of one set of tools.
-
-        One reader for both where the options are the same.
-
-        protocol: ours or another's.
-        tools: with the schemas to read arguments by.
-        ways: the options for whole answers and for streams.
-        """
-        whole = Reader(protocol, tools, ways.batch)
-        if ways.stream == ways.batch:
-            return cls(whole, whole)
-        return cls(whole, Reader(protocol, tools, ways.stream))
 
 
 @dataclass(slots=True)
 class Prepared:
-    """The outcome of one set of tools and one tool choice, shared by all requests with them.
-
-    left_out: examples of inputs that the prompt does not show.
-
-    writer: writes calls of the history. protocol and ways: whose work this is. prompt: the text for
-    the system message. readers: made when the first answer is read. A request that only asks for
-    the request to send pays for none. delimiters: of the format, which no user's text may hold.
-    """
+    """The outcome of one set of tools and one tool choice, shared by all requests with them."""
 
     offer: Offer
     writer: Writer
     protocol: Protocol | ForeignProtocol
     ways: Ways
     form: ChoiceForm = PLAIN
+    # Examples of inputs that the prompt does not show.
     left_out: tuple[LeftOut, ...] = ()
+    # Each is made when it is first needed: a request that is only prepared pays for no readers.
     prompt: str | None = None
-    readers: Readers | None = None
+    # Of whole answers, and of those that come in pieces.
+    readers: tuple[Reader, Reader] | None = None
+    # Of the format, which no user's text may contain.
     delimiters: tuple[str, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ...core.errors import CorrectionFailed
 from ...core.types import Policy
@@ -19,6 +19,7 @@ from ...middleware.correction import (
     corrected_call,
 )
 from ...middleware.correction.call import Need
+from ...middleware.drive import drive
 from ...runner.exchange.types import Completion, PlanItem, Request
 from ...runner.store.store import Store
 from ..plan import Plan
@@ -124,15 +125,8 @@ class CorrectionTree:
             call.tool, call.arguments(policy), feedback, messages=tuple(case.messages)
         )
         walk = _Walk(self, answer)
-        reply: Any = None
-        while True:
-            try:
-                need = flow.send(reply)
-            except StopIteration as end:
-                return Path(
-                    cast(CorrectedCall, end.value), tuple(walk.nodes), walk.leaf, not walk.is_open
-                )
-            reply = walk.answer(need)
+        corrected = drive(flow, walk.answer)
+        return Path(corrected, tuple(walk.nodes), walk.leaf, not walk.is_open)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...middleware.call_ids import CallIds
+from ...middleware.attempts import CallIds
 
 
 class AnswerIds:

@@ -12,7 +12,7 @@ from ...core.types import ParseOptions, Policy
 from ...middleware.attempts import BrokenCalls, UnknownTools
 from ...middleware.core import ResultFormat, Template
 from ...middleware.correction import Feedback
-from ...middleware.flow.litellm_arguments import LitellmArguments
+from ...middleware.flow.factors import LitellmArguments
 from ...parser.content_parts import OnError
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Unpack
 from ...core.errors import BadMessage, BadOptions
 from ...formats.like import ProtocolLike
 from ...middleware import ToolCallMiddleware, Turn
-from ...middleware.flow.litellm_arguments import LitellmArguments
+from ...middleware.flow.factors import LitellmArguments
 from ...runner.litellm_door import litellm_module
 from ...runner.litellm_faults import join_text_parts
 from .again import Again

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...middleware import Answer, CorrectedAnswer, ToolCallMiddleware, Turn
-from ...middleware.call_ids import CallIds
+from ...middleware.attempts import CallIds
 from .answer_ids import AnswerIds
 from .findings import blame_of, findings_of, with_feedback
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ...arguments.schema import coerce
+from ...arguments.schema.policies import GO_KINDS, go_log_line
 from ...core.errors import CorrectionFailed
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Step
@@ -17,11 +19,10 @@ from .detectors import Detector, Refused, detect, detectors_of
 from .edits import FieldEdit, merged
 from .failure import Issue, ToolFailure
 from .feedback import Feedback
-from .log import log_event
 from .prompt import Corrected, CorrectionContext
 
-# How it works. The generator yields what it needs done and is sent what came of it: a call of the
-# tool (its result or a ToolFailure), a correction (arguments, or the exception that was raised), a
+# How it works. The generator yields what it needs and is sent what came of it: a call of the tool
+# (its result or a ToolFailure), a correction (arguments, or the exception that was raised), or a
 # pause. So it has no clock and no network, and a driver decides what each means: live, awaited, or
 # looked up in a recording.
 #
@@ -32,6 +33,7 @@ from .prompt import Corrected, CorrectionContext
 Stop: TypeAlias = Literal[
     "accepted", "attempts_used_up", "same_arguments", "budget_used_up", "not_recorded"
 ]
+# Why a corrected call ended -> one sentence.
 STOPS: Mapping[Stop, str] = {
     "accepted": "The tool took the call.",
     "attempts_used_up": "The tool refused the last regular attempt.",
@@ -39,7 +41,7 @@ STOPS: Mapping[Stop, str] = {
     "budget_used_up": "The corrections have cost as much as they may.",
     "not_recorded": "The next correction is not recorded.",
 }
-"""Why a corrected call ended -> one sentence."""
+# The `reason` of an event validation_feedback_failed -> one sentence. Its words are in `error`.
 REASONS: Mapping[str, str] = {
     "no_schema": "The tool has no schema, so that nothing says what is right.",
     "no_corrector": "Nobody can be asked for a correction.",
@@ -50,14 +52,11 @@ REASONS: Mapping[str, str] = {
     "budget_used_up": STOPS["budget_used_up"],
     "not_recorded": STOPS["not_recorded"],
 }
-"""The `reason` of an event validation_feedback_failed -> one sentence. Its words are in `error`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Wanted: a call of the tool.
-
-    To be sent: `Accepted`, or a ToolFailure.
+    """Needed: a call of the tool. To be sent: `Accepted`, or a ToolFailure.
 
     >>> import toolparse_lab as tp
     >>> from toolparse_lab.middleware.correction import RunTool
@@ -71,7 +70,7 @@ class RunTool:
 
 @dataclass(frozen=True, slots=True)
 class Correct:
-    """Wanted: a correction.
+    """Needed: a correction.
 
     To be sent: arguments, `Corrected`, the exception that was raised, or None if a recording has
     none.
@@ -88,9 +87,7 @@ class Correct:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wanted: a pause of some seconds.
-
-    To be sent: None.
+    """Needed: a pause of some seconds. To be sent: None.
 
     >>> from toolparse_lab.middleware.correction import Pause
     >>> Pause(0.5).seconds
@@ -102,9 +99,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The tool took the call.
-
-    `value` is its result.
+    """The tool took the call, with `value` as its result.
 
     >>> from toolparse_lab.middleware.correction import Accepted
     >>> Accepted(8).value
@@ -192,12 +187,13 @@ class CorrectedCall:
 
     @property
     def error(self) -> str:
-        """The tool's last words, "" if it took the call."""
+        """The tool's last message, "" if it took the call."""
         return "" if self.ok or not self.failures else self.failures[-1].message
 
 
+# Told of what happens: a name of `EVENTS` and its attributes.
 OnEvent: TypeAlias = Callable[[str, Mapping[str, Any]], None]
-"""Told of what happens: a name and its attributes (see `EVENTS`)."""
+# The names of the events; those of the seed but for `parameters_corrected` and the last.
 EVENTS = (
     "type_coercion_applied",
     "validation_feedback_started",
@@ -206,7 +202,57 @@ EVENTS = (
     "validation_feedback_failed",
     "layer3_rescued",
 )
-"""The names of the events; those of the seed but for `parameters_corrected` and the last."""
+LOGGER = logging.getLogger("toolparse_lab.type_safety")
+# Event -> level, the record's `operation`, its message: those of the seed.
+_RECORDS: Mapping[str, tuple[int, str, str]] = {
+    "type_coercion_applied": (
+        logging.DEBUG,
+        "type_coercion",
+        "Parameter types coerced to match schema",
+    ),
+    "validation_feedback_started": (
+        logging.INFO,
+        "validation_feedback",
+        "Type error detected, requesting LLM correction",
+    ),
+    "parameters_corrected": (
+        logging.DEBUG,
+        "validation_feedback_success",
+        "Parameters corrected by LLM",
+    ),
+}
+
+
+def _log_event(name: str, attributes: Mapping[str, Any]) -> None:
+    # The record's attribute `toolparse` has the details: `operation`, `step_id`, `capability`,
+    # and the fields of the event: `coercions` (a line each), `changes` (a record each),
+    # `validation_retry` and `error`, `new_params`.
+    level, operation, message = _RECORDS.get(name, (logging.NOTSET, "", ""))
+    if not operation or not LOGGER.isEnabledFor(level):
+        return
+    details = {k: v for k, v in attributes.items() if k not in ("steps", "retry_number")}
+    if "retry_number" in attributes:
+        details["validation_retry"] = attributes["retry_number"]
+    if "steps" in attributes:
+        where = {k: attributes[k] for k in ("step_id", "capability") if k in attributes}
+        details["coercions"] = [
+            go_log_line(step)
+            if step.rule in GO_KINDS
+            else f"{step.path}: {step.before_json} -> {step.after_json}"
+            for step in attributes["steps"]
+        ]
+        details["changes"] = [
+            {
+                "operation": "type_coercion",
+                **where,
+                "path": step.path,
+                "from": step.before,
+                "to": step.after,
+                "rule": step.rule,
+            }
+            for step in attributes["steps"]
+        ]
+    LOGGER.log(level, message, extra={"toolparse": {"operation": operation, **details}})
 
 
 def corrected_call(
@@ -237,57 +283,29 @@ def corrected_call(
     {'n': 1}
     """
     feedback = feedback or Feedback()
-    flow = _Call(
-        ToolSpec.of(tool),
-        feedback,
-        detectors_of(feedback.detectors),
-        _visible_messages(messages, feedback),
-        can_correct,
-        _Place(ToolSpec.of(tool).name, step_id, agent, on_event),
-    )
-    return flow.run(dict(arguments))
-
-
-def _visible_messages(
-    messages: tuple[Mapping[str, Any], ...], feedback: Feedback
-) -> tuple[Mapping[str, Any], ...]:
-    """Return the messages that a correction is asked with: the last of the user is the request."""
+    spec = ToolSpec.of(tool)
+    # The user's last message is the request.
     last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=-1)
-    return tuple(
+    visible = tuple(
         message
         for i, message in enumerate(messages)
         if (feedback.request if i == last else feedback.history)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The place of a call in a plan, and who is told of its events."""
-
-    capability: str
-    step_id: str
-    agent: str
-    on_event: OnEvent | None
-
-    def tell(self, name: str, **attributes: Any) -> None:
-        """Log an event, and tell of it."""
-        where = {"capability": self.capability, "step_id": self.step_id, "agent": self.agent}
-        attributes = {**{k: v for k, v in where.items() if v}, **attributes}
-        log_event(name, attributes)
-        if self.on_event is not None:
-            self.on_event(name, attributes)
+    detectors = detectors_of(feedback.detectors)
+    flow = _Call(spec, feedback, detectors, visible, can_correct, step_id, agent, on_event)
+    return flow.run(dict(arguments))
 
 
 @dataclass(slots=True)
 class _Call:
-    """One call under way. The state of the generator."""
-
     tool: ToolSpec
     feedback: Feedback
     detectors: tuple[Detector, ...]
     messages: tuple[Mapping[str, Any], ...]
     can_correct: bool
-    place: _Place
+    step_id: str
+    agent: str
+    on_event: OnEvent | None
     attempt: int = 1
     tool_calls: int = 0
     model_calls: int = 0
@@ -298,12 +316,11 @@ class _Call:
     steps: tuple[Step, ...] = ()
 
     def run(self, arguments: dict[str, Any]) -> Generator[Need, Any, CorrectedCall]:
-        """Yield the generator: see `corrected_call`."""
         arguments, self.steps = self._coerced(arguments)
         while True:
             reply = yield from self._call(arguments)
             if isinstance(reply, Accepted):
-                return self._accepted(arguments, reply)
+                return self._ended(arguments, "accepted", reply.value)
             stop, new = yield from self._correction(arguments, reply)
             if stop is not None:
                 return self._ended(arguments, stop)
@@ -317,9 +334,20 @@ class _Call:
             yield Pause(seconds)
             self.attempt += 1
 
+    def _tell(self, name: str, **attributes: Any) -> None:
+        where = {"capability": self.tool.name, "step_id": self.step_id, "agent": self.agent}
+        attributes = {**{k: v for k, v in where.items() if v}, **attributes}
+        _log_event(name, attributes)
+        if self.on_event is not None:
+            self.on_event(name, attributes)
+
     def _call(self, arguments: dict[str, Any]) -> Generator[Need, Any, Accepted | ToolFailure]:
-        """Call the tool, unless a number is none that JSON can carry."""
-        bad = _non_finite(arguments)
+        # A number that JSON cannot carry never reaches the tool.
+        bad = [
+            path
+            for path, value in leaves(dict(arguments))
+            if isinstance(value, float) and not math.isfinite(value)
+        ]
         if bad:
             issues = tuple(Issue(path, "finite", "is not a finite number") for path in bad)
             failure = ToolFailure("a number is not finite", issues=issues, called=False)
@@ -336,144 +364,91 @@ class _Call:
     def _correction(
         self, arguments: dict[str, Any], failure: ToolFailure
     ) -> Generator[Need, Any, tuple[Stop | None, dict[str, Any] | None]]:
-        """Why the call ends here, or new arguments, or neither: a regular attempt is next."""
+        # Gives why the call ends here, or new arguments, or neither: a regular attempt is next.
         feedback = self.feedback
         if not feedback.enabled or len(self.corrections) >= feedback.max_validation_retries:
             return None, None
         issues = detect(Refused(failure, arguments, self.tool.schema_json), self.detectors)
         if not issues:
             return None, None
-        if self._is_budget_used_up():
+        tokens, cost = feedback.max_tokens, feedback.max_cost
+        if tokens is not None and sum(c.tokens for c in self.corrections) >= tokens:
+            return "budget_used_up", None
+        if cost is not None and sum(c.cost for c in self.corrections) >= cost:
             return "budget_used_up", None
 
         number = len(self.corrections) + 1
-        self.place.tell("validation_feedback_started", retry_number=number, error=failure.message)
-        if not self.can_correct or self.tool.schema_json == EMPTY_SCHEMA:
-            if self.can_correct:
-                self._failed(number, failure, issues, "no_schema", "the tool has no schema")
-            else:
-                self._failed(number, failure, issues, "no_corrector", "nobody can be asked")
-            return None, None
-        context = CorrectionContext(
-            self.tool,
-            arguments,
-            failure.message,
-            failure.body,
-            issues,
-            self.messages,
-            number,
-            self.place.step_id,
-            self.place.agent,
-        )
-        self.model_calls += 1
-        answer = yield Correct(context)
-        if answer is None:
-            self.model_calls -= 1
-            return "not_recorded", None
-        return self._taken(arguments, failure, issues, answer, number)
-
-    def _taken(
-        self,
-        arguments: dict[str, Any],
-        failure: ToolFailure,
-        issues: tuple[Issue, ...],
-        answer: Any,
-        number: int,
-    ) -> tuple[Stop | None, dict[str, Any] | None]:
-        """Return the outcome of an answer to a correction, in the form of `_correction`."""
-        answer = Corrected(answer) if isinstance(answer, Mapping) else answer
-        if not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
-            code, reason = "unusable_correction", "no arguments came"
-            if isinstance(answer, BaseException):
-                reason = str(answer)
-                if not isinstance(answer, CorrectionFailed):
-                    code = "corrector_error"
-            tokens, cost = _price(answer)
-            self._failed(number, failure, issues, code, reason, tokens, cost)
-            return None, None
-
-        correction = dict(answer.arguments)
-        if self.feedback.merge == "named":
-            new, edits, collateral = merged(arguments, correction, issues)
+        self._tell("validation_feedback_started", retry_number=number, error=failure.message)
+        answer: Any = None
+        code = reason = ""
+        if not self.can_correct:
+            code, reason = "no_corrector", "nobody can be asked"
+        elif self.tool.schema_json == EMPTY_SCHEMA:
+            code, reason = "no_schema", "the tool has no schema"
         else:
-            new, edits, collateral = merged(arguments, correction, (Issue(None),))
+            self.model_calls += 1
+            answer = yield Correct(
+                CorrectionContext(
+                    self.tool,
+                    arguments,
+                    failure.message,
+                    failure.body,
+                    issues,
+                    self.messages,
+                    number,
+                    self.step_id,
+                    self.agent,
+                )
+            )
+            if answer is None:
+                self.model_calls -= 1
+                return "not_recorded", None
+            answer = Corrected(answer) if isinstance(answer, Mapping) else answer
+            if isinstance(answer, CorrectionFailed):
+                code, reason = "unusable_correction", str(answer)
+            elif isinstance(answer, BaseException):
+                code, reason = "corrector_error", str(answer)
+            elif not isinstance(answer, Corrected) or not isinstance(answer.arguments, Mapping):
+                code, reason = "unusable_correction", "no arguments came"
+        # What could not be used has its price all the same.
+        spent = (getattr(answer, "tokens", 0) or 0, getattr(answer, "cost", 0.0) or 0.0)
+        about = (number, failure.message, issues)
+        if code:
+            self.corrections.append(Correction(*about, "failed", reason, (), (), (), *spent))
+            self._tell("validation_feedback_failed", retry_number=number, reason=code, error=reason)
+            return None, None
+
+        places = issues if feedback.merge == "named" else (Issue(None),)
+        new, edits, collateral = merged(arguments, dict(answer.arguments), places)
         new, steps = self._coerced(new)
-        repeated = self.feedback.stop_on_repeat and _key(new) in self.refused
-        self.corrections.append(
-            Correction(
-                number,
-                failure.message,
-                issues,
-                "repeated" if repeated else "applied",
-                "the same arguments were refused before" if repeated else "",
-                edits,
-                collateral,
-                steps,
-                answer.tokens,
-                answer.cost,
-            )
-        )
-        if repeated:
-            self.place.tell(
-                "validation_feedback_failed", retry_number=number, reason="same_arguments"
-            )
+        changes = (edits, collateral, steps)
+        if feedback.stop_on_repeat and _key(new) in self.refused:
+            reason = "the same arguments were refused before"
+            self.corrections.append(Correction(*about, "repeated", reason, *changes, *spent))
+            self._tell("validation_feedback_failed", retry_number=number, reason="same_arguments")
             return "same_arguments", None
-        self.place.tell("parameters_corrected", retry_number=number, new_params=new)
+        self.corrections.append(Correction(*about, "applied", "", *changes, *spent))
+        self._tell("parameters_corrected", retry_number=number, new_params=new)
         return None, new
 
-    def _failed(
-        self,
-        number: int,
-        failure: ToolFailure,
-        issues: tuple[Issue, ...],
-        code: str,
-        reason: str,
-        tokens: int = 0,
-        cost: float = 0.0,
-    ) -> None:
-        """Note a correction of which nothing came. code: of `REASONS`, reason: in words."""
-        self.corrections.append(
-            Correction(number, failure.message, issues, "failed", reason, tokens=tokens, cost=cost)
-        )
-        self.place.tell(
-            "validation_feedback_failed", retry_number=number, reason=code, error=reason
-        )
-
     def _coerced(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], tuple[Step, ...]]:
-        """Arguments after layer 2, and its steps."""
         coerced = coerce(arguments, self.tool.schema_json, self.feedback.policy)
         if coerced.steps:
             count = len(coerced.steps)
-            self.place.tell("type_coercion_applied", coercions_count=count, steps=coerced.steps)
+            self._tell("type_coercion_applied", coercions_count=count, steps=coerced.steps)
         value = coerced.value
         return (value if isinstance(value, dict) else arguments), coerced.steps
 
-    def _is_budget_used_up(self) -> bool:
-        """Return True if the corrections so far have cost as much as they may."""
-        most_tokens, most_cost = self.feedback.max_tokens, self.feedback.max_cost
-        if most_tokens is not None and sum(c.tokens for c in self.corrections) >= most_tokens:
-            return True
-        return most_cost is not None and sum(c.cost for c in self.corrections) >= most_cost
-
-    def _accepted(self, arguments: dict[str, Any], reply: Accepted) -> CorrectedCall:
-        """Return the end of a call that the tool took.
-
-        Only now has a correction been a success.
-        """
-        if any(c.status == "applied" for c in self.corrections):
-            number = len(self.corrections)
-            self.place.tell("validation_feedback_success", retry_number=number)
-            self.place.tell("layer3_rescued", retry_number=number)
-        return self._ended(arguments, "accepted", reply.value)
-
     def _ended(self, arguments: dict[str, Any], stop: Stop, value: Any = None) -> CorrectedCall:
-        """Return the call as it is now."""
+        number = len(self.corrections)
         applied = any(c.status == "applied" for c in self.corrections)
-        if applied and stop != "accepted" and stop != "same_arguments":
+        # Only a call that the tool takes makes a correction a success.
+        if applied and stop == "accepted":
+            self._tell("validation_feedback_success", retry_number=number)
+            self._tell("layer3_rescued", retry_number=number)
+        elif applied and stop != "same_arguments":
             reason = "max_retries_exceeded" if stop == "attempts_used_up" else stop
-            self.place.tell(
-                "validation_feedback_failed", retry_number=len(self.corrections), reason=reason
-            )
+            self._tell("validation_feedback_failed", retry_number=number, reason=reason)
         return CorrectedCall(
             self.tool,
             arguments,
@@ -489,22 +464,8 @@ class _Call:
         )
 
 
-def _price(answer: Any) -> tuple[int, float]:
-    """Tokens and dollars of a correction that could not be used, where they are known."""
-    return getattr(answer, "tokens", 0) or 0, getattr(answer, "cost", 0.0) or 0.0
-
-
-def _non_finite(arguments: Mapping[str, Any]) -> list[str]:
-    """Return the paths of numbers that are not finite ones."""
-    return [
-        path
-        for path, value in leaves(dict(arguments))
-        if isinstance(value, float) and not math.isfinite(value)
-    ]
-
-
 def _key(arguments: Mapping[str, Any]) -> str:
-    """Return the arguments as a hash. Equal arguments have the same."""
+    # Equal arguments have the same key.
     try:
         text = write_canonical(dict(arguments))
     except (TypeError, ValueError):

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from ...arguments.schema.validate import validate
 from ...core.errors import BadOptions, near
-from ...core.types import Problem
 from .failure import Issue, ToolFailure, issues_in_body, issues_in_text
 
 
@@ -32,8 +31,8 @@ class Refused:
     schema_json: str = ""
 
 
+# Gives the issues of a failure that a correction may mend, [] for none.
 Detector: TypeAlias = Callable[[Refused], Sequence[Issue]]
-"""Gives the issues of a failure that a correction may mend, [] for none."""
 
 # What Go's orchestrator looks for, in lower case, anywhere in the error and its body. Its design
 # and its code differ in one line each.
@@ -84,17 +83,14 @@ def by_schema(refused: Refused) -> Sequence[Issue]:
     if not refused.schema_json or (status is not None and (status >= 500 or status in _TRANSIENT)):
         return ()
     problems = validate(dict(refused.arguments), refused.schema_json)
-    return [_issue_of(problem) for problem in problems if problem.severity == "error"]
-
-
-def _issue_of(problem: Problem) -> Issue:
-    """Return a problem of our own validation as an issue."""
-    return Issue(problem.path, problem.code.rpartition(".")[2], problem.message)
+    return [
+        Issue(p.path, p.code.rpartition(".")[2], p.message)
+        for p in problems
+        if p.severity == "error"
+    ]
 
 
 def _by_patterns(patterns: Sequence[str]) -> Detector:
-    """Return a detector that looks for fixed words, and then for the fields that the words name."""
-
     def detect(refused: Refused) -> Sequence[Issue]:
         text = refused.failure.text.lower()
         if not any(pattern in text for pattern in patterns):
@@ -104,6 +100,7 @@ def _by_patterns(patterns: Sequence[str]) -> Detector:
     return detect
 
 
+# Name -> detector: error objects, our validation, words of validators, the seed's two lists.
 DETECTORS: Mapping[str, Detector] = {
     "objects": by_objects,
     "schema": by_schema,
@@ -111,7 +108,6 @@ DETECTORS: Mapping[str, Detector] = {
     "seed-patterns-design": _by_patterns(SEED_PATTERNS_DESIGN),
     "seed-patterns-implemented": _by_patterns(SEED_PATTERNS_IMPLEMENTED),
 }
-"""Name -> detector: error objects, our validation, words of validators, the seed's two lists."""
 
 DEFAULT_DETECTORS = ("objects", "schema", "messages", "seed-patterns-implemented")
 

@@ -9,10 +9,11 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from ...core.errors import CorrectionFailed, MissingRecording
 from ...runner.exchange.types import Completion, Request
+from ..drive import adrive, drive
 from .call import Accepted, Correct, CorrectedCall, Need, OnEvent, RunTool, corrected_call
 from .failure import ToolFailure
 from .feedback import Feedback
@@ -25,14 +26,12 @@ from .prompt import (
 )
 
 Tool: TypeAlias = Callable[..., Any]
+# Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot.
 Callback: TypeAlias = Callable[[CorrectionContext], Any]
-"""Gives corrected arguments, `Corrected`, or an awaitable of one; raises where it cannot."""
 Messages: TypeAlias = tuple[Mapping[str, Any], ...]
-OF_FIRST_QUESTION = (
-    *("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls"),
-)
-"""Parameters that a correction is asked without: a grammar or a forced choice of the first question
-is none of its own."""
+# Parameters that a correction is asked without: a grammar or a forced choice of the first question
+# is none of its own.
+OF_FIRST_QUESTION = ("tools", "tool_choice", "response_format", "grammar", "parallel_tool_calls")
 
 
 class ModelCorrection:
@@ -124,7 +123,7 @@ def run_call(
             return _corrected(correct, need.context)
         waiting = sleep(need.seconds)
         if inspect.isawaitable(waiting):
-            warn_of_awaitable("run_call")
+            warn_of_awaitable("run_call", 5)  # above `answer` and `drive`
             # In a thread, because this one may have a loop that runs.
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(asyncio.run, _result(waiting)).result()
@@ -140,13 +139,7 @@ def run_call(
         agent=agent,
         on_event=on_event,
     )
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return cast(CorrectedCall, end.value)
-        reply = answer(need)
+    return drive(flow, answer)
 
 
 async def arun_call(
@@ -174,14 +167,26 @@ async def arun_call(
     async def answer(need: Need) -> Any:
         if isinstance(need, RunTool):
             reply = result_of(run, need)
-            if isinstance(reply, Accepted) and inspect.isawaitable(reply.value):
-                return await _awaited(reply.value)
-            return reply
+            if not isinstance(reply, Accepted) or not inspect.isawaitable(reply.value):
+                return reply
+            try:
+                return Accepted(await reply.value)
+            except (Exception, SystemExit) as e:
+                return ToolFailure.of(e)
         if isinstance(need, Correct):
             correction = _corrected(correct, need.context)
-            awaitable = inspect.isawaitable(correction)
-            return await _corrected_later(correction) if awaitable else correction
-        await wait_by(sleep, need.seconds)
+            if not inspect.isawaitable(correction):
+                return correction
+            try:
+                return await correction
+            except MissingRecording:
+                return None
+            except Exception as e:
+                return e
+        # As a plain function it would stop everything else that runs in this loop.
+        waiting = (asyncio.sleep if sleep is time.sleep else sleep)(need.seconds)
+        if inspect.isawaitable(waiting):
+            await waiting
         return None
 
     flow = corrected_call(
@@ -194,29 +199,14 @@ async def arun_call(
         agent=agent,
         on_event=on_event,
     )
-    reply: Any = None
-    while True:
-        try:
-            need = flow.send(reply)
-        except StopIteration as end:
-            return cast(CorrectedCall, end.value)
-        reply = await answer(need)
+    return await adrive(flow, answer)
 
 
-async def wait_by(sleep: Callable[[float], Any], seconds: float) -> None:
-    """Wait by a function of seconds, and await its result if it can be."""
-    # As a plain function it would stop everything else that runs in this loop.
-    waiting = (asyncio.sleep if sleep is time.sleep else sleep)(seconds)
-    if inspect.isawaitable(waiting):
-        await waiting
-
-
-def warn_of_awaitable(name: str) -> None:
-    """Warn that a function which is not async was given an awaitable `sleep`."""
+def warn_of_awaitable(name: str, stacklevel: int) -> None:
     warnings.warn(
         f"sleep of {name} is a plain function, as time.sleep; an awaitable one is for a{name}",
         DeprecationWarning,
-        stacklevel=3,
+        stacklevel=stacklevel,
     )
 
 
@@ -266,7 +256,6 @@ def asking_later(
 
 
 def _recorded(completion: Completion | None, request: Request) -> Completion:
-    """Return an answer that there is. Raises MissingRecording."""
     if completion is None:
         raise MissingRecording(
             "this correction was never recorded", keys=(request.key,), hint="run it live once"
@@ -275,7 +264,6 @@ def _recorded(completion: Completion | None, request: Request) -> Completion:
 
 
 def result_of(run: Tool, need: RunTool) -> Accepted | ToolFailure:
-    """Result or failure of a tool's function."""
     # A tool that calls sys.exit must not end the flow.
     try:
         return Accepted(run(**need.arguments))
@@ -283,33 +271,11 @@ def result_of(run: Tool, need: RunTool) -> Accepted | ToolFailure:
         return ToolFailure.of(e)
 
 
-async def _awaited(value: Awaitable[Any]) -> Accepted | ToolFailure:
-    """Result or failure of a tool that is awaited."""
-    try:
-        return Accepted(await value)
-    except (Exception, SystemExit) as e:
-        return ToolFailure.of(e)
-
-
 def _corrected(correct: Callback | None, context: CorrectionContext) -> Any:
-    """Return the result of a callback, or the exception.
-
-    None if nothing is recorded.
-    """
     if correct is None:
         return CorrectionFailed("nobody can be asked")
     try:
         return correct(context)
-    except MissingRecording:
-        return None
-    except Exception as e:
-        return e
-
-
-async def _corrected_later(value: Awaitable[Any]) -> Any:
-    """`_corrected` for an awaitable."""
-    try:
-        return await value
     except MissingRecording:
         return None
     except Exception as e:

@@ -10,17 +10,17 @@ from ...core.values import escape_token, pointer_tokens, same
 from .failure import Issue
 
 _MOST_LEVELS = 100
+# Rules about which members an object has, in lower case: their place is the object.
 _OF_MEMBERS = frozenset(
-    (
+    [
         "required",
         "missing",
         "additional",
         "additionalproperties",
         "extra_forbidden",
         "dependentrequired",
-    )
+    ]
 )
-"""Rules about which members an object has, in lower case: their place is the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,7 @@ def edits_between(old: Any, new: Any) -> list[FieldEdit]:
 
 
 def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
-    """`edits_between` below a path.
-
-    A value that nests too deep is one change.
-
-    path: where both values stand. level: how deep that is.
-    """
+    # A value that nests too deep is one change.
     if same(old, new):
         return
     if level < _MOST_LEVELS and isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -69,16 +64,16 @@ def _edits(old: Any, new: Any, path: str, level: int) -> Iterator[FieldEdit]:
                 yield FieldEdit(below, "added", None, new[name])
             else:
                 yield from _edits(old[name], new[name], below, level + 1)
-    elif _are_lists(old, new) and level < _MOST_LEVELS:
+    elif (
+        level < _MOST_LEVELS
+        and isinstance(old, list)
+        and isinstance(new, list)
+        and len(old) == len(new)
+    ):
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
             yield from _edits(a, b, f"{path}/{i}", level + 1)
     else:
         yield FieldEdit(path, "changed", old, new)
-
-
-def _are_lists(old: Any, new: Any) -> bool:
-    """Return True for two lists of one length, whose items can be compared one by one."""
-    return isinstance(old, list) and isinstance(new, list) and len(old) == len(new)
 
 
 def merged(
@@ -109,11 +104,8 @@ def merged(
 
 
 def _is_named(edit: FieldEdit, issue: Issue) -> bool:
-    """Return True for an edit at the place of an issue, or below it.
-
-    A rule about members is told of their object: they may be added or removed there, and the others
-    stay as they are.
-    """
+    # A rule about members is told of their object: they may be added or removed there, and the
+    # others stay as they are.
     place = issue.path or ""
     if issue.keyword.lower() in _OF_MEMBERS:
         # Of the object itself where the rule is told of it, of the member where it is told of that.
@@ -125,10 +117,7 @@ def _is_named(edit: FieldEdit, issue: Issue) -> bool:
 
 
 def _with(value: Any, tokens: list[str], edit: FieldEdit) -> Any:
-    """Return a copy of a value with an edit made at a path below it.
-
-    tokens: of the path, from here on. Anything that is not on the way is shared with the value.
-    """
+    # What is not on the way to the edit is shared with `value`.
     if not tokens:
         return edit.new
     token, *rest = tokens

@@ -4,6 +4,7 @@ objects name.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 from ...core.values import escape_token
 
 # How it works. A validator says more than its message does: which field, which rule, what was
-# wanted. That is in the exception where the tool is a function, and in the body where it is a
+# expected. That is in the exception where the tool is a function, and in the body where it is a
 # service. Both are read by their shape, so that no validator has to be installed to read it. What
 # has no objects at all, as Go's JSON reader, is read by the message's own words.
 
@@ -84,7 +85,7 @@ class ToolFailure:
 
     @property
     def text(self) -> str:
-        """Message and body with a space between them, as the seed looks at them."""
+        """Message and body with a space between them, as the seed reads them."""
         return f"{self.message} {self.body}"
 
     @classmethod
@@ -100,13 +101,16 @@ class ToolFailure:
             return error.failure
         response = getattr(error, "response", None)
         body, status = _text_of(response), getattr(response, "status_code", None)
-        message = _message(error)
+        try:
+            message = str(error) or type(error).__name__
+        except Exception:  # its own __str__ failed
+            message = type(error).__name__
         issues = tuple(_issues_of_error(error)) or issues_in_body(body)
         return cls(message, body, status if isinstance(status, int) else None, issues)
 
 
 class ToolRefused(Exception):
-    """Raised by a tool that wants to say more than a message: `failure` holds it.
+    """Raised by a tool that wants to say more than a message: it is in `failure`.
 
     >>> from toolparse_lab.middleware.correction import ToolFailure, ToolRefused
     >>> ToolRefused(ToolFailure("n is a number")).failure.message
@@ -118,16 +122,7 @@ class ToolRefused(Exception):
         super().__init__(failure.message)
 
 
-def _message(error: BaseException) -> str:
-    """Return an exception in words: its own, else its class."""
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # its own __str__ failed
-        return type(error).__name__
-
-
 def _text_of(response: Any) -> str:
-    """Return the body of an HTTP response, "" for none."""
     try:
         text = response.text
     except Exception:  # None, and a body that was not read
@@ -139,19 +134,21 @@ def _text_of(response: Any) -> str:
 
 
 def _issues_of_error(error: BaseException) -> Iterator[Issue]:
-    """Yield the issues in an exception, by its shape.
-
-    An `errors()` method is pydantic's, or that of a class like it. `absolute_path` beside
-    `validator` is jsonschema's. Anything else has none.
-    """
+    # By its shape: an `errors()` method is pydantic's or similar, `absolute_path` next to
+    # `validator` is jsonschema's.
     errors = getattr(error, "errors", None)
     if callable(errors):
         try:
             rows = errors()
-        except Exception:  # a method of that name which is none of a validator
+        except Exception:  # a method of that name that is not a validator's
             return
         if isinstance(rows, Iterable):
-            yield from _issues_of_rows(rows)
+            issues = (
+                _issue_of_row(row)
+                for row in itertools.islice(rows, _MOST_ISSUES)
+                if isinstance(row, Mapping)
+            )
+            yield from (issue for issue in issues if issue is not None)
         return
     path = getattr(error, "absolute_path", None)
     if path is not None and hasattr(error, "validator"):
@@ -164,25 +161,9 @@ def _issues_of_error(error: BaseException) -> Iterator[Issue]:
         )
 
 
-def _issues_of_rows(rows: Iterable[Any]) -> Iterator[Issue]:
-    """Yield the issues in rows of error objects, in their order.
-
-    rows: of any values. Anything that is not an object, or names no place, does not count. At most
-    `_MOST_ISSUES` are looked at.
-    """
-    for _, row in zip(range(_MOST_ISSUES), rows, strict=False):
-        if isinstance(row, Mapping):
-            issue = _issue_of_row(row)
-            if issue is not None:
-                yield issue
-
-
 def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
-    """Return the issue that an error object tells, or None if it names no place.
-
-    row: as validators write them. The place, the rule and the message stand under one of several
-    names.
-    """
+    # Validators write the place, the rule and the message under one of several names. A row that
+    # names no place is none.
     for name in _LOCATIONS:
         path = pointer_of(row.get(name))
         if path is not None:
@@ -198,12 +179,10 @@ def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
 
 
 def _first_text(row: Mapping[Any, Any], names: Sequence[str]) -> str:
-    """Return the first member of these names that is a text."""
     return next((row[name] for name in names if isinstance(row.get(name), str)), "")
 
 
 def _short(value: Any) -> str:
-    """Return a value as text, cut at 200 characters."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 200 else text[:197] + "..."
 
@@ -230,19 +209,16 @@ def pointer_of(place: Any) -> str | None:
         return None
     if place == "" or place.startswith("/"):
         return place
-    pieces = [_token(match) for match in _PATH_PIECE.finditer(place.removeprefix("$"))]
+    pieces = [
+        next(group for group in match.groups() if group is not None)
+        for match in _PATH_PIECE.finditer(place.removeprefix("$"))
+    ]
     if pieces and pieces[0] in _PLACES and len(pieces) > 1:
         pieces = pieces[1:]
     return _pointer(pieces)
 
 
-def _token(match: re.Match[str]) -> str:
-    """Return the one group of a path's piece that matched."""
-    return next(group for group in match.groups() if group is not None)
-
-
 def _pointer(tokens: Iterable[str | int]) -> str:
-    """Tokens as a JSON Pointer."""
     return "".join(f"/{escape_token(str(token))}" for token in tokens)
 
 
@@ -264,11 +240,7 @@ def issues_in_body(body: str) -> tuple[Issue, ...]:
 
 
 def _issues_in(value: Any) -> Iterator[Issue]:
-    """Yield the issues in a JSON value, in the order in which they stand.
-
-    Without recursion, since a body may nest as deep as it likes. Anything inside an error object is
-    not looked at again.
-    """
+    # Without recursion, since a body may nest as deep as it likes.
     waiting = [value]
     for _ in range(_MOST_NODES):
         if not waiting:
@@ -289,7 +261,12 @@ def issues_in_text(text: str) -> tuple[Issue, ...]:
     and pydantic and jsonschema as they print themselves.
     """
     text = text[:_MOST_TEXT]
-    issues = [_issue_of_go(match) for match in _GO.finditer(text)]
+    issues = []
+    for match in _GO.finditer(text):
+        # The first name is that of the struct, and may be empty.
+        field = (match["field"] or "").partition(".")[2]
+        path = _pointer(field.split(".")) if field else None
+        issues.append(Issue(path, "type", match[0], match["expected"], match["got"]))
     issues += [
         Issue(pointer_of(match["loc"]), match["keyword"], match["message"])
         for match in _PYDANTIC.finditer(text)
@@ -299,13 +276,3 @@ def issues_in_text(text: str) -> tuple[Issue, ...]:
         first_line = text.partition("\n")[0]
         issues.append(Issue(pointer_of(place["path"]), rule["keyword"], first_line))
     return tuple(dict.fromkeys(issues))[:_MOST_ISSUES]
-
-
-def _issue_of_go(match: re.Match[str]) -> Issue:
-    """Return the issue that Go's JSON reader tells."""
-    path = None
-    if match["field"]:
-        # The first name is that of the struct, and may be empty.
-        _, _, field = match["field"].partition(".")
-        path = _pointer(field.split(".")) if field else None
-    return Issue(path, "type", match[0], match["expected"], match["got"])

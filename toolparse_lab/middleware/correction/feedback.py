@@ -15,7 +15,7 @@ _LONGEST_WAIT = 60.0  # seconds between two attempts
 
 
 def backoff_seconds(attempt: int) -> float:
-    """Return seconds to wait behind a regular attempt, counted from 1: 1, then 2, then 3."""
+    """Return seconds to wait after a regular attempt, counted from 1: 1, then 2, then 3."""
     return min(float(attempt), _LONGEST_WAIT)
 
 
@@ -52,7 +52,7 @@ class Feedback:
         request, history: whether the model sees the user's request, and the messages before it.
         stop_on_repeat: end where a correction brings arguments that were refused already.
         max_tokens, max_cost: of all corrections together, None for no limit.
-        backoff: seconds behind an attempt.
+        backoff: seconds after an attempt.
 
     >>> from toolparse_lab.middleware.correction import Feedback
     >>> Feedback(max_attempts=1).max_validation_retries
@@ -74,7 +74,6 @@ class Feedback:
     backoff: Callable[[int], float] = backoff_seconds
 
     def __post_init__(self) -> None:
-        """Raises BadOptions for a number that counts nothing, and for an unknown name."""
         for name, least in (("max_attempts", 1), ("max_validation_retries", None)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int):
@@ -162,6 +161,8 @@ _SEED = Feedback(
     history=False,
     stop_on_repeat=False,
 )
+# Name -> Feedback: the seed's three configurations, and its behaviour to the letter (`seed` as it
+# was implemented, `seed-design` as it was planned, with three corrections).
 PRESETS: Mapping[str, Feedback] = {
     "production": Feedback(),
     "cost-sensitive": Feedback(enabled=False),
@@ -169,5 +170,3 @@ PRESETS: Mapping[str, Feedback] = {
     "seed": _SEED,
     "seed-design": replace(_SEED, detectors=("seed-patterns-design",), max_validation_retries=3),
 }
-"""Name -> Feedback: the seed's three configurations, and its behaviour to the letter (`seed` as it
-was implemented, `seed-design` as it was planned, with three corrections)."""

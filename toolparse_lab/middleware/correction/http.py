@@ -1,4 +1,4 @@
-"""Tools behind HTTP: the arguments are posted as JSON, and a refusal keeps its status and body."""
+"""Tools over HTTP: the arguments are posted as JSON, and a refusal keeps its status and body."""
 
 from __future__ import annotations
 
@@ -51,44 +51,41 @@ class HttpTool:
         self._seed = seed
 
     def __repr__(self) -> str:
-        """Return the tool without its headers, which may hold a key."""
+        # Without its headers, which may hold a key.
         return f"HttpTool({redact(self.url)!r})"
 
     def __call__(self, **arguments: Any) -> Any:
-        """Ask once. Raises ToolRefused."""
-        body = _Body()
+        body = bytearray()
         try:
             with (
                 self._httpx.Client(timeout=self._timeout, headers=self._headers) as client,
                 client.stream("POST", self.url, content=_written(arguments)) as response,
             ):
                 for piece in response.iter_bytes():
-                    body.add(piece)
+                    _add(body, piece)
         except self._httpx.HTTPError as e:
             raise self._unreachable(e) from None
         return self._read(response.status_code, body)
 
     async def later(self, **arguments: Any) -> Any:
-        """Return the same, awaited: give this method where an async tool is wanted."""
-        body = _Body()
+        """Ask once, awaited: give this method where an async tool is wanted."""
+        body = bytearray()
         try:
             async with (
                 self._httpx.AsyncClient(timeout=self._timeout, headers=self._headers) as client,
                 client.stream("POST", self.url, content=_written(arguments)) as response,
             ):
                 async for piece in response.aiter_bytes():
-                    body.add(piece)
+                    _add(body, piece)
         except self._httpx.HTTPError as e:
             raise self._unreachable(e) from None
         return self._read(response.status_code, body)
 
     def _unreachable(self, e: Exception) -> ToolRefused:
-        """Return the failure of a request that had no answer."""
         return ToolRefused(ToolFailure(f"request failed: {redact(str(e)) or type(e).__name__}"))
 
-    def _read(self, status: int, content: _Body) -> Any:
-        """Return the value of a response. Raises ToolRefused."""
-        body = content.text
+    def _read(self, status: int, content: bytearray) -> Any:
+        body = content.decode("utf-8", "replace")
         if status != 200 if self._seed else not 200 <= status <= 299:
             message = f"agent returned status {status}: {body}"
             if not self._seed:
@@ -106,32 +103,15 @@ class HttpTool:
 
 
 def _written(arguments: Mapping[str, Any]) -> bytes:
-    """Return the arguments as the body of a request, numbers with the digits that the
-    model wrote.
-    """
+    # Numbers keep the digits that the model wrote.
     return write_canonical(dict(arguments)).encode("utf-8", "surrogatepass")
 
 
-class _Body:
-    """The body of a response in pieces, up to a size."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._room = _MOST_BODY
-
-    def add(self, piece: bytes) -> None:
-        """Keep a piece. Raises ToolRefused for a body that is too large."""
-        self._pieces.append(piece)
-        self._room -= len(piece)
-        if self._room < 0:
-            raise ToolRefused(ToolFailure(f"the tool's answer is larger than {_MOST_BODY} bytes"))
-
-    @property
-    def text(self) -> str:
-        """All pieces, read as UTF-8."""
-        return b"".join(self._pieces).decode("utf-8", "replace")
+def _add(body: bytearray, piece: bytes) -> None:
+    body += piece
+    if len(body) > _MOST_BODY:
+        raise ToolRefused(ToolFailure(f"the tool's answer is larger than {_MOST_BODY} bytes"))
 
 
 def _undecodable(body: str, status: int, why: str) -> ToolRefused:
-    """Return the failure of a success whose body is no object, in the seed's words."""
     return ToolRefused(ToolFailure(f"failed to decode response: {why}", body, status))

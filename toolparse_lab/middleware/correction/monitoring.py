@@ -1,4 +1,4 @@
-"""Corrected calls held against four thresholds, and the cost of the corrections.
+"""Corrected calls compared with four thresholds, and the cost of the corrections.
 
 The thresholds and their advice are seed 003's. Each rate names its denominator, since the seed does
 not: a rate of nothing is NaN, and breaks no threshold.
@@ -56,7 +56,7 @@ THRESHOLDS = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A threshold, and the count that it is held against.
+    """A threshold, and the count that it is compared with.
 
     `rate` is NaN out of nothing.
 
@@ -90,7 +90,7 @@ class Reading:
 
 
 def readings_of(calls: Iterable[CorrectedCall]) -> tuple[Reading, ...]:
-    """Hold calls against `THRESHOLDS`, in their order.
+    """Compare calls with `THRESHOLDS`, in their order.
 
     A correction counts whether or not it was of use. A call counts as accepted or rescued only
     where the tool took it.

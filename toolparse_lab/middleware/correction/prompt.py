@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -72,19 +72,16 @@ def correction_messages(
 
 
 def _plain_prompt(context: CorrectionContext) -> str:
-    """Our wording: the complaints by field, then the schema, then the expected form of the
-    answer.
-    """
-    lines = [
-        f"The call of {context.tool.name} was refused.",
-        "",
-        f"Error: {context.error.strip()}",
-    ]
+    lines = [f"The call of {context.tool.name} was refused.", "", f"Error: {context.error.strip()}"]
     body = context.body.strip()
     if body and body not in context.error:
         lines += ["Details:", body[:_MOST_BODY]]
     if context.issues:
-        lines += ["", "Wrong fields:", *(_issue_line(issue) for issue in context.issues)]
+        lines += ["", "Wrong fields:"]
+        lines += [
+            f"- {i.path or 'the arguments'}: {i.message or i.keyword or 'refused'}"
+            for i in context.issues
+        ]
     lines += [
         "",
         "Arguments that were sent:",
@@ -102,17 +99,8 @@ def _plain_prompt(context: CorrectionContext) -> str:
     return "\n".join(lines)
 
 
-def _issue_line(issue: Issue) -> str:
-    """Return a complaint as a line of the prompt."""
-    place = issue.path if issue.path else "the arguments"
-    return f"- {place}: {issue.message or issue.keyword or 'refused'}"
-
-
 def _seed_prompt(context: CorrectionContext) -> str:
-    """Return the seed's wording.
-
-    Its agent and capability are the step's agent and the tool's name.
-    """
+    # The seed's agent and capability are the step's agent and the tool's name.
     return f"""The following tool call failed with a type error.
 
 Tool: {context.agent or context.tool.name}
@@ -135,7 +123,6 @@ Respond with ONLY the corrected JSON parameters object, no explanation."""
 
 
 def _indented(value: Any) -> str:
-    """Return a value as JSON for people."""
     try:
         return json.dumps(json.loads(write_canonical(value)), indent=2, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
@@ -168,48 +155,28 @@ def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
     text = raw
     for span in reversed(thoughts):
         text = text[: span.start] + text[span.end :]
-    for candidate in _candidates(text):
-        value = _object(candidate)
-        if value is not None:
+    text = text.strip()
+    start = text.find("{")
+    after = text[start:] if start >= 0 else ""
+    fenced = [part.partition("\n")[2] for part in text.split(_FENCE)[1::2]]
+    # Fences, then from the first brace on.
+    for candidate in (*fenced, after[: after.rfind("}") + 1], after):
+        candidate = candidate.strip()
+        if not candidate.startswith("{"):
+            continue
+        try:
+            value = read_strict(candidate)
+        except (ValueError, RecursionError):
+            value = repair(candidate).value  # None where something would have to be invented
+        if isinstance(value, dict):
             return _unwrapped(value, tool)
     raise CorrectionFailed(
         "the correction holds no JSON object", got=raw.strip()[:200] or "an empty answer"
     )
 
 
-def _candidates(text: str) -> Sequence[str]:
-    """Return the parts of an answer that may be its object: fences, then from the first
-    brace on.
-    """
-    text = text.strip()
-    fenced = [part.partition("\n")[2] for part in text.split(_FENCE)[1::2]]
-    start = text.find("{")
-    behind = text[start:] if start >= 0 else ""
-    return [*fenced, behind[: behind.rfind("}") + 1], behind]
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """Return the object that a text is, repaired where it must be.
-
-    None for anything else.
-
-    A repair that would have to invent something is none, so that such a text has no object.
-    """
-    text = text.strip()
-    if not text.startswith("{"):
-        return None
-    try:
-        value = read_strict(text)
-    except (ValueError, RecursionError):
-        value = repair(text).value
-    return value if isinstance(value, dict) else None
-
-
 def _unwrapped(value: dict[str, Any], tool: ToolSpec) -> dict[str, Any]:
-    """Return the arguments inside a wrapper that is none of the tool's own parameters.
-
-    value: an object that may be the arguments themselves, which then comes back as it is.
-    """
+    # A wrapper has no name of the tool's own parameters.
     schema = tool.schema if isinstance(tool.schema, Mapping) else {}
     declared = schema.get("properties") or {}
     for name in ("arguments", "parameters", "args", "input"):

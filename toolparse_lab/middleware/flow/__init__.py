@@ -4,11 +4,22 @@ live, sync or async, and from a recording.
 
 from __future__ import annotations
 
-from .conversation import OPEN, STOPS, Conversation, ConversationTurn, Stop, ToolRun
-from .drive import Flow, adrive, advance, drive
+from ..drive import Flow, adrive, advance, drive
 from .native import NativeTools
 from .reading import answer_reader, asked_of, read_answer
-from .tool_loop import Middleware, Record, Runnable, result_row, tool_loop
+from .tool_loop import (
+    OPEN,
+    STOPS,
+    Conversation,
+    ConversationTurn,
+    Middleware,
+    Record,
+    Runnable,
+    Stop,
+    ToolRun,
+    result_row,
+    tool_loop,
+)
 
 __all__ = [
     "OPEN",

@@ -1,4 +1,6 @@
-"""The types of the keywords that `Lab.plan` and `Lab.ask` take: sampling parameters and factors."""
+"""The types of keywords: sampling parameters, the factors of `Lab.plan` and `Lab.ask`, and the
+arguments of litellm.
+"""
 
 # The runtime accepts more: the names that `Model.params` of your models declare. A type checker
 # cannot know these; a typed program sends them in `extra_body`.
@@ -8,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from ...core.toolspec import ToolsLike
 from ...formats.prompt.own_prompt import OwnPrompt
 
+# A wording's name, a template, a builder, or `{"name": template or builder}`.
 Wording: TypeAlias = OwnPrompt | str | Callable[..., str] | Mapping[str, str | Callable[..., str]]
-"""A wording's name, a template, a builder, or `{"name": template or builder}`."""
+# What the first turn may do; `{"name": …}` forces one tool.
 Choice: TypeAlias = Literal["auto", "required", "none"] | Mapping[str, str]
-"""What the first turn may do; `{"name": …}` forces one tool."""
 TypeRules: TypeAlias = bool | Literal["pairs"]
 Decoding: TypeAlias = Literal["free", "grammar", "strict"]
 Placement: TypeAlias = Literal["first", "last"]
@@ -22,7 +25,7 @@ ChoiceBy: TypeAlias = Literal["response_format", "prompt"]
 
 
 class Sampling(TypedDict, total=False):
-    """Parameters sent as they are. `arms.PARAMETERS` holds the same names."""
+    """Parameters sent as they are. `arms.PARAMETERS` has the same names."""
 
     audio: Mapping[str, Any] | None
     cache_prompt: bool | None
@@ -106,3 +109,45 @@ class PlanSettings(Sampling, total=False):
     tool_choice_by: ChoiceBy | Sequence[ChoiceBy]
     type_rules: TypeRules | Sequence[TypeRules]
     wording: Wording | Sequence[Wording]
+
+
+class LitellmArguments(Sampling, total=False):
+    """The arguments of litellm itself."""
+
+    api_base: str | None
+    api_key: str | None
+    api_version: str | None
+    allowed_openai_params: Sequence[str] | None
+    base_url: str | None
+    cache: Mapping[str, Any] | None
+    caching: bool
+    client: Any
+    context_window_fallback_dict: Mapping[str, str] | None
+    custom_llm_provider: str | None
+    deployment_id: str | None
+    drop_params: bool | None
+    additional_drop_params: Sequence[str] | None
+    fallbacks: Sequence[str | Mapping[str, Any]] | None
+    function_call: str | Mapping[str, Any] | None
+    functions: Sequence[Mapping[str, Any]] | None
+    headers: Mapping[str, str] | None
+    input_cost_per_token: float | None
+    output_cost_per_token: float | None
+    litellm_call_id: str | None
+    max_retries: int | None
+    mock_response: object
+    mock_tool_calls: Sequence[Mapping[str, Any]] | None
+    mock_timeout: bool | None
+    model_list: Sequence[Mapping[str, Any]] | None
+    num_retries: int | None
+    organization: str | None
+    retry_policy: Mapping[str, int] | None
+    retry_strategy: str | None
+    seed: int | None
+    stream: bool | None
+    stream_options: Mapping[str, Any] | None
+    stream_timeout: float | None
+    temperature: float | None
+    timeout: object
+    tools: ToolsLike
+    tool_choice: str | Mapping[str, Any] | None

@@ -19,11 +19,10 @@ from ...formats.results import ToolResult
 from ...parser.parse import parse_text
 from .. import Answer, Turn
 from ..answer import answer_of
-from ..call_ids import CallIds
+from ..attempts import CallIds
 from ..choice import read_choice, read_tools
 
 _REPLACED = ("messages", "tools", "tool_choice")
-_RESULT = "tool-result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +56,19 @@ class NativeTools:
                 request["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
             elif choice.kind != "auto":
                 request["tool_choice"] = choice.kind
-
-        messages: list[dict[str, Any]] = []
-        for message in params["messages"]:
-            messages += _messages_of(message)
-
-        request["messages"] = messages
-
+        request["messages"] = [m for message in params["messages"] for m in _messages_of(message)]
         active = bool(offered.tools)
-        forced = active and choice.forced
-        conversation = tuple(params["messages"])
         return Turn(
             request,
             offered.tools,
             choice.kind,
             choice.name,
             active,
-            forced,
-            messages=conversation,
+            active and choice.forced,
+            messages=tuple(params["messages"]),
         )
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:
-        """Return a tool as it is sent. Raises NoStrictForm."""
         definition = tool.to_openai()
         if self.strict:
             try:
@@ -113,37 +103,17 @@ class NativeTools:
 
 
 def _messages_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a message with its tool results in OpenAI's shape, where one result is one message.
-
-    message: a message in OpenAI's shape, or with the content parts of an AI SDK.
-
-    A message without tool results comes back alone, as a new dict. Other parts beside results drop
-    out: OpenAI's tool messages have no place for them.
-    """
+    # One result is one message. Other parts next to results drop out: OpenAI's tool messages have
+    # no place for them.
     content = message.get("content")
     if message.get("role") != "tool" or not isinstance(content, (list, tuple)):
         return [dict(message)]
-
-    results = [part for part in content if _is_result(part)]
-    if not results:
-        return [dict(message)]
-
-    return [_result_message(ToolResult.of(part)) for part in results]
-
-
-def _is_result(part: Any) -> bool:
-    """Return True for a tool's result in the shape of an AI SDK.
-
-    part: a member of a message's content, of any type.
-    """
-    return isinstance(part, Mapping) and part.get("type") == _RESULT
-
-
-def _result_message(result: ToolResult) -> dict[str, Any]:
-    """Return a tool's result as a message, its output as text.
-
-    result: the output of one call. A text is sent as it is, everything else as canonical JSON.
-    """
-    content = result.content
-    text = content if isinstance(content, str) else write_canonical(content)
-    return {"role": "tool", "tool_call_id": result.call_id, "name": result.name, "content": text}
+    messages = []
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type") == "tool-result":
+            result = ToolResult.of(part)
+            text = result.content
+            text = text if isinstance(text, str) else write_canonical(text)
+            ids = {"tool_call_id": result.call_id, "name": result.name}
+            messages.append({"role": "tool", **ids, "content": text})
+    return messages or [dict(message)]

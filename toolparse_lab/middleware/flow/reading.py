@@ -17,8 +17,8 @@ from ..answer import was_cut
 from ..choice import read_choice, read_tools
 from ..forced import parse_forced
 
+# The code of an answer at which our own code failed.
 INTERNAL_ERROR = "read.internal-error"
-"""The code of an answer at which our own code failed."""
 _LONGEST_MESSAGE = 300
 _NATIVE = ("native", "openai_json", "openai_strict")
 
@@ -38,7 +38,7 @@ def read_answer(
     forced reading. A provider's own calls are calls whether they were forced or not.
 
     finish_reason: the words that the provider said of the answer's end. A forced call that ended
-    early has to close by itself. reasoning: what the provider gave as such beside the text. Both
+    early has to close by itself. reasoning: what the provider gave as such next to the text. Both
     may tell of a call that the answer lost.
 
     Raises the errors of `parse`, and BadToolChoice.
@@ -77,7 +77,6 @@ def answer_reader(
     cut = was_cut(finish_reason)
 
     def read_forced(raw: str, request: Any = None) -> ParseResult:
-        """Return the result of one text as the forced call."""
         forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
         return judged(forced, request)
 
@@ -87,8 +86,8 @@ def answer_reader(
 def asked_of(completion: Completion, input: Any = None) -> Any:
     """Return what a recorded answer is to: the case's input, else its request's messages.
 
-    input: of the case, a text or messages. A frame holds it as well, so that an answer that is read
-    again from there is judged by the same words.
+    input: of the case, a string or messages. A frame has it as well, so that an answer that is
+    read again from there is judged by the same words.
     """
     return input or completion.request.get("messages") or None
 
@@ -100,14 +99,11 @@ def _isolated(
     options: ParseOptions,
     finish_reason: str | None,
 ) -> Callable[..., ParseResult]:
-    """Return a reading that never raises on account of the text, whatever `parse` does.
-
-    If it fails, all of the raw text is text, and the result's one problem says the outcome.
-    """
+    # Never raises on account of the text, whatever `parse` does: all of the raw text is text then,
+    # and the result's one problem says why.
     name = str(getattr(protocol, "id", protocol))
 
     def read(raw: str, request: Any = None, reasoning: str = "") -> ParseResult:
-        """Return the result of one text. Raises errors of this package."""
         try:
             return with_lost_calls(parse(raw, request), finish_reason, reasoning)
         except ToolparseError:
@@ -121,9 +117,8 @@ def _isolated(
 
 
 def internal_problem(error: Exception, activity: str) -> Problem:
-    """Return the problem of an answer at which our own code failed.
-
-    activity: the work under way, such as "reading".
+    """Return the problem of an answer at which our own code failed, in an activity such as
+    "reading".
     """
     message = f"{activity} failed: {type(error).__name__}: {error}"
     return Problem("read", INTERNAL_ERROR, "error", message[:_LONGEST_MESSAGE])

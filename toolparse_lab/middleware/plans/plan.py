@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -140,10 +140,14 @@ class TaskPlan:
             raise BadTaskPlan("a step of a plan with inputs is not called 'inputs'", got="inputs")
         for step in self.steps:
             self._check_step(step, by_id)
-        _check_order(by_id)
+        try:
+            TopologicalSorter({name: s.depends_on for name, s in by_id.items()}).prepare()
+        except CycleError as e:
+            raise BadTaskPlan(
+                "steps depend on each other in a circle", got=" → ".join(e.args[1])
+            ) from None
 
     def _check_step(self, step: Step, by_id: Mapping[str, Step]) -> None:
-        """Raise BadTaskPlan for a dependency or a template that leads nowhere."""
         for name in step.depends_on:
             if name not in by_id:
                 raise BadTaskPlan(
@@ -180,7 +184,12 @@ class TaskPlan:
         bound: dict[str, Any] = {}
         for name, spec in self.inputs.items():
             if name in values:
-                _check_input(name, spec, values[name])
+                if validate(values[name], spec.schema_json):
+                    raise BadTaskPlan(
+                        f"input {name!r} has another type",
+                        got=values[name],
+                        expected=_TYPES[spec.type],
+                    )
                 bound[name] = values[name]
             elif spec.required:
                 raise BadTaskPlan("an input is missing", got=None, expected=f"{name} ({spec.type})")
@@ -191,24 +200,6 @@ class TaskPlan:
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON."""
         return {"steps": [step.to_dict() for step in self.steps]}
-
-
-def _check_input(name: str, spec: Input, value: Any) -> None:
-    """Raise BadTaskPlan for a value that is not of the input's type."""
-    problems = validate(value, spec.schema_json)
-    if problems:
-        raise BadTaskPlan(f"input {name!r} has another type", got=value, expected=_TYPES[spec.type])
-
-
-def _check_order(by_id: Mapping[str, Step]) -> None:
-    """Raise BadTaskPlan for steps that depend on each other in a circle."""
-    sorter = TopologicalSorter({name: step.depends_on for name, step in by_id.items()})
-    try:
-        sorter.prepare()
-    except CycleError as e:
-        raise BadTaskPlan(
-            "steps depend on each other in a circle", got=" → ".join(e.args[1])
-        ) from None
 
 
 def read_plan(
@@ -242,90 +233,46 @@ def read_plan(
         raise BadTaskPlan("a plan of too many steps", got=len(steps), expected=f"{_MOST_STEPS}")
     every_step = tuple(_step(x, number) for number, x in enumerate(steps, 1))
     if tools is not None:
-        _check_tools(every_step, [tool.name for tool in tool_specs(tools)])
+        names = [tool.name for tool in tool_specs(tools)]
+        for step in every_step:
+            if step.tool not in names:
+                raise BadTaskPlan(
+                    f"step {step.step_id!r} needs a tool that is not there",
+                    got=step.tool,
+                    expected=", ".join(names),
+                    hint=near(step.tool, names),
+                    kind="unknown_tool",
+                )
     return TaskPlan(every_step, {name: Input.of(x) for name, x in (inputs or {}).items()})
 
 
 def _step(x: Any, number: int) -> Step:
-    """Return one step of either shape.
-
-    Raises BadTaskPlan.
-
-    number: its place in the plan, from 1, which names it where it has no id.
-    """
+    # Of either shape: in the seed's, a capability is the tool. `number` counts from 1, and names a
+    # step that has no id.
     if not isinstance(x, Mapping):
         raise BadTaskPlan(f"step {number} is not an object", got=x)
     metadata = x.get("metadata")
     body: Mapping[Any, Any] = metadata if isinstance(metadata, Mapping) else x
-    return Step(
-        _id_of(x, number),
-        _tool_of(body, number),
-        _parameters_of(body, number),
-        _dependencies_of(x, number),
-        str(x.get("agent_name") or x.get("agent") or ""),
-    )
-
-
-def _id_of(x: Mapping[Any, Any], number: int) -> str:
-    """Return the id of a step, made of its place where it has none.
-
-    Raises BadTaskPlan.
-    """
     step_id = x.get("step_id", x.get("id", f"step_{number}"))
     if not _is_id(step_id):
         raise BadTaskPlan(f"the id of step {number} is a text", got=step_id)
-    return str(step_id)
-
-
-def _tool_of(body: Mapping[Any, Any], number: int) -> str:
-    """Return the name of a step's tool: in the seed's shape, its capability.
-
-    Raises BadTaskPlan.
-    """
     tool = body.get("capability") or body.get("tool") or body.get("name")
     if not isinstance(tool, str):
         raise BadTaskPlan(f"step {number} names no tool", got=dict(body))
-    return tool
-
-
-def _parameters_of(body: Mapping[Any, Any], number: int) -> dict[str, Any]:
-    """Return the arguments of a step, {} where it has none. Raises BadTaskPlan."""
     parameters = body.get("parameters", body.get("arguments"))
     if parameters is None:
-        return {}
+        parameters = {}
     if not isinstance(parameters, Mapping):
         raise BadTaskPlan(f"the parameters of step {number} are not an object", got=parameters)
-    return dict(parameters)
-
-
-def _dependencies_of(x: Mapping[Any, Any], number: int) -> tuple[str, ...]:
-    """Return the ids of the steps that a step depends on.
-
-    One alone may be a text.
-
-    Raises BadTaskPlan.
-    """
     depends_on = x.get("depends_on") or ()
     if isinstance(depends_on, str):
-        return (depends_on,)
-    if not isinstance(depends_on, (list, tuple)) or not all(map(_is_id, depends_on)):
+        depends_on = (depends_on,)
+    elif not isinstance(depends_on, (list, tuple)) or not all(map(_is_id, depends_on)):
         raise BadTaskPlan(f"depends_on of step {number} is a list of step ids", got=depends_on)
-    return tuple(map(str, depends_on))
+    agent = str(x.get("agent_name") or x.get("agent") or "")
+    return Step(str(step_id), tool, dict(parameters), tuple(map(str, depends_on)), agent)
 
 
 def _is_id(x: Any) -> bool:
-    """Return True for a value that may name a step. Models write numbers, too."""
+    # Models write numbers, too.
     return (isinstance(x, str) and x != "") or (isinstance(x, int) and not isinstance(x, bool))
-
-
-def _check_tools(steps: Iterable[Step], names: Sequence[str]) -> None:
-    """Raise BadTaskPlan for a step of a tool that is not there."""
-    for step in steps:
-        if step.tool not in names:
-            raise BadTaskPlan(
-                f"step {step.step_id!r} needs a tool that is not there",
-                got=step.tool,
-                expected=", ".join(names),
-                hint=near(step.tool, names),
-                kind="unknown_tool",
-            )

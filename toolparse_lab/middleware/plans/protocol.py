@@ -3,7 +3,7 @@
 # How it works. The arm's model is sent the planning prompt, and the steps of the plan that it
 # writes are read as calls, so that the case's own target judges them, under every policy, as it
 # judges the calls of other arms. What is lost between a plan and calls is then a difference of two
-# arms. A step that waits for another one's result holds a template in the place of a value, and
+# arms. A step that waits for another one's result has a template in the place of a value, and
 # only a run of the plan could put it in.
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PlanText:
         return TOOL_RESPONSE.write(ToolResult.of(tool_result), (), False)
 
     def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[dict[str, Any]]:
-        """Return the steps of the plan in a text as calls, beside the text around it.
+        """Return the steps of the plan in a text as calls, next to the text around it.
 
         Raises BadTaskPlan for a plan that cannot be read. A text without one is text.
         """
@@ -77,7 +77,7 @@ class PlanText:
         return [{"type": "text", "text": before}, *calls, {"type": "text", "text": after}]
 
     def extract_tool_call_segments(self, text: str, tools: Any) -> list[str]:
-        """Return the text of each step, as it stands, so that each call has a place of its own."""
+        """Return the text of each step as written, so that each call has a place of its own."""
         try:
             plan, part = find_plan(text)
         except BadTaskPlan:
@@ -90,7 +90,7 @@ class PlanText:
         return [span.of(part) for span in spans if span is not None]
 
     def create_stream_parser(self, tools: Any, options: Any) -> Callable[[Iterable[str]], Any]:
-        """Return a reader of chunks: a plan is read when it is whole."""
+        """Return a reader of chunks: a plan is read once it is whole."""
         return lambda chunks: self.parse_generated_text("".join(chunks), tools, options)
 
 
@@ -121,7 +121,7 @@ class PlanProtocol(ForeignProtocol):
 
 
 def _written(calls: Iterable[tuple[str, str]]) -> str:
-    """Return calls, each a name and its arguments' JSON, as the text of a plan."""
+    # A call is a name and its arguments' JSON.
     steps = [
         {
             "step_id": f"step_{number}",
@@ -134,5 +134,5 @@ def _written(calls: Iterable[tuple[str, str]]) -> str:
     return write_canonical({"steps": steps})
 
 
+# The one protocol of this arm.
 PLAN = PlanProtocol()
-"""The one protocol of this arm."""

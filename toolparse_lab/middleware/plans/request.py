@@ -21,6 +21,7 @@ from ..flow import Flow
 from .plan import TaskPlan, read_plan
 from .templates import references_in
 
+# The planning prompt, before its tools.
 INSTRUCTIONS = """\
 You plan calls of tools. Answer with one JSON object and nothing else:
 {"steps": [{"step_id": "step_1", "tool": "NAME", "depends_on": [], "parameters": {}}]}
@@ -29,7 +30,6 @@ A step runs when the steps in its depends_on are done. A part of their results i
 as a template, such as "{{step_1.location.lat}}" or "{{step_1.items[0]}}". A template
 alone in its quotes keeps the type of the part.
 """
-"""The planning prompt, before its tools."""
 
 PlanFault = Literal["no_answer", "no_plan", "bad_step", "unknown_tool", "wrong_type"]
 
@@ -63,7 +63,7 @@ def plan_messages(
     """Return the messages that ask a model for a plan.
 
     Args:
-        request: the user's wish.
+        request: what the user asks for.
         type_rules: layer 1 of type safety, the rules about JSON types.
 
     >>> from toolparse_lab.middleware.plans import plan_messages
@@ -71,17 +71,10 @@ def plan_messages(
     ['system', 'user']
     """
     specs = tool_specs(tools)
-    lines = [
-        INSTRUCTIONS,
-        "Tools:",
-        *(write_canonical(spec.to_dict()) for spec in specs),
-    ]
+    lines = [INSTRUCTIONS, "Tools:", *(write_canonical(spec.to_dict()) for spec in specs)]
     if type_rules:
         lines += ["", "Rules about types:", JSON_TYPE_RULES.render()]
-    return (
-        {"role": "system", "content": "\n".join(lines)},
-        {"role": "user", "content": request},
-    )
+    return ({"role": "system", "content": "\n".join(lines)}, {"role": "user", "content": request})
 
 
 def plan_from_request(
@@ -118,7 +111,7 @@ def plan_from_request(
 def read_plan_answer(raw: str, tools: ToolsLike, *, policy: Policy = "safe") -> PlanAnswer:
     """Return the plan in a model's text, strict or damaged JSON.
 
-    Any fence, prose or reasoning may stand around it.
+    There may be any fence, prose or reasoning around it.
 
     Args:
         policy: of coercion, under which the parameters' problems are told. "none" tells those of
@@ -163,7 +156,7 @@ def find_plan(raw: str, tools: ToolsLike = None) -> tuple[TaskPlan, str]:
 
 
 def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> tuple[Problem, ...]:
-    """Return the problems of a step's parameters, but for templates, whose values are unknown."""
+    # Without templates, whose values are unknown.
     coerced = coerce(dict(parameters), tool.schema_json, policy).value
     problems = validate(coerced, tool.schema_json)
     templates = [f"/{name}" for name, v in parameters.items() if any(references_in(v))]
@@ -175,8 +168,7 @@ def _problems(parameters: Mapping[str, Any], tool: ToolSpec, policy: Policy) -> 
 
 
 def _values(raw: str) -> Sequence[tuple[str, Any]]:
-    """Return the JSON values that may be the plan with their texts, the likeliest first."""
-    # What a model thought before is not what it says.
+    # With their texts, the likeliest first. What a model thought before is not what it says.
     text = raw.rpartition("</think>")[2]
     parts = [part.partition("\n")[2] for part in text.split("```")[1::2]]
     for opener, closer in (("{", "}"), ("[", "]")):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...core.errors import BadOptions, UnresolvedTemplate
-from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ...core.toolspec import ToolsLike, tool_specs
 from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
 from ..correction.drive import Callback, Messages, warn_of_awaitable
@@ -80,7 +80,6 @@ class PlanRun:
         return {run.step.step_id: run for run in self.steps}[step_id]
 
     def __str__(self) -> str:
-        """Return a line for each step."""
         return "\n".join(
             f"{run.step.step_id} {run.step.tool}: {run.status}"
             + (f" ({run.reason})" if run.reason else "")
@@ -135,14 +134,35 @@ async def arun_plan(
                     expected=", ".join(names),
                 )
     bound = plan.bound(inputs or {})
-    running = _Running(
-        specs, runnable, bound, correct, feedback, messages, sleep, on_event,
-        asyncio.Semaphore(concurrency),
-    )  # fmt: skip
+    slots = asyncio.Semaphore(concurrency)
     tasks: dict[str, asyncio.Task[StepRun]] = {}
+
+    async def run(step: Step) -> StepRun:
+        results: dict[str, Any] = {"inputs": bound} if bound else {}
+        for name in step.depends_on:
+            before = await tasks[name]
+            if before.status != "done":
+                return StepRun(step, "skipped", f"{name} {before.status}")
+            results[name] = before.value
+        async with slots:
+            started = time.perf_counter()
+            try:
+                parameters = resolve(dict(step.parameters), results)
+            except UnresolvedTemplate as e:
+                return StepRun(step, "failed", str(e))
+            call = await arun_call(
+                specs[step.tool], parameters, runnable[step.tool], correct=correct,
+                feedback=feedback, messages=messages, sleep=sleep, on_event=on_event,
+                step_id=step.step_id, agent=step.agent,
+            )  # fmt: skip
+            seconds = time.perf_counter() - started
+            if call.ok:
+                return StepRun(step, "done", "", call.value, parameters, call, seconds)
+            return StepRun(step, "failed", call.error, None, parameters, call, seconds)
+
     # Each step waits for its dependencies, so the order in which tasks are made does not matter.
     for step in plan.steps:
-        tasks[step.step_id] = asyncio.ensure_future(running.step(step, tasks))
+        tasks[step.step_id] = asyncio.ensure_future(run(step))
     try:
         return PlanRun(plan, tuple(await asyncio.gather(*tasks.values())))
     finally:
@@ -173,60 +193,10 @@ def run_plan(
     {'a': 8}
     """
     if inspect.iscoroutinefunction(sleep):
-        warn_of_awaitable("run_plan")
+        warn_of_awaitable("run_plan", 3)
     return asyncio.run(
         arun_plan(
             plan, tools, runnable, inputs=inputs, correct=correct, feedback=feedback,
             messages=messages, concurrency=concurrency, sleep=sleep, on_event=on_event,
         )
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    """Everything that the steps of one run share."""
-
-    specs: Mapping[str, ToolSpec]
-    runnable: Mapping[str, Callable[..., Any]]
-    inputs: Mapping[str, Any]
-    correct: Callback | None
-    feedback: Feedback | None
-    messages: Messages
-    sleep: Callable[[float], Any]
-    on_event: OnEvent | None
-    slots: asyncio.Semaphore
-
-    async def step(self, step: Step, tasks: Mapping[str, asyncio.Task[StepRun]]) -> StepRun:
-        """Wait for the dependencies of a step, then run it."""
-        results: dict[str, Any] = {"inputs": self.inputs} if self.inputs else {}
-        for name in step.depends_on:
-            before = await tasks[name]
-            if before.status != "done":
-                return StepRun(step, "skipped", f"{name} {before.status}")
-            results[name] = before.value
-        async with self.slots:
-            return await self._called(step, results)
-
-    async def _called(self, step: Step, results: Mapping[str, Any]) -> StepRun:
-        """Resolve the templates of a step, and call its tool."""
-        started = time.perf_counter()
-        try:
-            parameters = resolve(dict(step.parameters), results)
-        except UnresolvedTemplate as e:
-            return StepRun(step, "failed", str(e))
-        call = await arun_call(
-            self.specs[step.tool],
-            parameters,
-            self.runnable[step.tool],
-            correct=self.correct,
-            feedback=self.feedback,
-            messages=self.messages,
-            sleep=self.sleep,
-            on_event=self.on_event,
-            step_id=step.step_id,
-            agent=step.agent,
-        )
-        seconds = time.perf_counter() - started
-        if call.ok:
-            return StepRun(step, "done", "", call.value, parameters, call, seconds)
-        return StepRun(step, "failed", call.error, None, parameters, call, seconds)

@@ -1,6 +1,4 @@
-"""Templates in the parameters of a step: `{{step.path.to.value}}` stands for a part of an earlier
-result.
-"""
+"""Templates in the parameters of a step: `{{step.path}}` is a part of an earlier result."""
 
 from __future__ import annotations
 
@@ -20,7 +18,10 @@ _MOST_LEVELS = 200
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One template. text: as it stands, with braces. step: the first word. path: the others."""
+    """One template.
+
+    text: as written, with braces. step: the first word. path: the others.
+    """
 
     text: str
     step: str
@@ -28,11 +29,6 @@ class Reference:
 
     @classmethod
     def of(cls, match: re.Match[str]) -> Reference:
-        """Return the reference of a template that was found.
-
-        >>> Reference.of(_TEMPLATE.search("{{a.list[0].name}}")).path
-        ('list', '0', 'name')
-        """
         step, *path = [piece[1] or piece[2] for piece in _PIECE.finditer(match[1])] or [match[1]]
         return cls(match[0], step.strip(), tuple(path))
 
@@ -53,10 +49,10 @@ def references_in(value: Any) -> Iterator[Reference]:
 def resolve(value: object, results: Mapping[str, Any]) -> Any:
     """Return a value with its templates replaced by parts of `results`.
 
-    `results` holds a result for each step.
+    `results` has a result for each step.
 
-    A text that is nothing but one template becomes the part itself, with its type. Elsewhere a text
-    goes in as it is, and anything else as JSON. Raises UnresolvedTemplate for one that leads
+    A string that is nothing but one template becomes the part itself, with its type. Elsewhere a
+    string goes in as it is, and anything else as JSON. Raises UnresolvedTemplate for one that leads
     nowhere.
 
     >>> resolve({"a": "{{s.n}}", "b": "n is {{s.n}}"}, {"s": {"n": 7}})
@@ -66,7 +62,7 @@ def resolve(value: object, results: Mapping[str, Any]) -> Any:
 
 
 def _resolved(value: Any, results: Mapping[str, Any], level: int) -> Any:
-    """`resolve` at a level of nesting. A value that nests too deep has no templates."""
+    # A value that nests too deep has no templates.
     if level > _MOST_LEVELS:
         return value
     if isinstance(value, str):
@@ -79,10 +75,7 @@ def _resolved(value: Any, results: Mapping[str, Any], level: int) -> Any:
 
 
 def _text(text: str, results: Mapping[str, Any]) -> Any:
-    """Return a text with its templates replaced.
-
-    The value itself if it is one template.
-    """
+    # A string that is one template becomes the value itself.
     whole = _TEMPLATE.fullmatch(text.strip())
     if whole is not None:
         return _part(Reference.of(whole), results)
@@ -95,7 +88,6 @@ def _text(text: str, results: Mapping[str, Any]) -> Any:
 
 
 def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
-    """Return the part of a result that a template names. Raises UnresolvedTemplate."""
     if reference.step not in results:
         raise UnresolvedTemplate(
             "a template names a step without a result",
@@ -118,7 +110,6 @@ def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
 
 
 def _missing(reference: Reference, token: str, expected: str) -> UnresolvedTemplate:
-    """Return the error of a template whose path ends early."""
     return UnresolvedTemplate(
         f"a template leads nowhere: there is no {token!r}", got=reference.text, expected=expected
     )
