@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..formats.neutral import neutral
-from ..parser.request_texts import MOST_NESTED, NO_TEXT
+from ..parser.echoes import MOST_NESTED, NO_TEXT
 
 
 def without_delimiters(messages: Any, delimiters: tuple[str, ...]) -> Any:

@@ -85,7 +85,6 @@ class Resolver:
     __slots__ = ("_plain_tools", "options", "protocol", "tools")
 
     def __init__(self, protocol: Protocol, tools: Tools, options: ParseOptions) -> None:
-        """Take the protocol whose bodies come, the tools on offer by name, and the options."""
         self.protocol = protocol
         self.tools = tools
         self.options = options
@@ -93,10 +92,8 @@ class Resolver:
 
     @property
     def plain_tools(self) -> Mapping[str, ToolSpec]:
-        """The tools whose arguments may be read in one pass over their texts, by name.
-
-        Worked out when first asked for, since many answers hold no call.
-        """
+        # Tools whose arguments may be read in one pass over their texts. Worked out when first
+        # asked for, since many answers hold no call.
         if self._plain_tools is None:
             tools = self.tools if self.options.coerce == "safe" else {}
             self._plain_tools = {n: t for n, t in tools.items() if takes_texts(t.schema_json)}
@@ -111,12 +108,8 @@ class Resolver:
         )
 
     def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
-        """Return the codec's reading of a body.
-
-        A refusal comes back, since it becomes a call as well.
-
-        Never raises: a fault of a codec is a refusal that says so.
-        """
+        # Never raises: a refusal comes back, since it becomes a call as well, and so does a
+        # fault.
         try:
             return self.protocol.codec.read(body.text, reading)
         except Refusal as refusal:
@@ -158,7 +151,7 @@ class Resolver:
     def leading(
         self, body: Body, opening: Opening, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
-        """Return the calls that stand whole in front of the damage of a body that was refused."""
+        # The calls that are whole in front of the damage of a body that was refused.
         try:
             decoded = self.protocol.codec.leading(body.text, self.reading(opening, body.closed))
         except Exception:
@@ -177,14 +170,8 @@ class Resolver:
         segment_index: int,
         index: int,
     ) -> ToolCall | None:
-        """Return the call of a body that its codec showed in one look.
-
-        None if its texts are not plainly what its tool wants. The same as `decode` and `calls`
-        return otherwise.
-
-        texts: the arguments. opening: the opener before the body. body: its characters. name_at:
-        the offset of the tool's name in raw. The rest as for `calls`.
-        """
+        # The call of a body that its codec showed in one look, the same as `decode` and `calls`
+        # return otherwise; None if its texts are not plainly what its tool wants.
         arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
         if arguments_json is None:
             return None
@@ -204,11 +191,7 @@ class Resolver:
     def _refused(
         self, refusal: Refusal, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return the call of a body that no codec could read.
-
-        If the text ends inside the body it is truncated, else undecodable. The name is the
-        opener's, or one that the refusal could still make out.
-        """
+        # The name is the opener's, or one that the refusal could still make out.
         problems: list[Problem] = []
         if not body.closed:
             message = "the text ends inside this call"
@@ -241,10 +224,7 @@ class Resolver:
     def _unreadable(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return a call without arguments among those of a body that its codec could read.
-
-        Its problems come from the codec, which alone knows why.
-        """
+        # Its problems come from the codec, which alone knows why.
         return ToolCall(
             index=index,
             segment_index=segment_index,
@@ -267,10 +247,6 @@ class Resolver:
     def _safe_call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return one call through all stages.
-
-        A fault of ours in one of them is a refusal that says so.
-        """
         try:
             return self._call(d, body, segment, segment_index, index)
         except Exception as e:
@@ -279,7 +255,6 @@ class Resolver:
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return one call that the codec read, through all stages."""
         if not d.readable:
             return self._unreadable(d, body, segment, segment_index, index)
         # Arguments are passed by position, and stages with nothing to do are not called: this runs
@@ -326,10 +301,6 @@ class Resolver:
         )
 
     def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
-        """Return a call and its tool where its name means one of the tools.
-
-        The call as it was, and None, where it does not.
-        """
         offered = offered_name(d.name, self.tools)
         if offered is None:
             return d, None
@@ -342,10 +313,6 @@ class Resolver:
         return call, self.tools[name]
 
     def _unknown_tool(self, d: Decoded, start: int) -> Problem:
-        """Return the problem of a call whose name is not a tool's.
-
-        start: the body's offset in raw.
-        """
         names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
         near = near_tool(d.name, self.tools)
         hint = f"; the one near to it is {near!r}" if near else ""
@@ -356,11 +323,8 @@ class Resolver:
     def _fitted(
         self, d: Decoded, tool: ToolSpec | None, body: Body, problems: list[Problem]
     ) -> tuple[str, str, tuple[Step, ...]]:
-        """Return arguments as JSON before and after they are fit to the schema, and the steps.
-
-        What the schema says against the result is added to the problems. tool: None if it is none
-        of those on offer, so that nothing is known of its arguments.
-        """
+        # Arguments as JSON before and after they are fit to the schema, and the steps. tool: None
+        # if the tool is unknown, so that nothing is known of its arguments.
         policy = self.options.coerce
         # One look is enough for arguments that plainly are what the schema says, which most are;
         # and one pass for texts that plainly say what it wants.
@@ -394,11 +358,6 @@ class Resolver:
         source_json: str,
         problems: list[Problem],
     ) -> tuple[tuple[Step, ...], Value, str]:
-        """Fit arguments to the schema: the steps, with spans in raw, the new value, and its text.
-
-        No step, and the arguments as they were, where the policy changes nothing. A result that
-        JSON cannot carry is dropped, and a problem added that says so.
-        """
         policy = self.options.coerce
         if policy == "none":
             return (), d.arguments, source_json
@@ -423,11 +382,6 @@ class Resolver:
     def _validate(
         self, d: Decoded, tool: ToolSpec, body: Body, coerced: tuple[Step, ...], value: Value
     ) -> list[Problem]:
-        """Return the schema's complaints about a value that did not plainly fit, with their spans.
-
-        value: the arguments after coercion. coerced: the steps that led there, through which the
-        paths of complaints are traced back to raw.
-        """
         # What did not fit under these policies was not changed by them, and does not fit now; so
         # the look whether it fits, with which `validate` begins, is left out.
         misfit = not coerced and self.options.coerce in ("none", "safe")
@@ -448,10 +402,6 @@ class Resolver:
 def _plain_account(
     resolver: Resolver, tool: ToolSpec, opening: Opening, body: str, segment: Segment
 ) -> tuple[str, tuple[Step, ...], OriginTable]:
-    """Return source, steps and origins of a plain call, as its codec reads the body.
-
-    tool: that of the call. The rest as for `plain_call`.
-    """
     start = (segment.body or segment.span).start
     (d,) = resolver.protocol.codec.read(body, resolver.reading(opening, True))
     record = Record("safe")
@@ -465,15 +415,10 @@ def _plain_account(
 
 
 def _fault(error: Exception) -> Refusal:
-    """Return a fault of ours as the refusal of the body that it happened at."""
     return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
 
 
 def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
-    """Return the warning about how a body was closed.
-
-    None if its own closer did it.
-    """
     kind = body.kind
     # A body may be whole at the end of the text, where its closer is missing as well.
     if kind not in _CLOSER_NOTES:
@@ -485,7 +430,7 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
 
 
 def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
-    """Return a call without the backslashes of Markdown in names of parameters."""
+    # Without the backslashes of Markdown in names of parameters.
     arguments = d.arguments
     if not isinstance(arguments, dict) or not any("\\_" in key for key in arguments):
         return d
@@ -506,7 +451,6 @@ def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
 
 
 def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
-    """Return the places of a call, under the plain names of its parameters."""
     paths = {escape_token(old): escape_token(new) for old, new in names.items()}
     moved: dict[str, tuple[int, int]] = {}
     for path, place in d.places().items():
@@ -516,22 +460,18 @@ def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
 
 
 def _named(reading: Candidate, name: str) -> Candidate:
-    """Return a reading with a call's name, where it has none of its own."""
     return reading if reading.name else replace(reading, name=name)
 
 
 def _shift(span: Span | None, by: int) -> Span | None:
-    """Return a span moved by an offset, if there is one."""
     return None if span is None else span.shift(by)
 
 
 def _shift_edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:
-    """Return the edits with their spans moved by an offset."""
     return tuple(Edit(e.span.shift(by), e.text, e.rule) for e in edits)
 
 
 def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ...]:
-    """Return the problems with their spans moved by an offset."""
     return tuple(
         Problem(p.stage, p.code, p.severity, p.message, p.path, _shift(p.span, by))
         for p in problems
@@ -539,7 +479,6 @@ def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ..
 
 
 def _shift_steps(steps: tuple[Step, ...], by: int) -> tuple[Step, ...]:
-    """Return the steps with their spans moved by an offset."""
     return tuple(
         Step(s.stage, s.rule, s.path, _shift(s.span, by), s.before, s.after) for s in steps
     )

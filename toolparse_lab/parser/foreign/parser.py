@@ -1,5 +1,20 @@
-"""The parts of another's parser, as a ParseResult of ours."""
+"""The parts of another's parser, as a ParseResult of ours: where they belong in the raw text, and
+what their calls are."""
 
+# How it works
+# ------------
+# A foreign parser gives texts and calls, in order, and no positions. Its texts are looked for in
+# raw, and what lies between two of them belongs to the calls between them; the pieces that its own
+# `extract_tool_call_segments` names, where it has one, divide that more exactly.
+#
+# State: a cursor in raw behind the last text that was placed, and the calls that came since
+# (`pending`). A text is looked for behind the cursor, and behind the names of the pending calls.
+#
+# Invariant: the pieces partition raw. Characters that no part accounts for are markup, with a
+# problem that says so; a part without characters goes with its neighbour.
+#
+# Cost: a text that is not there costs a search of the rest, once (`missing`).
+#
 # How it works
 # ------------
 # Their parts are brought onto raw (see `placing`), and from there on a call is a call: coerced,
@@ -13,10 +28,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from ...core.errors import ParserClosed
 from ...core.toolspec import ToolSpec
@@ -33,18 +49,320 @@ from ...core.types import (
     Problem,
     ReasoningDelta,
     Segment,
+    SegmentKind,
     Span,
     TextDelta,
     ToolCall,
 )
 from ...core.values import Value, leaves, read_strict, write_canonical
 from ...formats.base import Decoded, Protocol
-from ..echoes import judged
-from ..feed import not_a_chunk
-from ..request_texts import request_texts
+from ..echoes import judged, request_texts
 from ..resolve import Body, Resolver
-from .placing import Piece, Placement, TheirPart, place
+from ..state import not_a_chunk
 from .protocol import ForeignProtocol, TheirOptions, tools_for_them
+
+# calls' own texts looked through for a name, where there are more or fewer of them than calls
+_AHEAD = 8
+_NEAR = 64  # characters behind a text in which a second place of it makes the first doubtful
+
+
+@dataclass(frozen=True, slots=True)
+class TheirPart:
+    """One part of theirs: a text, reasoning, or a call with its name and its input as it came."""
+
+    kind: Literal["text", "reasoning", "call"]
+    text: str = ""
+    name: str = ""
+    input: Any = None
+    id: str = ""
+
+
+@dataclass(slots=True)
+class Piece:
+    """A piece of raw and the calls read from it."""
+
+    kind: SegmentKind
+    start: int
+    end: int
+    calls: list[TheirPart] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The pieces of raw, and the fault with the parts."""
+
+    pieces: list[Piece]
+    problems: list[Problem]
+    homeless: list[TheirPart]
+    """Calls for which raw has no character at all."""
+
+
+def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Placement:
+    """Cut `raw` into pieces with the calls they hold.
+
+    parts: in order. call_texts: the texts that the parser names as its calls' texts, in order. May
+        be empty.
+    """
+    problems: list[Problem] = []
+    spans = _find_call_texts(raw, call_texts, problems)
+    gaps = _Gaps(raw, spans, problems)
+    missing: set[str] = set()
+
+    for i, part in enumerate(parts):
+        if part.kind == "call":
+            gaps.pending.append(part)
+            continue
+        if not part.text:
+            continue
+        last = i == len(parts) - 1
+        at = None
+        if part.text not in missing:
+            at = _find_text(raw, part.text, gaps.cursor, gaps.pending, spans, last=last)
+        if at is None:
+            gaps.unplaced = True
+            missing.add(part.text)
+            message = f"{_short(part.text)} does not stand in the text"
+            problems.append(_problem("foreign.text-not-in-raw", message, None))
+            continue
+        if gaps.pending and not spans:
+            problems.extend(_other_place(raw, part.text, at))
+        gaps.fill(at)
+        gaps.pieces.append(
+            Piece("reasoning" if part.kind == "reasoning" else "text", at, at + len(part.text))
+        )
+        gaps.cursor = at + len(part.text)
+
+    gaps.fill(len(raw))
+    homeless = _house(gaps.pieces, problems)
+    return Placement(_joined(gaps.pieces), problems, homeless)
+
+
+def _other_place(raw: str, text: str, at: int) -> list[Problem]:
+    # A call's own text may hold the text too.
+    end = at + len(text)
+    if text not in raw[at + 1 : end + len(text) + _NEAR]:
+        return []
+    message = f"{_short(text)} stands behind the call more than once; the first place was taken"
+    return [_problem("foreign.ambiguous-place", message, Span(at, end), "info")]
+
+
+def _find_call_texts(
+    raw: str, call_texts: Sequence[str], problems: list[Problem]
+) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    cursor = 0
+
+    for text in call_texts:
+        at = raw.find(text, cursor) if text else -1
+        if at < 0:
+            message = f"the call's text {_short(text)} does not stand in the text"
+            problems.append(_problem("foreign.text-not-in-raw", message, None))
+            continue
+        cursor = at + len(text)
+        spans.append((at, cursor))
+
+    return spans
+
+
+def _find_text(
+    raw: str,
+    text: str,
+    cursor: int,
+    pending: Sequence[TheirPart],
+    spans: Sequence[tuple[int, int]],
+    *,
+    last: bool,
+) -> int | None:
+    # The last part is looked for at the end first: the end of the text is most likely there.
+    if not pending and raw.startswith(text, cursor):
+        return cursor
+    if last and raw.endswith(text) and len(raw) - len(text) >= cursor:
+        return len(raw) - len(text)
+    # A text behind a call stands behind the call's name, if the name is written out.
+    start = cursor
+
+    for call in pending:
+        name_at = raw.find(call.name, start)
+        if name_at < 0:
+            break
+        start = name_at + len(call.name)
+
+    at = _outside(raw, text, start, spans)
+    return at if at is not None else _outside(raw, text, cursor, spans)
+
+
+def _outside(raw: str, text: str, start: int, spans: Sequence[tuple[int, int]]) -> int | None:
+    # The first place that does not cut into a call's own text.
+    at = raw.find(text, start)
+    while at >= 0:
+        end = at + len(text)
+        cut = _cut(spans, at, end)
+        if cut is None:
+            return at
+        # Inside a call's text no place can be right, so the search goes on behind it.
+        behind = cut[1] if at > cut[0] else at + 1
+        at = raw.find(text, max(at + 1, behind))
+
+    return None
+
+
+def _cut(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
+    # The call's own text that a range cuts into; one that it contains as a whole is not cut.
+    # Spans are in order, so only the first and the last that the range touches can be cut.
+    first = bisect_right(spans, start, key=lambda s: s[1])
+    last = bisect_left(spans, end, key=lambda s: s[0]) - 1
+    for i in (first, last):
+        if 0 <= i < len(spans):
+            a, b = spans[i]
+            if a < end and start < b and not (start <= a and b <= end):
+                return spans[i]
+    return None
+
+
+class _Gaps:
+    # Fills the gap between two texts. spans: the calls' own texts, in order.
+    __slots__ = ("_problems", "_raw", "_spans", "cursor", "pending", "pieces", "unplaced")
+
+    def __init__(self, raw: str, spans: Sequence[tuple[int, int]], problems: list[Problem]) -> None:
+        self._raw = raw
+        self._spans = spans
+        self._problems = problems
+        self.pieces: list[Piece] = []
+        self.cursor = 0  # behind the last piece
+        self.pending: list[TheirPart] = []  # calls that came since
+        self.unplaced = False  # a text came since that is not in raw
+
+    def fill(self, end: int) -> None:
+        if self.pending:
+            self._fill_with_calls(end)
+        else:
+            self._between(self.cursor, end)
+        self.pending = []
+        self.unplaced = False
+
+    def _fill_with_calls(self, end: int) -> None:
+        # A gap without text makes an empty piece of the calls.
+        inside = self._call_spans(end)
+        shares = _share(self._raw, self.pending, inside)
+        at = self.cursor
+
+        for (first, behind), calls in zip(inside, shares, strict=True):
+            self._between(at, first)
+            if calls:
+                self.pieces.append(Piece("call", first, behind, calls))
+            else:
+                self._between(first, behind)
+            at = behind
+
+        self._between(at, end)
+        if not inside:
+            self.pieces.append(Piece("call", at, at, self.pending))
+
+    def _call_spans(self, end: int) -> list[tuple[int, int]]:
+        # Where none is known, all of the gap but the white space around it.
+        low = bisect_left(self._spans, self.cursor, key=lambda s: s[0])
+        high = bisect_right(self._spans, end, lo=low, key=lambda s: s[1])
+        if high > low:
+            return list(self._spans[low:high])
+        gap = self._raw[self.cursor : end]
+        if not gap.strip():
+            return []
+        start = self.cursor
+        return [(start + len(gap) - len(gap.lstrip()), start + len(gap.rstrip()))]
+
+    def _between(self, start: int, end: int) -> None:
+        # Characters that no part accounts for. White space is text, and so is the source of a
+        # text that is not in raw as it is.
+        if start >= end:
+            return
+        text = self._raw[start:end]
+        if self.unplaced or not text.strip():
+            self.pieces.append(Piece("text", start, end))
+            return
+        self.pieces.append(Piece("markup", start, end))
+        message = f"no part accounts for {_short(text)}"
+        self._problems.append(_problem("foreign.dropped-text", message, Span(start, end)))
+
+
+def _share(raw: str, calls: list[TheirPart], spans: list[tuple[int, int]]) -> list[list[TheirPart]]:
+    # One call each where there are as many spans, else by the names in them. Both are in order: a
+    # call never belongs to a span before that of the call before it.
+    if len(calls) == len(spans):
+        return [[call] for call in calls]
+    shares: list[list[TheirPart]] = [[] for _ in spans]
+    if not spans:
+        return shares
+    current = 0
+    for call in calls:
+        current = _span_with_name(raw, call.name, spans, current)
+        shares[current].append(call)
+    return shares
+
+
+def _span_with_name(raw: str, name: str, spans: list[tuple[int, int]], first: int) -> int:
+    # Only a few spans ahead, so that many calls stay linear.
+    for i in range(first, min(len(spans), first + _AHEAD)):
+        start, end = spans[i]
+        if name in raw[start:end]:
+            return i
+    return first
+
+
+def _house(pieces: list[Piece], problems: list[Problem]) -> list[TheirPart]:
+    # Calls without a character of their own go to the piece before them, or else the first; what
+    # comes back has no piece at all. A text with such a call becomes a call's piece.
+    homeless: list[TheirPart] = []
+    first = next((p for p in pieces if p.end > p.start), None)
+    before: Piece | None = None
+
+    for piece in pieces:
+        if piece.end > piece.start:
+            before = piece
+            continue
+        if not piece.calls:
+            continue
+        near = before or first
+        if near is None:
+            homeless.extend(piece.calls)
+        else:
+            problems.append(_no_place(piece.calls[0], near))
+            near.kind = "call"
+            near.calls.extend(piece.calls)
+        piece.calls = []
+
+    return homeless
+
+
+def _no_place(call: TheirPart, near: Piece) -> Problem:
+    message = (
+        f"{_short(call.name)} has no characters of its own; it is shown on what stands next to it"
+    )
+    return _problem("foreign.no-place", message, Span(near.start, near.end))
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    # Without empty pieces; a text may come in several parts, and white space between two of them.
+    out: list[Piece] = []
+    for piece in pieces:
+        if piece.start == piece.end:
+            continue
+        if out and out[-1].kind == piece.kind == "text":
+            out[-1] = Piece("text", out[-1].start, piece.end)
+        else:
+            out.append(piece)
+
+    return out
+
+
+def _problem(
+    code: str, message: str, span: Span | None, severity: Literal["warning", "info"] = "warning"
+) -> Problem:
+    return Problem("scan", code, severity, message, "", span)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
 
 # A generator that never ends must not hang us: so many parts for each character, and so many more.
 _PARTS_PER_CHARACTER = 2
@@ -72,7 +390,6 @@ class ForeignParser:
         silent: bool = False,
         request: Any = None,
     ) -> None:
-        """Begin with no text. Their protocol is not called before `close`."""
         self._request = request_texts(request)
         self.protocol = protocol
         self.tools = {t.name: t for t in tools}
@@ -128,10 +445,6 @@ class ForeignParser:
         return span.of("".join(self._chunks))
 
     def _read(self, raw: str) -> ParseResult:
-        """Return the result of a whole text.
-
-        Raises nothing: a fault of theirs is a problem, and the text stays.
-        """
         problems: list[Problem] = []
         placement = self._place(raw, problems)
         segments = tuple(map(_segment, placement.pieces))
@@ -159,12 +472,8 @@ class ForeignParser:
         )
 
     def _place(self, raw: str, problems: list[Problem]) -> Placement:
-        """Return the pieces of `raw` with their calls, as their methods report.
-
-        Adds problems.
-
-        A call for which raw has no character at all drops out, with a problem of severity error.
-        """
+        # A call for which raw has no character at all drops out, with a problem of severity
+        # error.
         parts = _parts_of(self.protocol, raw, self._specs, problems)
         if parts is None:
             # Their parser failed: all of it is text.
@@ -183,10 +492,6 @@ class ForeignParser:
         return placement
 
     def _call_texts(self, raw: str, problems: list[Problem]) -> list[str]:
-        """Return the texts that they name as calls.
-
-        None if they have no such method, or it fails.
-        """
         if self.protocol.method("extract_tool_call_segments") is None:
             return []
         try:
@@ -197,10 +502,7 @@ class ForeignParser:
 
 
 def _segment(piece: Piece) -> Segment:
-    """Return the segment of a piece.
-
-    A call's body is all of it, since nothing says where it begins.
-    """
+    # A call's body is all of it, since nothing says where it begins.
     span = Span(piece.start, piece.end)
     return Segment(piece.kind, span, span if piece.kind in ("call", "reasoning") else None)
 
@@ -208,15 +510,9 @@ def _segment(piece: Piece) -> Segment:
 def _parts_of(
     protocol: ForeignProtocol, raw: str, tools: tuple[ToolSpec, ...], problems: list[Problem]
 ) -> list[TheirPart] | None:
-    """Return the parts that their parser makes of a text, or None if it fails.
-
-    Adds problems.
-
-    They get the tools as AI SDKs hand them over, and options with an `on_error` that adds problems.
-    """
-
+    # None if their parser fails. They get the tools as AI SDKs hand them over, and an `on_error`
+    # that adds problems.
     def on_error(message: Any = "", metadata: Any = None, *_: Any) -> None:
-        """Add their message as a problem of the result."""
         problems.append(_reported(raw, str(message), metadata))
 
     limit = _PARTS_PER_CHARACTER * len(raw) + _MORE_PARTS
@@ -255,13 +551,8 @@ def read_parts(parts: Iterable[Any], problems: list[Problem]) -> Iterator[TheirP
 
 
 def _read_part(part: Any) -> TheirPart | None:
-    """Return a part that is a mapping or an object.
-
-    None if it is neither text nor call.
-
-    Name, input and id may have the names that other SDKs give them. An input may be JSON text or a
-    value.
-    """
+    # Name, input and id may have the names that other SDKs give them. An input may be JSON text
+    # or a value.
     kind, text = _member(part, "type"), _member(part, "text")
     if kind in ("text", "reasoning") and isinstance(text, str):
         return TheirPart("reasoning" if kind == "reasoning" else "text", text)
@@ -276,15 +567,10 @@ def _read_part(part: Any) -> TheirPart | None:
 
 
 def _member(part: Any, key: str) -> Any:
-    """Return a member of a mapping or an attribute of an object.
-
-    None if it is missing.
-    """
     return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
 
 
 def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the first of some members that is a string."""
     for key in keys:
         value = _member(part, key)
         if isinstance(value, str):
@@ -293,20 +579,11 @@ def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
 
 
 def _failed(method: str, e: Exception) -> Problem:
-    """Return the problem of a method of theirs that raised.
-
-    method: the name in our spelling.
-    """
     return Problem("scan", "parser.failed", "error", f"{method} raised {type(e).__name__}: {e}")
 
 
 def _reported(raw: str, message: str, metadata: Any) -> Problem:
-    """Return the problem that they reported through `on_error`, with its place if they name the
-    text.
-
-    metadata: the fields that they report beside the message. Its member `toolCall` is the text of
-        the call.
-    """
+    # Member `toolCall` of their metadata is the text of the call, if they name it.
     message = message or "the parser reported an error"
     text = None
     if isinstance(metadata, Mapping):
@@ -316,19 +593,12 @@ def _reported(raw: str, message: str, metadata: Any) -> Problem:
 
 
 def _find(text: str, part: str) -> Span | None:
-    """Return the first place of a part in a text, or None if it is empty or not there.
-
-    Returns a span in `text`. Of several places the first.
-    """
     at = text.find(part) if part else -1
     return Span(at, at + len(part)) if at >= 0 else None
 
 
 def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
-    """Return a call of theirs as a codec would have read it from `text`. alone: the only one in it.
-
-    An input that is not a JSON object makes an unreadable call, since arguments are an object.
-    """
+    # An input that is not a JSON object makes an unreadable call. alone: the only one in `text`.
     # Of several, the first place of a name is not each one's own.
     name_span = _find(text, call.name) if alone else None
     # An id made up while parsing would differ every time.
@@ -347,26 +617,18 @@ def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
 
 
 def _strict(input: Any) -> Value:
-    """Return an input as a value of ours: JSON text is read, Python values are written and read
-    back.
-
-    No input is an empty object. Raises TypeError, ValueError or RecursionError for anything that is
-    not JSON.
-    """
+    # JSON text is read, Python values are written and read back; no input is an empty object.
     if input is None:
         return {}
     return read_strict(input if isinstance(input, str) else write_canonical(input))
 
 
 def _with_rough_origins(call: ToolCall) -> ToolCall:
-    """Return the call with itself as the origin of every value, marked as inexact: they say no
-    places.
-    """
+    # The call itself, marked as inexact, is the origin of every value: they say no places.
     if not call.readable:
         return call
 
     def table() -> dict[str, Origin]:
-        """Return the call's own place as the origin of every value."""
         origin = Origin(call.segment.span, False)
         origins = {"": origin}
         for path, _ in leaves(read_strict(call.arguments_json)):
@@ -379,7 +641,7 @@ def _with_rough_origins(call: ToolCall) -> ToolCall:
 
 
 def _events_of(result: ParseResult) -> Iterator[Event]:
-    """Yield the events that a parser of ours might have sent for such a result."""
+    # The events that a parser of ours might have sent for such a result.
     kinds: dict[str, type[TextDelta | ReasoningDelta | Markup]]
     kinds = {"text": TextDelta, "reasoning": ReasoningDelta, "markup": Markup}
     calls: dict[int, list[ToolCall]] = {}
