@@ -67,7 +67,7 @@ from .resolve import Body
 from .state import Feed, Log, Setting
 from .text import TextScanner
 from .turn_end import find_token, is_end, is_foreign, thought_end
-from .unclosed import open_head, partial_closer, restarts, wrong_closer
+from .unclosed import open_head, partial_closer, wrong_closer
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
@@ -85,8 +85,6 @@ class OpenBody:
     the last, which `opening` is about. literal: its text, where that was asked for.
     """
 
-    __slots__ = ("delta", "head", "literal", "opener", "opening", "pieces", "scanner", "start")
-
     def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner) -> None:
         self.opening = opening
         self.opener = opener
@@ -102,17 +100,6 @@ class OpenBody:
 
 class BodyReader:
     """Reads the bodies of one parser. read_alone: parses a text of its own, under a setting."""
-
-    __slots__ = (
-        "_feed",
-        "_log",
-        "_read_alone",
-        "_repeat_end",
-        "_setting",
-        "_spent",
-        "_text",
-        "open",
-    )
 
     def __init__(
         self,
@@ -146,7 +133,8 @@ class BodyReader:
         feed, log = self._feed, self._log
         start = feed.base
         end = start + opening.end
-        self._text.end(start)
+        if start > log.text_start or self._text.message_ends:
+            self._text.end(start)
         if opening.kind == "call":
             if log.message_end is not None:
                 self._end_turn(opening, log.message_end)
@@ -488,12 +476,18 @@ class BodyReader:
     ) -> int | None:
         # A token among what the codec dropped ends the turn; so may one in a body that it
         # refused, and no call after it is executable. Returns its offset if a call ends there.
-        if isinstance(decoded, Refusal) or any(call.problems for call in decoded):
+        at = -1
+        for call in () if isinstance(decoded, Refusal) else decoded:
+            for edit in call.edits:
+                # A token is three characters at least.
+                if at < 0 and not edit.text and edit.span.end - edit.span.start > 2:
+                    place = find_token(edit.span.of(text))
+                    at = edit.span.start + place if place >= 0 else -1
+            if call.problems:
+                at = find_token(text)
+                break
+        if isinstance(decoded, Refusal):
             at = find_token(text)
-        else:
-            dropped = (edit.span for call in decoded for edit in call.edits if not edit.text)
-            places = ((span.start, find_token(span.of(text))) for span in dropped)
-            at = next((start + place for start, place in places if place >= 0), -1)
         if at < 0:
             return None
         if self._log.turn_end is None:
@@ -521,19 +515,20 @@ class BodyReader:
         # Quotes are guessed in JSON only, which every format reads in the same way.
         if heads is None or not isinstance(decoded, Refusal):
             heads = setting.heads
-        end = body.start + len(text)
-        start = 0 if opening.end else 1  # a body that begins with its own opener
-
-        def opens(at: int) -> bool:
-            # A call opens at an offset of the body, and it is not a parameter of this one.
-            inner = setting.protocol.envelope.open(text, at, True, setting.tools)
-            if not isinstance(inner, Opening) or inner.kind != "call":
-                return False
-            return not envelope.opens_parameter(opening, inner, setting.tools)
-
-        for at in restarts(text, start, before, heads, opens):
-            if self._affords(body.start + at, end):
-                return at
+        for head in heads:
+            # Only the first place of each head that opens a call, and not a parameter of this one.
+            at = text.find(head, 0 if opening.end else 1)  # the body may begin with its own opener
+            while 0 <= at < before:
+                inner = setting.protocol.envelope.open(text, at, True, setting.tools)
+                if (
+                    isinstance(inner, Opening)
+                    and inner.kind == "call"
+                    and not envelope.opens_parameter(opening, inner, setting.tools)
+                ):
+                    if self._affords(body.start + at, body.start + len(text)):
+                        return at
+                    break
+                at = text.find(head, at + 1)
         return None
 
     def _settle(self, body: OpenBody, text: str, end: int, after: int) -> None:
@@ -716,7 +711,13 @@ class BodyReader:
             return
         given_up = self._text.given_up
         quoted = given_up is not None and given_up.quotes(body.opener, after)
-        if quoted or any(self._is_inside_words(call) for call in calls if call.edits):
+        for call in () if quoted else calls:
+            for edit in call.edits:
+                # The words that were dropped around the call may begin another one.
+                if edit.rule == "rjson.prose" and not quoted:
+                    words = self._feed.text_of(edit.span)
+                    quoted = open_head(words, self._setting.tools) is not None
+        if quoted:
             calls = tuple(map(as_draft, calls))
         if body.head > body.opener:
             message = "the opener stands several times in a row: one call begins"
@@ -764,12 +765,6 @@ class BodyReader:
             return False
         before = Span(max(last.span.start, body.opener - WINDOW), body.opener)
         return self._text.is_of_other_tool(calls, self._feed.text_of(before))
-
-    def _is_inside_words(self, call: ToolCall) -> bool:
-        # The words that were dropped around the call begin another one.
-        dropped = (edit.span for edit in call.edits if edit.rule == "rjson.prose")
-        words, tools = map(self._feed.text_of, dropped), self._setting.tools
-        return any(open_head(text, tools) is not None for text in words)
 
     def _finish_message(self, body: OpenBody, unit: Body, end: int, message: Message) -> None:
         # The calls and texts of a whole message are segments of their own, and markup is between
@@ -830,6 +825,4 @@ def _doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
     # body is doubtful to its end, one that was read only where repairs guessed at quotes.
     if isinstance(decoded, Refusal):
         return len(text)
-    return max(
-        (e.span.end for d in decoded for e in d.edits if e.rule in _GUESSED_QUOTES), default=-1
-    )
+    return max([e.span.end for d in decoded for e in d.edits if e.rule in _GUESSED_QUOTES] or [-1])

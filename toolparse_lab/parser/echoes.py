@@ -82,8 +82,6 @@ _MOST_TEXTS = 32
 class Folded:
     """A text folded for comparison, with the way back to its own offsets."""
 
-    __slots__ = ("_folded", "_starts", "source", "text")
-
     def __init__(self, source: str) -> None:
         self.source = source
         self._folded: list[int] = []
@@ -278,8 +276,6 @@ _STRUCTURE = frozenset("(){}[]<=:")
 
 class Echoes:
     """Compares one answer's calls with the texts of its request. raw_of: the text of a span."""
-
-    __slots__ = ("_allow", "_judged", "_left", "_raw_of", "_texts")
 
     def __init__(
         self,
@@ -488,8 +484,6 @@ def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _IN
 
 class Repeats:
     """Finds the repeated calls of one text. text_of: the characters of a span of raw."""
-
-    __slots__ = ("_before", "_group", "_has_blank", "_size", "_text_of", "_total", "active")
 
     def __init__(self, text_of: Callable[[Span], str]) -> None:
         self._text_of = text_of

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from ..core.errors import BadOptions, UnreadableInput
-from ..core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ..core.toolspec import ToolsLike, tool_specs
 from ..core.types import (
     ParseOptions,
     ParseResult,
@@ -172,16 +172,32 @@ class Reader:
     All that does not depend on the text is looked at once, when the reader is made.
     """
 
-    __slots__ = ("_parser",)
-
     def __init__(
         self,
         protocol: ProtocolLike,
         tools: ToolsLike = None,
         options: ParseOptions | Mapping[str, Any] | None = None,
     ) -> None:
-        specs = tool_specs(tools)
-        self._parser: NewParser = _parser_of(protocol, specs, options)
+        specs, parse_options = tool_specs(tools), ParseOptions.of(options)
+        self._parser: NewParser
+        if isinstance(protocol, str) and protocol == "auto":
+            from ..formats.auto import AUTO  # start-up time: not every program reads every format
+
+            protocol = AUTO
+        elif not isinstance(protocol, (str, Protocol)):
+            from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
+
+            adapted = adapt(protocol)
+            if isinstance(adapted, ForeignProtocol):
+                from .foreign.parser import ForeignParser  # start-up time, as above
+
+                self._parser = partial(ForeignParser, adapted, specs, parse_options)
+                return
+            protocol = adapted or protocol
+
+        self._parser = partial(
+            StreamParser, setting_of(protocol_of(protocol), specs, parse_options)
+        )
 
     def parse(self, raw: str, request: Any = None) -> ParseResult:
         """Return the result of a text known to be the model's own, whatever it looks like: a model
@@ -200,28 +216,6 @@ class Reader:
     def stream(self, request: Any = None) -> StreamParser | ForeignParser:
         """Return a push parser for one text. request: the request, as for `parse`."""
         return self._parser(request=request)
-
-
-def _parser_of(
-    protocol: Any, tools: tuple[ToolSpec, ...], options: ParseOptions | Mapping[str, Any] | None
-) -> NewParser:
-    # The maker of a parser for each text: ours, or a foreign one for another's object.
-    if isinstance(protocol, str) and protocol == "auto":
-        from ..formats.auto import AUTO  # start-up time: not every program reads every format
-
-        protocol = AUTO
-    elif not isinstance(protocol, (str, Protocol)):
-        from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
-
-        adapted = adapt(protocol)
-        if isinstance(adapted, ForeignProtocol):
-            from .foreign.parser import ForeignParser  # start-up time, as above
-
-            return partial(ForeignParser, adapted, tools, ParseOptions.of(options))
-        protocol = adapted or protocol
-
-    setting = setting_of(protocol_of(protocol), tools, ParseOptions.of(options))
-    return partial(StreamParser, setting)
 
 
 # Responses of clients, from which the text has to be taken first.

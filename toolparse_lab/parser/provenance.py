@@ -105,8 +105,6 @@ def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | N
 
 class _Place:
     # One value's origin, and the places of the values in it by their reference tokens.
-    __slots__ = ("below", "origin")
-
     def __init__(self) -> None:
         self.origin: Origin | None = None
         self.below: dict[str, _Place] = {}

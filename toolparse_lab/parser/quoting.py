@@ -203,25 +203,6 @@ def run_length(text: str, at: int) -> int:
 class Quoting:
     """What quotes the position in a text that its scanner has reached."""
 
-    __slots__ = (
-        "_block",
-        "_feed",
-        "_fence_line",
-        "_line",
-        "_log",
-        "_lone",
-        "_quote",
-        "_searched",
-        "_setting",
-        "blank",
-        "block_end",
-        "fence",
-        "line_at",
-        "shown",
-        "spoken",
-        "ticks",
-    )
-
     def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
         self._setting = setting
         self._feed = feed
@@ -516,18 +497,6 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 class Shown:
     """The last opener of one text that was only shown, and what is quoted with it."""
-
-    __slots__ = (
-        "_answer",
-        "_feed",
-        "_inner",
-        "_opening",
-        "_reach",
-        "_setting",
-        "_start",
-        "alone",
-        "end",
-    )
 
     def __init__(self, setting: Setting, feed: Feed) -> None:
         self._setting = setting

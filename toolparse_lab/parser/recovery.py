@@ -172,23 +172,6 @@ class Recovery:
     Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
     """
 
-    __slots__ = (
-        "_at",
-        "_closers",
-        "_cut",
-        "_end",
-        "_heads",
-        "_is_named",
-        "_lead",
-        "_names",
-        "_python_starts",
-        "_resolver",
-        "_scan",
-        "_scanned",
-        "_space",
-        "python",
-    )
-
     def __init__(
         self,
         protocol: Protocol,
@@ -564,20 +547,6 @@ class CallLines:
 
     Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
     """
-
-    __slots__ = (
-        "_at",
-        "_closers",
-        "_cut",
-        "_fenced",
-        "_heads",
-        "_known",
-        "_lead",
-        "_resolver",
-        "_scan",
-        "_scanned",
-        "_sorted",
-    )
 
     def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
         self._resolver = resolver

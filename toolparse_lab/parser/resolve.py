@@ -46,7 +46,7 @@ from ..core.types import (
 from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.readings import Reading as Candidate
 from ..core.types.spans import StepSpans, make_problem
-from ..core.values import Value, escape_token, write_canonical
+from ..core.values import escape_token, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
@@ -81,8 +81,6 @@ class Body:
 
 class Resolver:
     """Turns bodies into calls under one protocol, one set of tools and one set of options."""
-
-    __slots__ = ("_plain_tools", "options", "protocol", "tools")
 
     def __init__(self, protocol: Protocol, tools: Tools, options: ParseOptions) -> None:
         self.protocol = protocol
@@ -136,7 +134,7 @@ class Resolver:
         if isinstance(decoded, Refusal):
             return (self._refused(decoded, body, segment, segment_index, index),)
         if len(decoded) == 1:
-            try:  # as `_safe_call`, which would be one Python call more for nearly every body
+            try:
                 return (self._call(decoded[0], body, segment, segment_index, index),)
             except Exception as e:
                 return (self._refused(_fault(e), body, segment, segment_index, index),)
@@ -144,8 +142,9 @@ class Resolver:
             empty = Refusal("decode.empty", "there is no call in this body", 0)
             return (self._refused(empty, body, segment, segment_index, index),)
         return tuple(
-            self._safe_call(d, body, segment, segment_index, index + i)
+            call
             for i, d in enumerate(decoded)
+            for call in self.calls((d,), body, segment, segment_index, index + i)
         )
 
     def leading(
@@ -236,21 +235,13 @@ class Resolver:
             confidence=1.0,
             source_json="",
             arguments_json="",
-            edits=_shift_edits(d.edits, body.start),
+            edits=tuple(Edit(e.span.shift(body.start), e.text, e.rule) for e in d.edits),
             problems=_shift_problems(d.problems, body.start),
             segment=segment,
             readings=tuple(reading.shift(body.start) for reading in d.readings),
         )
 
     # a call that was read, stage by stage
-
-    def _safe_call(
-        self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
-    ) -> ToolCall:
-        try:
-            return self._call(d, body, segment, segment_index, index)
-        except Exception as e:
-            return self._refused(_fault(e), body, segment, segment_index, index)
 
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
@@ -268,7 +259,8 @@ class Resolver:
         status: CallStatus = "ok"
         if tool is None and self.tools:
             d, tool = self._respelt(d)
-        if d.edits and tool is not None:
+        keys = d.arguments if d.edits and isinstance(d.arguments, dict) else ()
+        if tool is not None and "\\_" in "\n".join(keys):
             d = _without_escapes(d, tool)
         if tool is None and self.tools:
             status = "unknown_tool"
@@ -282,6 +274,9 @@ class Resolver:
         name_span = d.name_span
         if name_span is not None:
             name_span = Span(name_span.start + start, name_span.end + start)
+        edits = d.edits and tuple(
+            [Edit(Span(e.span.start + start, e.span.end + start), e.text, e.rule) for e in d.edits]
+        )
         return make_call(
             index,
             segment_index,
@@ -293,7 +288,7 @@ class Resolver:
             1.0,
             source_json,
             arguments_json,
-            _shift_edits(d.edits, start) if d.edits else (),
+            edits,
             steps,
             tuple(problems),
             segment,
@@ -345,58 +340,40 @@ class Resolver:
         ):
             return source_json, source_json, ()
 
-        coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
-        if self.options.validate:
-            problems.extend(self._validate(d, tool, body, coerced, value))
-        return source_json, arguments_json, coerced
+        coerced: tuple[Step, ...] = ()
+        value, arguments_json = d.arguments, source_json
+        if policy != "none":
+            result = coerce(value, tool.schema_json, policy, one_item=d.untyped, raw_text=d.untyped)
+            problems.extend(result.problems)
+            try:
+                if result.steps:
+                    arguments_json = write_canonical(result.value)
+                    coerced, value = result.steps, result.value
+                    spans = partial(find_step_spans, d, coerced, body.start, body.text)
+                    StepSpans(coerced, spans)
+            except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
+                message = (
+                    "coercion gave a number that is not finite, so the arguments stay as they were"
+                )
+                problems.append(Problem("coerce", "coerce.not-finite", "error", message))
+        if not self.options.validate:
+            return source_json, arguments_json, coerced
 
-    def _coerce(
-        self,
-        d: Decoded,
-        tool: ToolSpec,
-        body: Body,
-        source_json: str,
-        problems: list[Problem],
-    ) -> tuple[tuple[Step, ...], Value, str]:
-        policy = self.options.coerce
-        if policy == "none":
-            return (), d.arguments, source_json
-        result = coerce(
-            d.arguments, tool.schema_json, policy, one_item=d.untyped, raw_text=d.untyped
-        )
-        problems.extend(result.problems)
-        if not result.steps:
-            return (), d.arguments, source_json
-        try:
-            arguments_json = write_canonical(result.value)
-        except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
-            message = (
-                "coercion gave a number that is not finite, so the arguments stay as they were"
-            )
-            problems.append(Problem("coerce", "coerce.not-finite", "error", message))
-            return (), d.arguments, source_json
-
-        StepSpans(result.steps, partial(find_step_spans, d, result.steps, body.start, body.text))
-        return result.steps, result.value, arguments_json
-
-    def _validate(
-        self, d: Decoded, tool: ToolSpec, body: Body, coerced: tuple[Step, ...], value: Value
-    ) -> list[Problem]:
         # What did not fit under these policies was not changed by them, and does not fit now; so
         # the look whether it fits, with which `validate` begins, is left out.
-        misfit = not coerced and self.options.coerce in ("none", "safe")
-        misfit = misfit and not may_be_wrapped(d.arguments)
-        # As `validate`, which would be a call more.
-        if not misfit and fits(value, tool.schema_json):
-            return []
-        problems = find_problems(value, tool.schema_json)
-        if not problems:
-            return []
-        spans = find_spans(d, coerced, body.start, body.text, [p.path for p in problems])
-        return [
-            Problem(p.stage, p.code, p.severity, p.message, p.path, span)
-            for p, span in zip(problems, spans, strict=True)
-        ]
+        misfit = not coerced and policy in ("none", "safe") and not may_be_wrapped(d.arguments)
+        found = (
+            find_problems(value, tool.schema_json)
+            if misfit or not fits(value, tool.schema_json)
+            else ()
+        )
+        if found:
+            places = find_spans(d, coerced, body.start, body.text, [p.path for p in found])
+            problems.extend(
+                Problem(p.stage, p.code, p.severity, p.message, p.path, span)
+                for p, span in zip(found, places, strict=True)
+            )
+        return source_json, arguments_json, coerced
 
 
 def _plain_account(
@@ -432,7 +409,7 @@ def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
 def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
     # Without the backslashes of Markdown in names of parameters.
     arguments = d.arguments
-    if not isinstance(arguments, dict) or not any("\\_" in key for key in arguments):
+    if not isinstance(arguments, dict):
         return d
     properties = view_of(tool.schema_json).properties
     names: dict[str, str] = {}
@@ -465,10 +442,6 @@ def _named(reading: Candidate, name: str) -> Candidate:
 
 def _shift(span: Span | None, by: int) -> Span | None:
     return None if span is None else span.shift(by)
-
-
-def _shift_edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:
-    return tuple(Edit(e.span.shift(by), e.text, e.rule) for e in edits)
 
 
 def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ...]:

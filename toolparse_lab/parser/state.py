@@ -68,29 +68,6 @@ class Setting:
     Computed once for any number of texts, and never changed: parsers share it.
     """
 
-    __slots__ = (
-        "closers",
-        "heads",
-        "line_starts",
-        "literals",
-        "longest_head",
-        "name_heads",
-        "options",
-        "partial_start",
-        "protocol",
-        "python_starts",
-        "reads_plain",
-        "reads_reasoning",
-        "recovers",
-        "repeats",
-        "resolver",
-        "specs",
-        "speculates",
-        "tokens",
-        "tools",
-        "value_starts",
-    )
-
     def __init__(
         self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
     ) -> None:
@@ -201,26 +178,12 @@ def not_a_chunk(x: object) -> UnreadableInput:
 class Feed:
     """The text of one parser: all that was fed, and the tail of it that is not final yet."""
 
-    __slots__ = (
-        "_closers",
-        "_ends",
-        "_half",
-        "_late",
-        "_late_size",
-        "_offset",
-        "_pieces",
-        "_size",
-        "base",
-        "chunk",
-        "tail",
-    )
-
     def __init__(self) -> None:
         self.tail = ""
         self.base = 0  # offset in raw of the tail's first character
         self.chunk = ""  # the chunk that is being read in blocks
         self._offset = 0  # how much of it was read
-        self._pieces: list[str] = []
+        self.pieces: list[str] = []  # joined, they are raw
         self._ends: list[int] = []  # the offset after each piece, by which a place is found
         self._size = 0  # characters in the pieces
         self._half = ""  # a surrogate whose other half may come
@@ -237,7 +200,7 @@ class Feed:
         size = len(chunk)
         if not size:
             return False
-        self._pieces.append(chunk)
+        self.pieces.append(chunk)
         self._size += size
         self._ends.append(self._size)
         # The usual chunk is a few characters: it goes straight into the tail.
@@ -276,7 +239,7 @@ class Feed:
     def end(self) -> None:
         """Bring all that waits into the tail, once, before the last scan."""
         if self._half:
-            self._pieces.append(self._half)
+            self.pieces.append(self._half)
             self._size += 1
             self._ends.append(self._size)
             self._late.append(self._half)
@@ -310,17 +273,13 @@ class Feed:
             self.tail = self.tail[n:]
             self.base += n
 
-    def raw(self) -> str:
-        """Return the whole text that was fed, joined on each call."""
-        return "".join(self._pieces)
-
     def text_of(self, span: Span) -> str:
         """Return the characters of a span of the text fed so far, at the cost of those alone."""
         begin, end = span.start, span.end
         at = bisect_right(self._ends, begin)
         parts: list[str] = []
-        for i in range(at, len(self._pieces)):
-            piece = self._pieces[i]
+        for i in range(at, len(self.pieces)):
+            piece = self.pieces[i]
             start = self._ends[i] - len(piece)
             if start >= end:
                 break
@@ -350,23 +309,6 @@ SHORTEST = 3  # characters of a text that may hold words; white space between ca
 
 class Log:
     """The segments, calls, problems and events of one text. silent: it makes no events."""
-
-    __slots__ = (
-        "_feed",
-        "calls",
-        "echoes",
-        "events",
-        "message_end",
-        "problems",
-        "repeats",
-        "said",
-        "segments",
-        "silent",
-        "text_start",
-        "texts",
-        "thought_end",
-        "turn_end",
-    )
 
     def __init__(self, silent: bool, feed: Feed) -> None:
         self.silent = silent

@@ -59,20 +59,6 @@ class StreamParser:
     silent: it makes no events. inner: the text is a part of another one that is being read.
     """
 
-    __slots__ = (
-        "_bodies",
-        "_closed",
-        "_feed",
-        "_inner",
-        "_log",
-        "_result",
-        "_setting",
-        "_text",
-        "options",
-        "protocol",
-        "tools",
-    )
-
     def __init__(
         self,
         setting: Setting,
@@ -132,8 +118,9 @@ class StreamParser:
         feed, log, setting = self._feed, self._log, self._setting
         feed.end()
         self._run(True)
-        log.end_text(feed.base)
-        raw = feed.raw()
+        if feed.base > log.text_start:
+            log.end_text(feed.base)
+        raw = "".join(feed.pieces)
         if log.texts or log.thought_end is not None or not log.calls:
             finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(

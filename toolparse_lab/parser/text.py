@@ -74,37 +74,23 @@ class TextScanner:
     there is more to do), False (wait for more text), or None (nothing of this kind is here).
     """
 
-    __slots__ = (
-        "_again",
-        "_feed",
-        "_fresh",
-        "_log",
-        "_mention",
-        "_message_ends",
-        "_plain_to",
-        "_quoting",
-        "_recovery",
-        "_setting",
-        "given_up",
-    )
-
     def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
         self._setting = setting
         self._feed = feed
         self._log = log
-        self._quoting = Quoting(setting, feed, log)
+        self.quoting = Quoting(setting, feed, log)
         self._fresh = True
         self._plain_to = 0
         self._again = -1  # where text begins that was no call without delimiters
         self.given_up: GivenUp | None = None  # made for the first call that is given up
-        self._message_ends: tuple[str, ...] = ()  # what ends a message that is all text
+        self.message_ends: tuple[str, ...] = ()  # what ends a message that is all text
         self._mention = -1  # where the last think tag is that is prose
         self._recovery: Recovery | None = None  # made where something may be recovered: rare
 
     @property
     def is_plain(self) -> bool:
         """True if nothing before this place can make an example of the opener of a call here."""
-        return not (self._quoting.is_open or self._message_ends or self.given_up is not None)
+        return not (self.message_ends or self.given_up is not None or self.quoting.is_open)
 
     # what bodies tell
 
@@ -117,15 +103,15 @@ class TextScanner:
         of the literals that end it.
         """
         self._fresh = False
-        self._message_ends = ends
-        self._quoting.word()
+        self.message_ends = ends
+        self.quoting.word()
 
     def resume_after_call(self, line_at: int = -1) -> None:
         """Text begins again after a call, or several in a row.
 
         line_at: the offset in raw of the last line that began between them, -1 for none.
         """
-        quoting = self._quoting
+        quoting = self.quoting
         if line_at >= 0:
             quoting.line(line_at)
         self._fresh = True
@@ -134,10 +120,10 @@ class TextScanner:
 
     def resume_at_no_call(self) -> None:
         """Text begins with text that looked like a call. So does the tail again."""
-        self._quoting.no_call()
+        self.quoting.no_call()
         # Held back once more it would be tried once more, for ever. As Python it was not tried.
         self._plain_to = self._feed.base + 1
-        self._again = -1 if self._quoting.fence else self._feed.base
+        self._again = -1 if self.quoting.fence else self._feed.base
 
     def remember(self) -> GivenUp:
         """Return the memory of the openers given up in this text."""
@@ -150,8 +136,8 @@ class TextScanner:
 
         If the beginning of a call is in it that nothing ended, what follows is inside a value.
         """
-        if self._message_ends and self._feed.tail.startswith(self._message_ends):
-            self._message_ends = ()
+        if self.message_ends and self._feed.tail.startswith(self.message_ends):
+            self.message_ends = ()
         log, tools = self._log, self._setting.tools
         start = log.text_start
         # One character, as the line break between two calls, begins and ends nothing.
@@ -159,7 +145,7 @@ class TextScanner:
             text = self._feed.text_of(Span(start, at))
             if log.turn_end is None:
                 # What is only shown has ends of its own.
-                quoted = self._quoting.shown
+                quoted = self.quoting.shown
                 shown = quoted.body_end(at) - start if quoted and quoted.end > start else 0
                 end = find_turn_end(text, self._feed.tail, start == 0, bool(log.calls), shown)
                 log.turn_end = start + end if end is not None else None
@@ -175,7 +161,7 @@ class TextScanner:
 
         final: no more text will come, so that nothing waits. See the class for steps.
         """
-        feed, setting, quoting = self._feed, self._setting, self._quoting
+        feed, setting, quoting = self._feed, self._setting, self.quoting
         tail, base = feed.tail, feed.base
         step: Opening | bool | None = None
         if self._fresh and base >= self._plain_to:
@@ -224,7 +210,7 @@ class TextScanner:
         return False
 
     def _read_list(self, tail: str, at: int, final: bool) -> Opening | bool | None:
-        setting, quoting = self._setting, self._quoting
+        setting, quoting = self._setting, self.quoting
         if not final and len(tail) - at < setting.longest_head:
             begin = setting.partial_start(tail)
             if begin <= at:
@@ -235,7 +221,7 @@ class TextScanner:
         if (
             not (quoting.fence or quoting.ticks or start < self._plain_to)
             and setting.recovers
-            and not self._message_ends
+            and not self.message_ends
             and _SENTENCE.search(quoting.before(at))
         ):
             outcome = self._recover().python.line(tail[at:], final, start, True)
@@ -266,11 +252,11 @@ class TextScanner:
         # Only the first character of a head that opens nothing is passed: another head may begin
         # inside this one. One of backticks is still a run of backticks.
         self._fresh = False
-        self._quoting.word()
+        self.quoting.word()
         if tail[at] != "`":
             return at + 1
         run = min(run_length(tail, at), LONG_RUN)
-        self._quoting.backticks(run, self._feed.base + at)
+        self.quoting.backticks(run, self._feed.base + at)
         return at + run
 
     def _read_turn_end(
@@ -282,7 +268,7 @@ class TextScanner:
         after, end = (run.end(), run.start("space")) if run else (end, end)
         rest = tail[after:]
         # What an element of HTML ends with is not the end of the answer.
-        if tail.startswith("</s>", at) and "<s>" in self._quoting.before(at):
+        if tail.startswith("</s>", at) and "<s>" in self.quoting.before(at):
             rest = rest or "</s>"
         elif not final and any(token.startswith(rest) for token in TURN_ENDS):
             self._settle(at)
@@ -291,7 +277,7 @@ class TextScanner:
             self._settle(at)
             return Opening(end - at, "markup"), at
         self._fresh = False
-        self._quoting.word()
+        self.quoting.word()
         return None, end
 
     def _settle(self, n: int) -> None:
@@ -304,7 +290,7 @@ class TextScanner:
             feed.base += n
 
     def _read_backticks(self, tail: str, at: int, end: int, final: bool) -> Opening | bool | None:
-        setting, quoting, run = self._setting, self._quoting, end - at
+        setting, quoting, run = self._setting, self.quoting, end - at
         if not final:
             # The run may go on after the tail, or begin a head of backticks such as a fence's.
             may_go_on = end == len(tail) and run < LONG_RUN
@@ -322,7 +308,7 @@ class TextScanner:
             and not quoting.fence
             and here >= self._plain_to
             and setting.recovers
-            and not self._message_ends
+            and not self.message_ends
         ):
             outcome = self._recover().fenced(tail[at:], run, final, here, not quoting.spoken)
             step = self._settle_outcome(self._unless_shown(outcome, tail, at, final), at)
@@ -339,7 +325,7 @@ class TextScanner:
         # None if the head at tail[at] is text, NEED_MORE where that depends on text still to come.
         # Think tags count at the beginning of a line, outside code fences.
         setting = self._setting
-        quoting = self._quoting
+        quoting = self.quoting
         if setting.reads_reasoning and not quoting.fence:
             # Most openers are no such tag, and one look says so.
             near_end = not final and len(tail) - at < _LONGEST_THINK_TAG
@@ -354,7 +340,7 @@ class TextScanner:
         if opening.kind != "call" and not opening.end:
             return None  # it would be found again for ever
         # In a message that is all text a call is said; the header of the next one is itself an end.
-        ends = self._message_ends
+        ends = self.message_ends
         if ends and opening.kind == "call" and not tail.startswith(ends, at):
             quoting.note_example(at, opening, SAID)
             return None
@@ -375,7 +361,7 @@ class TextScanner:
             return False
         if (at and tail[at - 1] != " ") or tail[at : at + opening.end] != f"<{opening.name}>":
             return False
-        before = self._quoting.before(at)[-2:]
+        before = self.quoting.before(at)[-2:]
         return before[-1:] == " " and before[:1].isalnum()
 
     def _think_tag(self, tail: str, at: int, final: bool) -> Opening | NeedMore | None:
@@ -383,7 +369,7 @@ class TextScanner:
         # formats may have others, which its envelope knows.
         tag = _tag_at(tail, at, final, _THINK_TAGS)
         if tag is not None:
-            if self._quoting.blank:
+            if self.quoting.blank:
                 return open_reasoning(tail, at) if isinstance(tag, str) else tag
             if isinstance(tag, str):
                 self._mention = self._feed.base + at
@@ -393,21 +379,21 @@ class TextScanner:
         # After an opening tag that is prose, so is the closing one.
         if not isinstance(end, str) or self._mention >= self._log.text_start:
             return None if isinstance(end, str) else end
-        closed = self._quoting.closes(tail, at, final)
+        closed = self.quoting.closes(tail, at, final)
         if closed is not False:
             return NEED_MORE if closed is None else None
-        return None if self._quoting.sign(tail, at) else Opening(len(end), "markup")
+        return None if self.quoting.sign(tail, at) else Opening(len(end), "markup")
 
     def _is_no_call(self, at: int, opening: Opening) -> bool:
         # The speculative opener at tail[at] was tried before, or is in other JSON. Or a call
         # without its delimiter is inside a sentence.
         if opening.lone:
-            return _MAY_BEGIN.search(self._quoting.before(at)) is None
+            return _MAY_BEGIN.search(self.quoting.before(at)) is None
         if self._feed.base + at < self._plain_to:
             return True
         if opening.end:
             return False
-        before = self._quoting.before(at)
+        before = self.quoting.before(at)
         line = before.rpartition("\n")[2]
         if line.strip(" \t;,") and (
             _MAY_BEGIN.search(line) is None
@@ -419,7 +405,7 @@ class TextScanner:
 
     def _begins_line(self, tail: str, at: int) -> bool:
         # Nothing before the line of the opener at tail[at] may quote it: most need no further look.
-        quoting = self._quoting
+        quoting = self.quoting
         if tail[at] == "`" or quoting.is_open:
             return False
         here, start = self._feed.base + at, self._log.text_start
@@ -444,7 +430,7 @@ class TextScanner:
         elif not final and _CHAT_START.startswith(stripped):
             return False
         lead = len(tail) - len(stripped)
-        setting, first = self._setting, not self._quoting.spoken
+        setting, first = self._setting, not self.quoting.spoken
         if setting.speculates if first else setting.repeats:
             opening, begin = self._undelimited(stripped, first)
             if isinstance(opening, NeedMore):
@@ -454,7 +440,7 @@ class TextScanner:
                 return opening
 
         # No JSON and no name of a tool begins like this, and nearly every opener does.
-        if stripped[0] == "<" or not setting.recovers or self._message_ends:
+        if stripped[0] == "<" or not setting.recovers or self.message_ends:
             return None
         outcome = self._recover().alone(stripped, final, self._feed.base + lead, first)
         # A head may begin with the white space before the candidate.
@@ -481,7 +467,7 @@ class TextScanner:
         # The answer was no call without delimiters as a whole, but may be Python's calls with
         # something next to them.
         setting = self._setting
-        if not setting.recovers or self._message_ends or tail[0] not in setting.python_starts:
+        if not setting.recovers or self.message_ends or tail[0] not in setting.python_starts:
             return None
         outcome = self._recover().python.line(tail, final, self._feed.base, False, True)
         if not isinstance(outcome, NeedMore):
@@ -490,8 +476,8 @@ class TextScanner:
 
     def _hold_line(self, tail: str, pos: int, final: bool) -> bool | None:
         # The line may be nothing but a known tool's calls: it begins like them.
-        setting, quoting, char = self._setting, self._quoting, tail[pos]
-        if self._message_ends:
+        setting, quoting, char = self._setting, self.quoting, tail[pos]
+        if self.message_ends:
             return None
         name = None
         if char not in setting.value_starts:
@@ -515,11 +501,11 @@ class TextScanner:
         # The outcome for the line or fence at tail[at]: text where a call is only shown there.
         if not isinstance(outcome, Held) or outcome.body is None:
             return outcome
-        closed = self._quoting.closes(tail, at, final)
+        closed = self.quoting.closes(tail, at, final)
         if closed is None:
             return NEED_MORE
-        is_text = self.is_of_other_tool(outcome.decoded, self._quoting.before(at))
-        if is_text or self._quoting.shows(tail, at, outcome.end, closed):
+        is_text = self.is_of_other_tool(outcome.decoded, self.quoting.before(at))
+        if is_text or self.quoting.shows(tail, at, outcome.end, closed):
             return Held(outcome.end)
         return outcome
 
@@ -573,7 +559,7 @@ class TextScanner:
         log.recovered(segment, calls)
         feed.take(outcome.end)
         self._fresh = True
-        self._quoting.spoken = True
+        self.quoting.spoken = True
         return True
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -182,8 +182,6 @@ def _begins_call(text: str, start: int, end: int) -> bool:
 class Examples:
     """The inline code and the fences of one text, asked for places in their order."""
 
-    __slots__ = ("_at", "_fence", "_text", "_ticks")
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
@@ -214,19 +212,6 @@ _DAMAGED_CLOSER = re.compile(
 _LAST = 160  # characters that hold any closer
 
 
-def restarts(
-    text: str, start: int, before: int, heads: tuple[str, ...], opens: Callable[[int], bool]
-) -> Iterator[int]:
-    # At most one place for each head, its first that `opens` something.
-    for head in heads:
-        at = text.find(head, start)
-        while 0 <= at < before:
-            if opens(at):
-                yield at
-                break
-            at = text.find(head, at + 1)
-
-
 class GivenUp:
     """Text that a call which was given up leaves: it may still be part of its last value.
 
@@ -237,8 +222,6 @@ class GivenUp:
     # up), and `_closers`. `_suspect` is a text that only looked like a call, from one offset to
     # another, with the question whether it breaks off inside a value: calls inside it are its
     # quotation.
-    __slots__ = ("_at", "_closers", "_suspect", "_text_of")
-
     def __init__(self, text_of: Callable[[Span], str]) -> None:
         self._text_of = text_of
         self._at = -1

@@ -54,12 +54,12 @@ from ...core.types import (
     TextDelta,
     ToolCall,
 )
-from ...core.values import Value, leaves, read_strict, write_canonical
+from ...core.values import leaves, read_strict, write_canonical
 from ...formats.base import Decoded, Protocol
 from ..echoes import judged, request_texts
 from ..resolve import Body, Resolver
 from ..state import not_a_chunk
-from .protocol import ForeignProtocol, TheirOptions, tools_for_them
+from .protocol import ForeignProtocol, TheirOptions, member, tools_for_them
 
 # calls' own texts looked through for a name, where there are more or fewer of them than calls
 _AHEAD = 8
@@ -89,12 +89,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The pieces of raw, and the fault with the parts."""
+    """The pieces of raw, the fault with the parts, and calls for which raw has no character."""
 
     pieces: list[Piece]
     problems: list[Problem]
     homeless: list[TheirPart]
-    """Calls for which raw has no character at all."""
 
 
 def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Placement:
@@ -103,261 +102,186 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
     parts: in order. call_texts: the texts that the parser names as its calls' texts, in order. May
         be empty.
     """
-    problems: list[Problem] = []
-    spans = _find_call_texts(raw, call_texts, problems)
-    gaps = _Gaps(raw, spans, problems)
+    placing = _Placing(raw, call_texts)
     missing: set[str] = set()
-
     for i, part in enumerate(parts):
         if part.kind == "call":
-            gaps.pending.append(part)
+            placing.pending.append(part)
             continue
-        if not part.text:
+        text = part.text
+        if not text:
             continue
-        last = i == len(parts) - 1
-        at = None
-        if part.text not in missing:
-            at = _find_text(raw, part.text, gaps.cursor, gaps.pending, spans, last=last)
+        at = None if text in missing else placing.find(text, i == len(parts) - 1)
         if at is None:
-            gaps.unplaced = True
-            missing.add(part.text)
-            message = f"{_short(part.text)} does not stand in the text"
-            problems.append(_problem("foreign.text-not-in-raw", message, None))
+            placing.unplaced = True
+            missing.add(text)
+            placing.complain("text-not-in-raw", f"{_short(text)} does not stand in the text")
             continue
-        if gaps.pending and not spans:
-            problems.extend(_other_place(raw, part.text, at))
-        gaps.fill(at)
-        gaps.pieces.append(
-            Piece("reasoning" if part.kind == "reasoning" else "text", at, at + len(part.text))
-        )
-        gaps.cursor = at + len(part.text)
-
-    gaps.fill(len(raw))
-    homeless = _house(gaps.pieces, problems)
-    return Placement(_joined(gaps.pieces), problems, homeless)
-
-
-def _other_place(raw: str, text: str, at: int) -> list[Problem]:
-    # A call's own text may hold the text too.
-    end = at + len(text)
-    if text not in raw[at + 1 : end + len(text) + _NEAR]:
-        return []
-    message = f"{_short(text)} stands behind the call more than once; the first place was taken"
-    return [_problem("foreign.ambiguous-place", message, Span(at, end), "info")]
-
-
-def _find_call_texts(
-    raw: str, call_texts: Sequence[str], problems: list[Problem]
-) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    cursor = 0
-
-    for text in call_texts:
-        at = raw.find(text, cursor) if text else -1
-        if at < 0:
-            message = f"the call's text {_short(text)} does not stand in the text"
-            problems.append(_problem("foreign.text-not-in-raw", message, None))
-            continue
-        cursor = at + len(text)
-        spans.append((at, cursor))
-
-    return spans
-
-
-def _find_text(
-    raw: str,
-    text: str,
-    cursor: int,
-    pending: Sequence[TheirPart],
-    spans: Sequence[tuple[int, int]],
-    *,
-    last: bool,
-) -> int | None:
-    # The last part is looked for at the end first: the end of the text is most likely there.
-    if not pending and raw.startswith(text, cursor):
-        return cursor
-    if last and raw.endswith(text) and len(raw) - len(text) >= cursor:
-        return len(raw) - len(text)
-    # A text behind a call stands behind the call's name, if the name is written out.
-    start = cursor
-
-    for call in pending:
-        name_at = raw.find(call.name, start)
-        if name_at < 0:
-            break
-        start = name_at + len(call.name)
-
-    at = _outside(raw, text, start, spans)
-    return at if at is not None else _outside(raw, text, cursor, spans)
-
-
-def _outside(raw: str, text: str, start: int, spans: Sequence[tuple[int, int]]) -> int | None:
-    # The first place that does not cut into a call's own text.
-    at = raw.find(text, start)
-    while at >= 0:
         end = at + len(text)
-        cut = _cut(spans, at, end)
-        if cut is None:
-            return at
-        # Inside a call's text no place can be right, so the search goes on behind it.
-        behind = cut[1] if at > cut[0] else at + 1
-        at = raw.find(text, max(at + 1, behind))
+        # A call's own text may have the text too.
+        doubtful = placing.pending and not placing.spans
+        if doubtful and text in raw[at + 1 : end + len(text) + _NEAR]:
+            message = "stands behind the call more than once; the first place was taken"
+            placing.complain("ambiguous-place", f"{_short(text)} {message}", Span(at, end), "info")
+        placing.fill(at)
+        placing.pieces.append(Piece(part.kind, at, end))
+        placing.cursor = end
 
-    return None
-
-
-def _cut(spans: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    # The call's own text that a range cuts into; one that it contains as a whole is not cut.
-    # Spans are in order, so only the first and the last that the range touches can be cut.
-    first = bisect_right(spans, start, key=lambda s: s[1])
-    last = bisect_left(spans, end, key=lambda s: s[0]) - 1
-    for i in (first, last):
-        if 0 <= i < len(spans):
-            a, b = spans[i]
-            if a < end and start < b and not (start <= a and b <= end):
-                return spans[i]
-    return None
+    placing.fill(len(raw))
+    homeless = placing.house()
+    # Without empty pieces; a text may come in several parts, and white space between two of them.
+    pieces: list[Piece] = []
+    for piece in placing.pieces:
+        if pieces and pieces[-1].kind == piece.kind == "text" and piece.start < piece.end:
+            pieces[-1] = Piece("text", pieces[-1].start, piece.end)
+        elif piece.start < piece.end:
+            pieces.append(piece)
+    return Placement(pieces, placing.problems, homeless)
 
 
-class _Gaps:
-    # Fills the gap between two texts. spans: the calls' own texts, in order.
-    __slots__ = ("_problems", "_raw", "_spans", "cursor", "pending", "pieces", "unplaced")
-
-    def __init__(self, raw: str, spans: Sequence[tuple[int, int]], problems: list[Problem]) -> None:
+class _Placing:
+    def __init__(self, raw: str, call_texts: Sequence[str]) -> None:
         self._raw = raw
-        self._spans = spans
-        self._problems = problems
+        self.problems: list[Problem] = []
         self.pieces: list[Piece] = []
-        self.cursor = 0  # behind the last piece
+        self.cursor = 0  # after the last piece
         self.pending: list[TheirPart] = []  # calls that came since
         self.unplaced = False  # a text came since that is not in raw
+        self.spans: list[tuple[int, int]] = []  # the calls' own texts, in order
+        end = 0
+        for text in call_texts:
+            at = raw.find(text, end) if text else -1
+            if at < 0:
+                message = f"the call's text {_short(text)} does not stand in the text"
+                self.complain("text-not-in-raw", message)
+                continue
+            end = at + len(text)
+            self.spans.append((at, end))
+
+    def complain(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        severity: Literal["warning", "info"] = "warning",
+    ) -> None:
+        self.problems.append(Problem("scan", f"foreign.{code}", severity, message, "", span))
+
+    def find(self, text: str, last: bool) -> int | None:
+        # The last part is looked for at the end first: the end of the text is most likely there.
+        raw, cursor = self._raw, self.cursor
+        if not self.pending and raw.startswith(text, cursor):
+            return cursor
+        if last and raw.endswith(text) and len(raw) - len(text) >= cursor:
+            return len(raw) - len(text)
+        # A text after a call is after the call's name, if the name is written out.
+        start = cursor
+        for call in self.pending:
+            name_at = raw.find(call.name, start)
+            if name_at < 0:
+                break
+            start = name_at + len(call.name)
+
+        at = self._outside(text, start)
+        return at if at is not None else self._outside(text, cursor)
+
+    def _outside(self, text: str, start: int) -> int | None:
+        # The first place that does not cut into a call's own text; one that contains it as a whole
+        # does not. Spans are in order, so only the first and the last that the range touches can be
+        # cut.
+        spans, at = self.spans, self._raw.find(text, start)
+        while at >= 0:
+            end, after = at + len(text), 0
+            first = bisect_right(spans, at, key=lambda s: s[1])
+            for i in (first, bisect_left(spans, end, key=lambda s: s[0]) - 1):
+                a, b = spans[i] if 0 <= i < len(spans) else (end, at)
+                if a < end and at < b and not (at <= a and b <= end):
+                    # Inside a call's text no place can be right, so the search goes on after it.
+                    after = max(at + 1, b if at > a else at + 1)
+                    break
+            if not after:
+                return at
+            at = self._raw.find(text, after)
+        return None
 
     def fill(self, end: int) -> None:
-        if self.pending:
-            self._fill_with_calls(end)
-        else:
-            self._between(self.cursor, end)
+        # Pieces of the gap up to `end`, for the calls that are pending. A gap without text makes an
+        # empty piece of them.
+        at = self.cursor
+        inside = self._call_spans(end) if self.pending else []
+        for (first, after), calls in zip(inside, self._share(inside), strict=True):
+            self._between(at, first)
+            if calls:
+                self.pieces.append(Piece("call", first, after, calls))
+            else:
+                self._between(first, after)
+            at = after
+        self._between(at, end)
+        if self.pending and not inside:
+            self.pieces.append(Piece("call", at, at, self.pending))
         self.pending = []
         self.unplaced = False
 
-    def _fill_with_calls(self, end: int) -> None:
-        # A gap without text makes an empty piece of the calls.
-        inside = self._call_spans(end)
-        shares = _share(self._raw, self.pending, inside)
-        at = self.cursor
-
-        for (first, behind), calls in zip(inside, shares, strict=True):
-            self._between(at, first)
-            if calls:
-                self.pieces.append(Piece("call", first, behind, calls))
-            else:
-                self._between(first, behind)
-            at = behind
-
-        self._between(at, end)
-        if not inside:
-            self.pieces.append(Piece("call", at, at, self.pending))
-
     def _call_spans(self, end: int) -> list[tuple[int, int]]:
         # Where none is known, all of the gap but the white space around it.
-        low = bisect_left(self._spans, self.cursor, key=lambda s: s[0])
-        high = bisect_right(self._spans, end, lo=low, key=lambda s: s[1])
+        low = bisect_left(self.spans, self.cursor, key=lambda s: s[0])
+        high = bisect_right(self.spans, end, lo=low, key=lambda s: s[1])
         if high > low:
-            return list(self._spans[low:high])
-        gap = self._raw[self.cursor : end]
+            return self.spans[low:high]
+        gap, start = self._raw[self.cursor : end], self.cursor
         if not gap.strip():
             return []
-        start = self.cursor
         return [(start + len(gap) - len(gap.lstrip()), start + len(gap.rstrip()))]
 
     def _between(self, start: int, end: int) -> None:
         # Characters that no part accounts for. White space is text, and so is the source of a
         # text that is not in raw as it is.
-        if start >= end:
-            return
         text = self._raw[start:end]
-        if self.unplaced or not text.strip():
+        if start < end and (self.unplaced or not text.strip()):
             self.pieces.append(Piece("text", start, end))
-            return
-        self.pieces.append(Piece("markup", start, end))
-        message = f"no part accounts for {_short(text)}"
-        self._problems.append(_problem("foreign.dropped-text", message, Span(start, end)))
+        elif start < end:
+            self.pieces.append(Piece("markup", start, end))
+            message = f"no part accounts for {_short(text)}"
+            self.complain("dropped-text", message, Span(start, end))
 
-
-def _share(raw: str, calls: list[TheirPart], spans: list[tuple[int, int]]) -> list[list[TheirPart]]:
-    # One call each where there are as many spans, else by the names in them. Both are in order: a
-    # call never belongs to a span before that of the call before it.
-    if len(calls) == len(spans):
-        return [[call] for call in calls]
-    shares: list[list[TheirPart]] = [[] for _ in spans]
-    if not spans:
+    def _share(self, spans: list[tuple[int, int]]) -> list[list[TheirPart]]:
+        # One call each where there are as many spans, else by the names in them. Both are in order:
+        # a call never belongs to a span before that of the call before it.
+        if len(self.pending) == len(spans):
+            return [[call] for call in self.pending]
+        shares: list[list[TheirPart]] = [[] for _ in spans]
+        current = 0
+        for call in self.pending if spans else ():
+            # Only a few spans ahead, so that many calls stay linear.
+            for i in range(current, min(len(spans), current + _AHEAD)):
+                start, end = spans[i]
+                if call.name in self._raw[start:end]:
+                    current = i
+                    break
+            shares[current].append(call)
         return shares
-    current = 0
-    for call in calls:
-        current = _span_with_name(raw, call.name, spans, current)
-        shares[current].append(call)
-    return shares
 
-
-def _span_with_name(raw: str, name: str, spans: list[tuple[int, int]], first: int) -> int:
-    # Only a few spans ahead, so that many calls stay linear.
-    for i in range(first, min(len(spans), first + _AHEAD)):
-        start, end = spans[i]
-        if name in raw[start:end]:
-            return i
-    return first
-
-
-def _house(pieces: list[Piece], problems: list[Problem]) -> list[TheirPart]:
-    # Calls without a character of their own go to the piece before them, or else the first; what
-    # comes back has no piece at all. A text with such a call becomes a call's piece.
-    homeless: list[TheirPart] = []
-    first = next((p for p in pieces if p.end > p.start), None)
-    before: Piece | None = None
-
-    for piece in pieces:
-        if piece.end > piece.start:
-            before = piece
-            continue
-        if not piece.calls:
-            continue
-        near = before or first
-        if near is None:
-            homeless.extend(piece.calls)
-        else:
-            problems.append(_no_place(piece.calls[0], near))
-            near.kind = "call"
-            near.calls.extend(piece.calls)
-        piece.calls = []
-
-    return homeless
-
-
-def _no_place(call: TheirPart, near: Piece) -> Problem:
-    message = (
-        f"{_short(call.name)} has no characters of its own; it is shown on what stands next to it"
-    )
-    return _problem("foreign.no-place", message, Span(near.start, near.end))
-
-
-def _joined(pieces: list[Piece]) -> list[Piece]:
-    # Without empty pieces; a text may come in several parts, and white space between two of them.
-    out: list[Piece] = []
-    for piece in pieces:
-        if piece.start == piece.end:
-            continue
-        if out and out[-1].kind == piece.kind == "text":
-            out[-1] = Piece("text", out[-1].start, piece.end)
-        else:
-            out.append(piece)
-
-    return out
-
-
-def _problem(
-    code: str, message: str, span: Span | None, severity: Literal["warning", "info"] = "warning"
-) -> Problem:
-    return Problem("scan", code, severity, message, "", span)
+    def house(self) -> list[TheirPart]:
+        # Calls without a character of their own go to the piece before them, or else the first;
+        # what comes back has no piece at all. A text with such a call becomes a call's piece.
+        homeless: list[TheirPart] = []
+        first = next((p for p in self.pieces if p.end > p.start), None)
+        before: Piece | None = None
+        for piece in self.pieces:
+            if piece.end > piece.start:
+                before = piece
+                continue
+            near = before or first
+            if near is None:
+                homeless.extend(piece.calls)
+            elif piece.calls:
+                name = _short(piece.calls[0].name)
+                message = "has no characters of its own; it is shown on what stands next to it"
+                self.complain("no-place", f"{name} {message}", Span(near.start, near.end))
+                near.kind = "call"
+                near.calls.extend(piece.calls)
+            piece.calls = []
+        return homeless
 
 
 def _short(text: str) -> str:
@@ -446,65 +370,47 @@ class ForeignParser:
 
     def _read(self, raw: str) -> ParseResult:
         problems: list[Problem] = []
-        placement = self._place(raw, problems)
-        segments = tuple(map(_segment, placement.pieces))
+        parts = _parts_of(self.protocol, raw, self._specs, problems)
+        call_texts: list[str] = []
+        if parts and self.protocol.method("extract_tool_call_segments") is not None:
+            try:
+                call_texts = self.protocol.extract_tool_call_segments(raw, self._specs)
+            except Exception as e:
+                problems.append(_failed("extract_tool_call_segments", e))
+        # All of it is text if their parser failed.
+        placement = place(raw, (TheirPart("text", raw),) if parts is None else parts, call_texts)
+        problems += placement.problems
+        for lost in placement.homeless:
+            message = (
+                f"the parser says a call of {lost.name!r}, but there is no text it could stand in"
+            )
+            problems.append(Problem("scan", "foreign.no-place", "error", message))
+
+        segments: list[Segment] = []
         calls: list[ToolCall] = []
         # Bodies bring the protocol's id along, and that is all a resolver would ask of it here.
         resolver = Resolver(cast(Protocol, self.protocol), self.tools, self.options)
-
-        for i, (piece, segment) in enumerate(zip(placement.pieces, segments, strict=True)):
+        for i, piece in enumerate(placement.pieces):
+            span = Span(piece.start, piece.end)
+            # A call's body is all of it, since nothing says where it begins.
+            body_span = span if piece.kind in ("call", "reasoning") else None
+            segments.append(Segment(piece.kind, span, body_span))
             if piece.calls:
-                text = segment.span.of(raw)
+                text = span.of(raw)
                 body = Body(text, piece.start, piece.start, True, "closer", self.protocol.id)
-                alone = len(piece.calls) == 1
-                decoded = tuple(_decoded(call, text, alone) for call in piece.calls)
-                resolved = resolver.calls(decoded, body, segment, i, len(calls))
+                decoded = tuple(_decoded(call, text, len(piece.calls) == 1) for call in piece.calls)
+                resolved = resolver.calls(decoded, body, segments[i], i, len(calls))
                 calls.extend(map(_with_rough_origins, resolved))
 
         return ParseResult(
             raw=raw,
             protocol=self.protocol.id,
             options=self.options,
-            segments=segments,
+            segments=tuple(segments),
             calls=tuple(calls),
             problems=tuple(problems),
             tools=self._specs,
         )
-
-    def _place(self, raw: str, problems: list[Problem]) -> Placement:
-        # A call for which raw has no character at all drops out, with a problem of severity
-        # error.
-        parts = _parts_of(self.protocol, raw, self._specs, problems)
-        if parts is None:
-            # Their parser failed: all of it is text.
-            placement = place(raw, (TheirPart("text", raw),), ())
-        else:
-            placement = place(raw, parts, self._call_texts(raw, problems) if parts else ())
-
-        problems.extend(placement.problems)
-
-        for call in placement.homeless:
-            message = (
-                f"the parser says a call of {call.name!r}, but there is no text it could stand in"
-            )
-            problems.append(Problem("scan", "foreign.no-place", "error", message))
-
-        return placement
-
-    def _call_texts(self, raw: str, problems: list[Problem]) -> list[str]:
-        if self.protocol.method("extract_tool_call_segments") is None:
-            return []
-        try:
-            return self.protocol.extract_tool_call_segments(raw, self._specs)
-        except Exception as e:
-            problems.append(_failed("extract_tool_call_segments", e))
-            return []
-
-
-def _segment(piece: Piece) -> Segment:
-    # A call's body is all of it, since nothing says where it begins.
-    span = Span(piece.start, piece.end)
-    return Segment(piece.kind, span, span if piece.kind in ("call", "reasoning") else None)
 
 
 def _parts_of(
@@ -553,7 +459,7 @@ def read_parts(parts: Iterable[Any], problems: list[Problem]) -> Iterator[TheirP
 def _read_part(part: Any) -> TheirPart | None:
     # Name, input and id may have the names that other SDKs give them. An input may be JSON text
     # or a value.
-    kind, text = _member(part, "type"), _member(part, "text")
+    kind, text = member(part, "type"), member(part, "text")
     if kind in ("text", "reasoning") and isinstance(text, str):
         return TheirPart("reasoning" if kind == "reasoning" else "text", text)
     if kind not in ("tool-call", "tool_call"):
@@ -561,18 +467,14 @@ def _read_part(part: Any) -> TheirPart | None:
     name = _first_text(part, _NAME_KEYS)
     if name is None:
         return None
-    inputs = (_member(part, key) for key in _INPUT_KEYS)
+    inputs = (member(part, key) for key in _INPUT_KEYS)
     input = next((value for value in inputs if value is not None), None)
     return TheirPart("call", "", name, input, _first_text(part, _ID_KEYS) or "")
 
 
-def _member(part: Any, key: str) -> Any:
-    return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
-
-
 def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
     for key in keys:
-        value = _member(part, key)
+        value = member(part, key)
         if isinstance(value, str):
             return value
     return None
@@ -605,7 +507,9 @@ def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
     wire_id = call.id if alone and call.id and call.id in text else None
 
     try:
-        value = _strict(call.input)
+        # JSON text is read, Python values are written and read back; no input is an empty object.
+        given = "{}" if call.input is None else call.input
+        value = read_strict(given if isinstance(given, str) else write_canonical(given))
         complaint = None if isinstance(value, dict) else "the call's input is no JSON object"
     except (TypeError, ValueError, RecursionError) as e:
         value, complaint = None, f"the call's input is no JSON: {e}"
@@ -614,13 +518,6 @@ def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
         return Decoded(call.name, value, name_span, wire_id)
     problem = Problem("read", "call.not-an-object", "error", complaint)
     return Decoded(call.name, None, name_span, wire_id, problems=(problem,), readable=False)
-
-
-def _strict(input: Any) -> Value:
-    # JSON text is read, Python values are written and read back; no input is an empty object.
-    if input is None:
-        return {}
-    return read_strict(input if isinstance(input, str) else write_canonical(input))
 
 
 def _with_rough_origins(call: ToolCall) -> ToolCall:

@@ -223,13 +223,13 @@ def _is_one(x: Any) -> bool:
 def _name_of(x: Any) -> str:
     # Its own id or name, else its type's.
     for key in ("id", "name", "__name__"):
-        name = _member(x, key)
+        name = member(x, key)
         if isinstance(name, str) and name:
             return name
     return "object" if isinstance(x, Mapping) else type(x).__name__
 
 
-def _member(x: Any, key: str) -> Any:
+def member(x: Any, key: str) -> Any:
     return x.get(key) if isinstance(x, Mapping) else getattr(x, key, None)
 
 
@@ -394,7 +394,7 @@ class TheirStream:
 
 def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
     for name in names:
-        method = _member(x, name)
+        method = member(x, name)
         if callable(method):
             return cast(Callable[..., Any], method)
     return None
