@@ -4,36 +4,27 @@ No parser is involved: a call that a parser failed to read must not pass for the
 
 # How it works
 # ------------
-# A place is a tool's name with `(`, `{`, `<`, `|` or `=` after it. Where it is decides: a call
+# A sign is one of two kinds. A format's own: the openers and marks that protocols say themselves,
+# and whatever is shaped like a delimiter and speaks of a call (`<|tool_call|>`, `[TOOL_CALLS]`),
+# with the head of a body after it, so that prose about a format is no attempt. Or a structure: the
+# name of a tool on offer next to anything that is shaped like a call: JSON, a tag, parentheses,
+# keys of the tool. A structure needs no format to be known, so that a new one is no silence. Of all
+# signs the first in the text wins.
+#
+# Call sites: a tool's name with `(`, `{`, `<`, `|` or `=` after it. Where it is decides: a call
 # alone on its line, in a fence, between tags, or as the whole answer is an attempt, whatever is
-# wrong with it. A call inside a sentence, or with words after it on its line, is a remark about the
-# tool; so is one in code that a sentence holds, and a signature with types.
+# wrong with it. A call inside a sentence, or with words after it on its line, is a mention of the
+# tool; so is one in code that a sentence contains, and a signature with types.
 #
-# Cost: one search for the names with a sign, and a bounded look at the line of each place.
+# What only shows something is blanked out before, with its length kept so that offsets stay true:
+# lines that begin with `>`, code spans (any number of backticks, with text around them), and blocks
+# of code, fenced or indented, whose introduction says that they are an example. The words and marks
+# of quotation are those of the engine, which passes such calls over; here more words count, because
+# nothing is executed by what is told here. A sign in quotation marks is passed over (`is_shown`).
 #
-# How it works. Three kinds of places are known from the text alone: lines that begin with `>`, code
-# spans (any number of backticks, with text around them), and blocks of code, fenced or indented,
-# whose introduction says that they are an example. What stands between quotation marks can only be
-# told for a certain place, so it is asked for apart (`is_shown`). The words and marks of quotation
-# are those of the engine, which passes such calls over; here more words count, because nothing is
-# executed by what is told here.
-#
-# Cost: each kind is found in one pass; a place looks at a window before it.
-#
-# How it works. A sign is one of two kinds. A format's own: the openers and marks that protocols say
-# themselves, and whatever is shaped like a delimiter and speaks of a call (`<|tool_call|>`,
-# `[TOOL_CALLS]`), with the head of a body behind it, so that prose about a format is no attempt. Or
-# a structure: the name of a tool on offer beside anything that is shaped like a call: JSON, a tag,
-# parentheses, keys of the tool. A structure needs no format to be known, so that a new one is no
-# silence.
-#
-# What only shows something (`examples`) is blanked out before, with its length kept so that offsets
-# stay true; a sign in quotation marks is passed over. Of all signs the first in the text wins.
-#
-# Patterns depend on the tools' names, so they are compiled once for a set of tools and cached.
-#
-# Cost: an answer may be long, so repetitions are bounded wherever a line break does not end them,
-# and only so many quoted signs are passed over.
+# Cost: patterns depend on the tools' names, so they are compiled once for a set of tools.
+# An answer may be long, so repetitions are bounded wherever a line break does not end them, only so
+# many quoted signs are passed over, and a place looks at a window before it.
 
 from __future__ import annotations
 
@@ -486,17 +477,12 @@ _ORDINARY = re.compile(r"\W+(?:json)?")
 
 @lru_cache(maxsize=1)
 def _all_signs() -> Signs:
-    every = [_DELIMITER]
-    every += (protocol.signs_of_attempts() for protocol in protocols().values())
-
-    # Dicts instead of sets: an alternative that stands first in a pattern is tried first.
-    openers: dict[str, None] = {}
-    marks: dict[str, None] = {}
-    for signs in every:
-        # Brackets and fences, which formats of bare JSON begin with, begin much else.
-        openers |= dict.fromkeys(sign for sign in signs.openers if not _ORDINARY.fullmatch(sign))
-        marks |= dict.fromkeys(signs.marks)
-    return Signs(tuple(openers), tuple(marks))
+    every = [_DELIMITER, *(protocol.signs_of_attempts() for protocol in protocols().values())]
+    # Dicts instead of sets: an alternative that is first in a pattern is tried first. Brackets and
+    # fences, which formats of bare JSON begin with, begin much else.
+    openers = [s for signs in every for s in signs.openers if not _ORDINARY.fullmatch(s)]
+    marks = [mark for signs in every for mark in signs.marks]
+    return Signs(tuple(dict.fromkeys(openers)), tuple(dict.fromkeys(marks)))
 
 
 @lru_cache(maxsize=512)
@@ -505,58 +491,54 @@ def _patterns_of(
 ) -> tuple[_Pattern, ...]:
     # In the order in which they win over one another. names, parameters: sorted, so that one set
     # of tools is compiled once.
-    tool = _one_of(names)
-    key = _one_of(parameters)
-    formats = _all_signs()
-    own = signs or Signs()
+    tool, key = _one_of(names), _one_of(parameters)
+    formats, own = _all_signs(), signs or Signs()
     openers = "|".join((*formats.openers, *own.openers))
     head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})(?!\w)))"
     marks = "|".join(f"(?:{mark})" for mark in (*formats.marks, *own.marks, *_MARKS))
     # The name as a word of its own, in the namespace that some formats put before it.
     name = rf"(?<![\w.-])(?:functions?\.|tools?\.|default_api\.)?(?:{tool})(?![\w-])"
+    label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
 
     return (
         _Pattern("delimiter", re.compile(f"(?:{openers}){head}", re.IGNORECASE)),
         _Pattern("delimiter", re.compile(marks, re.MULTILINE | re.IGNORECASE)),
         _Pattern("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
-        _Pattern("markup", _markup_pattern(tool, name)),
+        # A tag named after a tool, or a tool's name as an attribute's value, or between two tags of
+        # which the first does not only show a word.
+        _Pattern(
+            "markup",
+            re.compile(
+                rf"</(?:\w{{1,20}}:)?(?:{tool})>"
+                rf"|<(?!{_TAGS_OF_WORDS}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
+                rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
+                rf"|<(?!/|{_TAGS_OF_WORDS}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
+                re.IGNORECASE,
+            ),
+        ),
         _Pattern("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{"""), checked=True),
         _Pattern("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}"""), checked=True),
         _Pattern("code", re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")),
-        _Pattern("keys", _keys_pattern(name, key)),
+        # A tool's name with its parameters as keys. A list with bullets describes the tool.
+        _Pattern(
+            "keys",
+            re.compile(
+                rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
+                rf"(?:[ \t]*(?:arguments?|args|parameters?|params|(?:action[ _])?input)"
+                rf"[ \t]*[:：=]\s*)?[ \t]*[\"'`]?(?:{key})[\"'`]?[ \t]*[:：=][ \t]*\S"
+                rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?"
+                r"[ \t]*[:：=][ \t]*\S"
+                rf"|^{label}{name}[ \t]+--(?:{key})\b",
+                re.MULTILINE | re.IGNORECASE,
+            ),
+        ),
     )
 
 
 def _one_of(names: tuple[str, ...]) -> str:
-    # Matches nothing without names.
-    # Longer names first, so that the longest one matches.
+    # Longer names first, so that the longest one matches. Nothing matches without names.
     by_length = sorted(names, key=len, reverse=True)
     return "|".join(re.escape(name) for name in by_length) or r"(?!)"
-
-
-def _markup_pattern(tool: str, name: str) -> re.Pattern[str]:
-    # A tag named after a tool, or a tool's name as an attribute's value, or between two tags of
-    # which the first does not only show a word.
-    return re.compile(
-        rf"</(?:\w{{1,20}}:)?(?:{tool})>"
-        rf"|<(?!{_TAGS_OF_WORDS}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
-        rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
-        rf"|<(?!/|{_TAGS_OF_WORDS}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
-        re.IGNORECASE,
-    )
-
-
-def _keys_pattern(name: str, key: str) -> re.Pattern[str]:
-    # A list with bullets below a name describes the tool.
-    label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
-    return re.compile(
-        rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
-        rf"(?:[ \t]*(?:arguments?|args|parameters?|params|(?:action[ _])?input)[ \t]*[:：=]\s*)?"
-        rf"[ \t]*[\"'`]?(?:{key})[\"'`]?[ \t]*[:：=][ \t]*\S"
-        rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?[ \t]*[:：=][ \t]*\S"
-        rf"|^{label}{name}[ \t]+--(?:{key})\b",
-        re.MULTILINE | re.IGNORECASE,
-    )
 
 
 def find_attempt(
@@ -583,32 +565,38 @@ def find_attempt(
     names = tuple(sorted(set(tool_names)))
     keys = tuple(sorted(set(parameters)))
 
-    # Of two that begin together, the one that is searched first wins.
-    attempts = [
-        *_find_patterns(searched, _patterns_of(names, keys, signs)),
-        *_find_sites(searched, names),
-        *_find_json_call(searched, names, keys),
-        *_find_parameters(searched, frozenset(keys)),
-    ]
-    return min(attempts, key=lambda attempt: attempt.start, default=None)
-
-
-def _find_sites(text: str, names: tuple[str, ...]) -> Iterator[Attempt]:
-    for site in call_sites(text, names):
-        if site.attempt and not is_shown(text, site.start):
-            code = "markup" if text[site.start] == "<" else "code"
-            yield Attempt(code, text[site.start : site.end], site.start)
-            return
-
-
-def _find_patterns(text: str, patterns: tuple[_Pattern, ...]) -> Iterator[Attempt]:
-    for pattern in patterns:
-        matches = pattern.expression.finditer(text)
+    found: list[Attempt] = []
+    for pattern in _patterns_of(names, keys, signs):
+        matches = pattern.expression.finditer(searched)
         if pattern.checked:
-            matches = (match for match in matches if _is_call(text, match))
-        match = _first_unquoted(text, matches)
+            # A tool's definition only describes a call.
+            matches = (m for m in matches if not _is_definition(searched, m.start(), m.end()))
+        match = _first_unquoted(searched, matches)
         if match is not None:
-            yield Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start())
+            found.append(Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start()))
+    for site in call_sites(searched, names):
+        if site.attempt and not is_shown(searched, site.start):
+            code = "markup" if searched[site.start] == "<" else "code"
+            found.append(Attempt(code, searched[site.start : site.end], site.start))
+            break
+    # A JSON member that names a tool. Any key may do that, where there are arguments with it.
+    named = (m for m in _JSON_NAME.finditer(searched) if _is_json_call(searched, m, names))
+    match = _first_unquoted(searched, named)
+    if match is None:
+        arguments = _argument_pattern(keys)
+        words = (m for m in _JSON_WORD.finditer(searched) if m[1] in names)
+        match = _first_unquoted(searched, (m for m in words if _is_given(searched, m, arguments)))
+    if match is not None:
+        found.append(Attempt("json", match[0].strip(), match.start()))
+    # Calls without a name of their own: parameters as elements, or as one JSON object.
+    elements = (m for m in _ELEMENT.finditer(searched) if m[1] in keys)
+    match = _first_unquoted(searched, elements) if keys else None
+    if match is not None:
+        found.append(Attempt("markup", match[0].strip(), match.start()))
+    elif keys and _is_lone_object(searched, keys):
+        found.append(Attempt("json", searched.strip(), 0))
+    # Of two that begin together, the one that is searched first wins.
+    return min(found, key=lambda attempt: attempt.start, default=None)
 
 
 def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
@@ -619,27 +607,11 @@ def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str
     return None
 
 
-def _is_call(text: str, match: re.Match[str]) -> bool:
-    # A tool's definition only describes a call.
-    behind = text[match.start() : match.end() + _NEARBY]
-    return _DEFINITION.search(behind.split("\n\n")[0]) is None
+def _is_definition(text: str, start: int, end: int) -> bool:
+    return _DEFINITION.search(text[start : end + _NEARBY].split("\n\n")[0]) is not None
 
 
-def _find_json_call(
-    text: str, names: tuple[str, ...], parameters: tuple[str, ...] = ()
-) -> Iterator[Attempt]:
-    named = (m for m in _JSON_NAME.finditer(text) if _is_json_call(text, m, names))
-    match = _first_unquoted(text, named)
-    if match is None:
-        # Any other key may hold the name, too, where there are arguments with it.
-        arguments = _argument_pattern(parameters)
-        words = (m for m in _JSON_WORD.finditer(text) if m[1] in names)
-        match = _first_unquoted(text, (m for m in words if _has_arguments(text, m, arguments)))
-    if match is not None:
-        yield Attempt("json", match[0].strip(), match.start())
-
-
-def _has_arguments(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
+def _is_given(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
     near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
     return arguments.search(near) is not None and _DEFINITION.search(near) is None
 
@@ -649,47 +621,26 @@ def _argument_pattern(parameters: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"""{_ARGUMENTS.pattern}|["'](?:{_one_of(parameters)})["']\s*:""")
 
 
-def _find_parameters(text: str, parameters: frozenset[str]) -> Iterator[Attempt]:
-    # Calls without a name of their own: parameters as elements, or as one JSON object.
-    if not parameters:
-        return
-
-    match = _first_unquoted(text, (m for m in _ELEMENT.finditer(text) if m[1] in parameters))
-    if match is not None:
-        yield Attempt("markup", match[0].strip(), match.start())
-        return
-
-    if _is_lone_object(text, parameters):
-        yield Attempt("json", text.strip(), 0)
-
-
-def _is_lone_object(text: str, parameters: frozenset[str]) -> bool:
+def _is_lone_object(text: str, parameters: tuple[str, ...]) -> bool:
     body = _FENCED.sub(r"\1", text.strip()).strip()
     if not (body.startswith("{") and body.endswith("}")):
         return False
-
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return False
     # An empty object says nothing, not even that a tool without parameters was meant.
-    return bool(value) and parameters.issuperset(value)
+    return bool(value) and set(parameters).issuperset(value)
 
 
 def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bool:
-    # The tool is on offer, or there are arguments next to the name.
-    behind = text[match.end() : match.end() + _NEARBY]
-    if _DEFINITION.search(behind.split("\n\n")[0]):
+    # The tool is on offer, or there are arguments next to the name, after or before it.
+    start, end = match.span()
+    if _is_definition(text, end, end):
         return False
-    if match[1] in names:
+    if match[1] in names or _ARGUMENTS.match(text[end : end + _NEARBY].lstrip(" \t\r\n,")):
         return True
-
-    # The arguments come next, or stood before the name.
-    before = text[max(0, match.start() - _NEARBY) : match.start() + 1]
-    next_member = behind.lstrip(" \t\r\n,")
-    if _ARGUMENTS.match(next_member):
-        return True
-    return _ARGUMENTS.search(before) is not None
+    return _ARGUMENTS.search(text[max(0, start - _NEARBY) : start + 1]) is not None
 
 
 def example_spans(result: ParseResult) -> list[Span]:

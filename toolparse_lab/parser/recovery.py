@@ -129,6 +129,7 @@ _NAMED_SO_FAR = re.compile(
     r"""(?:(["'])(?P<name>[^"'\\\s]{0,256})(?:\1\s{0,10}(?::\s{0,10})?)?)?)?\Z"""
 )
 _MARKS_AROUND = "`\"'"  # of a span of code or a string that may be the whole answer
+_BARE = Opening(0)
 CONFIDENCE = 0.8  # of a recovered call; one in its own format has 1.0
 
 
@@ -166,7 +167,57 @@ class Held:
     lead: int = 0
 
 
-class Recovery:
+class _Candidate:
+    """Text that is held back while its brackets are counted. quotes: they begin and end strings."""
+
+    def __init__(
+        self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...], quotes: str
+    ) -> None:
+        self._resolver = resolver
+        self._heads = heads  # the beginnings of the protocol's own openers
+        self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        self._quotes = quotes
+        self._cut = 0  # candidates that the end of the text cut off
+        self._begin(-1, 0)
+
+    def _begin(self, at: int, lead: int) -> None:
+        self._at = at  # where the candidate begins in raw
+        self._lead = lead  # what is before the value: a fence, a name, the calls of its row
+        self._scanned = lead  # characters of the held text that the scanner has settled
+        self._scan = Balanced(self._quotes)
+        self._end: int | None = None  # after the value
+
+    def _value_end(self, text: str, final: bool) -> int | None:
+        # None while its brackets are open. Only text that came since the last look is scanned.
+        if self._end is None:
+            step = self._scan.scan(text[self._scanned :], final)
+            if isinstance(step, Close):
+                # A Close counts from where the scanner began.
+                self._end = self._lead + step.end
+            else:
+                self._scanned += step
+        return self._end
+
+    def _calls_in(
+        self,
+        read: Callable[[str, Reading], tuple[Decoded, ...]],
+        inner: str,
+        start: int,
+        close: int,
+        at: int,
+        opening: Opening = _BARE,
+    ) -> tuple[tuple[Decoded, ...], tuple[ToolCall, ...]]:
+        # What a body is, if it begins at `start` of the held text, which ends at `close`.
+        try:
+            decoded = read(inner, self._resolver.reading(opening, True))
+        except Refusal:
+            return (), ()
+        body = Body(inner, at + start, at, True, "end")
+        segment = Segment("recovered", Span(at, at + close))
+        return decoded, self._resolver.calls(decoded, body, segment, 0, 0)
+
+
+class Recovery(_Candidate):
     """Holds text back for one parser and decides its meaning.
 
     Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
@@ -180,19 +231,11 @@ class Recovery:
         names: NameHeads,
         python_starts: frozenset[str],
     ) -> None:
-        self._resolver = resolver
-        self._heads = heads  # the beginnings of the protocol's own openers
-        self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        super().__init__(protocol, resolver, heads, '"')
         self._names = names
         self._python_starts = python_starts
         self.python = CallLines(protocol, resolver, heads)
-        self._cut = 0  # heads whose value the end of the text cut off
         self._is_named = False  # the candidate's first key is a tool's name
-        self._at = -1  # where the candidate begins in raw
-        self._scan = Balanced()
-        self._lead = 0  # what is before the JSON value: the fence
-        self._scanned = 0  # characters of the held text that the scanner has settled
-        self._end: int | None = None  # after the JSON value
         self._space = 0  # after the white space that was passed
 
     def alone(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
@@ -398,22 +441,8 @@ class Recovery:
         return NEED_MORE if may_be or CALL_HEAD_SO_FAR.match(text, pos) else None
 
     def _begin(self, at: int, lead: int) -> None:
-        self._at = at
-        self._lead = self._scanned = lead
-        self._end = None
+        super()._begin(at, lead)
         self._space = 0
-        self._scan = Balanced()
-
-    def _value_end(self, text: str, final: bool) -> int | None:
-        # None while its brackets are open. Only text that came since the last look is scanned.
-        if self._end is None:
-            step = self._scan.scan(text[self._scanned :], final)
-            if isinstance(step, Close):
-                # A Close counts from where the scanner began.
-                self._end = self._lead + step.start
-            else:
-                self._scanned += step
-        return self._end
 
     def _goes_on(self, text: str, end: int, final: bool) -> bool | NeedMore:
         # Whether another value that looks like a call follows: then the scan goes on after it.
@@ -426,9 +455,9 @@ class Recovery:
         # After a blank line a list is a set of calls of its own.
         if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
             return False
-        self._lead = self._scanned = begin
-        self._end = None
-        self._scan = Balanced()
+        space = self._space
+        self._begin(self._at, begin)
+        self._space = space
         return True
 
     def _pass_space(self, text: str, end: int) -> int:
@@ -475,15 +504,8 @@ class Recovery:
         # faults that the schema reports are problems of the call. Without such a key they have to
         # be valid, and more than a name.
         inner = text[start:end]
-        try:
-            codec = _NAMED_CODEC if self._is_named else _CODEC
-            decoded = codec.read(inner, self._resolver.reading(Opening(0), True))
-        except Refusal:
-            return Held(close)
-
-        body = Body(inner, at + start, at, True, "end")
-        segment = Segment("recovered", Span(at, at + close))
-        calls = self._resolver.calls(decoded, body, segment, 0, 0)
+        codec = _NAMED_CODEC if self._is_named else _CODEC
+        decoded, calls = self._calls_in(codec.read, inner, start, close, at)
         if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):
             return Held(close)
         return Held(close, Span(at + start, at + end), decoded, inner)
@@ -492,15 +514,9 @@ class Recovery:
         # The tool takes the arguments, or they name nothing but its parameters.
         inner = value.of(text)
         opening = Opening(value.start, name=name, name_span=Span(0, len(name)))
-        try:
-            decoded = _ARGUMENTS_CODEC.read(inner, self._resolver.reading(opening, True))
-        except Refusal:
-            return Held(close, lead=value.start)
-
-        body = Body(inner, at + value.start, at, True, "end")
-        segment = Segment("recovered", Span(at, at + close))
-        (call,) = self._resolver.calls(decoded, body, segment, 0, 0)
-        if not call.ok or not _suits(call, self._resolver.tools[name]):
+        read = _ARGUMENTS_CODEC.read
+        decoded, calls = self._calls_in(read, inner, value.start, close, at, opening)
+        if not calls or not calls[0].ok or not _suits(calls[0], self._resolver.tools[name]):
             return Held(close, lead=value.start)
         return Held(close, value.shift(at), decoded, inner)
 
@@ -542,23 +558,16 @@ _QUOTED_END = re.compile(r"[)\]]\s{0,8}[\"']\s{0,40}[^\s\"'\]),;]")
 _LONGEST_CLOSER = 20  # of a fence, without its backticks
 
 
-class CallLines:
+class CallLines(_Candidate):
     """Holds text back for one parser and decides whether it is calls.
 
     Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
     """
 
     def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
-        self._resolver = resolver
-        self._heads = heads
-        self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        super().__init__(protocol, resolver, heads, "\"'")
         self._known, self._sorted = _spellings(tuple(resolver.tools))
-        self._at = -1
         self._fenced = False
-        self._cut = 0  # candidates that the end of the text cut off
-        self._lead = 0
-        self._scanned = 0
-        self._scan = Balanced("\"'")
 
     def line(
         self, text: str, final: bool, at: int, in_list: bool, first: bool = False
@@ -652,22 +661,6 @@ class CallLines:
         return outcome if outcome.body is not None else None
 
     # the candidate
-
-    def _begin(self, at: int, lead: int) -> None:
-        self._at = at
-        self._lead = self._scanned = lead
-        self._scan = Balanced("\"'")
-
-    def _value_end(self, text: str, final: bool) -> int | None:
-        # After the bracket that closes the call or list, None while open.
-        step = self._scan.scan(text[self._scanned :], final)
-        if isinstance(step, Close):
-            # Counted from where the scanner began; asked again, it begins anew.
-            end = self._lead + step.end
-            self._begin(self._at, self._lead)
-            return end
-        self._scanned += step
-        return None
 
     def _head(self, text: str, start: int, final: bool, in_list: bool) -> bool | None:
         # None if more text decides.
@@ -769,21 +762,11 @@ class CallLines:
         # Each must be readable and one of them a known tool's. In a fence after words, which may
         # hold code that is only shown, all have to be valid.
         inner = text[start:end].rstrip(" \t\r;,")
-        try:
-            decoded = reader(inner, self._resolver.reading(Opening(0), True))
-        except Refusal:
-            return Held(close)
-
-        body = Body(inner, at + start, at, True, "end")
-        segment = Segment("recovered", Span(at, at + close))
-        calls = self._resolver.calls(decoded, body, segment, 0, 0)
-        if not calls or not all(_counts(call, fenced) for call in calls):
+        decoded, calls = self._calls_in(reader, inner, start, close, at)
+        wanted = (c.valid if fenced else c.status in ("ok", "unknown_tool") for c in calls)
+        if not calls or not all(wanted):
             return Held(close)
         return Held(close, Span(at + start, at + start + len(inner)), decoded, inner)
-
-
-def _counts(call: ToolCall, fenced: bool) -> bool:
-    return call.valid if fenced else call.status in ("ok", "unknown_tool")
 
 
 @lru_cache(maxsize=32)
