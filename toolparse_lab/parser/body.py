@@ -58,12 +58,12 @@ from ..core.types import (
 )
 from ..core.types.spans import make_segment
 from ..core.values import Value
-from ..formats.base import Decoded, Message, NeedMore, Opening
+from ..formats.base import Message, NeedMore, Opening
 from ..formats.scan import Close, LiteralBody, Scanner
 from ..formats.tags import THINK_ENDS, THINK_TAGS, reasoning_scanner
 from .echoes import as_draft
 from .quoting import WINDOW
-from .resolve import Body
+from .resolve import Body, Outcome
 from .state import Feed, Log, Setting
 from .text import TextScanner
 from .turn_end import find_token, is_end, is_foreign, thought_end
@@ -436,10 +436,10 @@ class BodyReader:
         if not unit.closed or (close.kind == "rescued" and close.start == close.end):
             self._give_up(body, text[:after], decoded)
 
-    def _give_up(self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal) -> None:
+    def _give_up(self, body: OpenBody, text: str, decoded: Outcome) -> None:
         # A body that ends before an opener cannot be read, and a value is open: what opens there,
         # and after it, is part of that value. text: the body, up to that opener.
-        if not isinstance(decoded, Refusal) and all(d.readable for d in decoded):
+        if _is_whole(decoded):
             return  # the body is whole, so nothing in it is open
         envelope = (body.opening.owner or self._setting.protocol).envelope
         tools = self._setting.tools
@@ -471,9 +471,7 @@ class BodyReader:
 
         return close
 
-    def _turn_end_in(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> int | None:
+    def _turn_end_in(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
         # A token among what the codec dropped ends the turn; so may one in a body that it
         # refused, and no call after it is executable. Returns its offset if a call ends there.
         at = -1
@@ -497,12 +495,9 @@ class BodyReader:
         if not self._affords(body.start + at, body.start + len(text)):
             return None
         _, before = self._decode(body, text[:at], False, "implicit")
-        whole = not isinstance(before, Refusal) and all(call.readable for call in before)
-        return at if whole else None
+        return at if _is_whole(before) else None
 
-    def _restart(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> int | None:
+    def _restart(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
         # The offset in a body where the model began again: the next opener inside an unreadable
         # body, or only by taking the opener for text between quotes that do not match. None if
         # the body is sound, nothing opens in its doubtful part, or the budget is spent.
@@ -588,7 +583,7 @@ class BodyReader:
 
     def _read_less(
         self, body: OpenBody, text: str, refused: Body, refusal: Refusal
-    ) -> tuple[Body, tuple[Decoded, ...] | Refusal, int]:
+    ) -> tuple[Body, Outcome, int]:
         # After the body, the body without another format's closer is tried, and the body up to
         # the next opener. If neither helps, the whole text is one call that cannot be read.
         # Returns the offset to read on from as well.
@@ -596,30 +591,27 @@ class BodyReader:
         if other is not None:
             return *other, len(text)
         cut = self._turn_end_in(body, text, refusal)
-        if cut is not None:
-            return *self._decode(body, text[:cut], False, "implicit"), cut
-
-        cut = None if body.opening.speculative else self._restart(body, text, refusal)
+        if cut is None and not body.opening.speculative:
+            cut = self._restart(body, text, refusal)
         if cut is not None:
             return *self._decode(body, text[:cut], False, "implicit"), cut
         return replace(refused, text=text), refusal, len(text)
 
     def _without_closer(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> tuple[Body, tuple[Decoded, ...]] | None:
+        self, body: OpenBody, text: str, decoded: Outcome
+    ) -> tuple[Body, Outcome] | None:
         # Without the closer at its end that is damaged or another format's. None if there is
         # none, or if the body is read with it, or not without it either.
-        if not isinstance(decoded, Refusal) and all(call.readable for call in decoded):
+        if _is_whole(decoded):
             return None
         envelope = (body.opening.owner or self._setting.protocol).envelope
         cut = wrong_closer(text, envelope.closers)
         if cut is None:
             return None
         unit, without = self._decode(body, text[:cut], False, "wrong")
-        if isinstance(without, Refusal) or not all(call.readable for call in without):
-            return None
         # With quotes that were guessed, the closer may be that of a call in a string.
-        return (unit, without) if _doubtful_end(text, without) < 0 else None
+        is_sound = _is_whole(without) and _doubtful_end(text, without) < 0
+        return (unit, without) if is_sound else None
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
         # Models that forget the closing tag go on to call: calls at the very end of open
@@ -663,13 +655,8 @@ class BodyReader:
     # from a finished body to its calls in the log
 
     def _decode(
-        self,
-        body: OpenBody,
-        text: str,
-        closed: bool,
-        kind: str,
-        value: tuple[Value] | None = None,
-    ) -> tuple[Body, tuple[Decoded, ...] | Refusal]:
+        self, body: OpenBody, text: str, closed: bool, kind: str, value: tuple[Value] | None = None
+    ) -> tuple[Body, Outcome]:
         # kind: how the body was closed (see `scan.Close`). value: its content, where the scanner
         # read it. Returns the body for the resolver, and the calls or the refusal.
         opening = body.opening
@@ -682,9 +669,7 @@ class BodyReader:
             reading.strict_value = text, value[0]
         return unit, resolver.decode(unit, reading)
 
-    def _finish(
-        self, body: OpenBody, unit: Body, after: int, decoded: tuple[Decoded, ...] | Refusal
-    ) -> None:
+    def _finish(self, body: OpenBody, unit: Body, after: int, decoded: Outcome) -> None:
         # after: the offset in raw after the closer. A speculative body without a good call was
         # none, and is given back as text.
         self.open = None
@@ -820,7 +805,11 @@ def _is_word(body: OpenBody, call: ToolCall) -> bool:
     return bool(body.opening.name) and any(s.rule == "read.text-body" for s in call.steps)
 
 
-def _doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
+def _is_whole(decoded: Outcome) -> bool:
+    return not isinstance(decoded, Refusal) and all(call.readable for call in decoded)
+
+
+def _doubtful_end(text: str, decoded: Outcome) -> int:
     # After the last character of a body that may not belong to it, -1 for a sound one. A refused
     # body is doubtful to its end, one that was read only where repairs guessed at quotes.
     if isinstance(decoded, Refusal):

@@ -51,14 +51,15 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import unescape
 from typing import Any, TypeAlias
 
 from ..core.errors import NoOrigin, UnreadableInput
-from ..core.types import Origin, ParseOptions, ParseResult, Problem, Segment, Source, Span, ToolCall
-from ..core.values import Value, leaves, read_strict, write_canonical
+from ..core.types import ParseOptions, ParseResult, Problem, Segment, Source, Span, ToolCall
+from ..core.values import leaves, read_strict, write_canonical
 
 _WIDTHLESS = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
 _DROPPED = (
@@ -256,13 +257,8 @@ def _json_or_str(value: Any) -> str:
     try:
         return write_canonical(value)
     except (TypeError, ValueError, RecursionError):
-        return _python_text(value)
-
-
-def _python_text(value: Any) -> str:
-    try:
-        return str(value)
-    except Exception:  # objects of somebody else's may do anything
+        with suppress(Exception):  # objects of somebody else's may do anything
+            return str(value)
         return ""
 
 
@@ -290,8 +286,6 @@ class Echoes:
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        if not self._texts:
-            return calls
         return tuple(self._judge(call, len(calls) == 1) for call in calls)
 
     def _judge(self, call: ToolCall, alone: bool) -> ToolCall:
@@ -343,12 +337,9 @@ class Echoes:
 
 def echoes_of(request: Any, options: ParseOptions, raw_of: Callable[[Span], str]) -> Echoes | None:
     # request: texts that were read already, or a request as for `request_texts`, which may raise.
-    texts = request if _are_texts(request) else request_texts(request)
+    is_read = isinstance(request, tuple) and all(isinstance(t, RequestText) for t in request)
+    texts = request if is_read else request_texts(request)
     return Echoes(texts, options, raw_of) if texts else None
-
-
-def _are_texts(request: Any) -> bool:
-    return isinstance(request, tuple) and all(isinstance(t, RequestText) for t in request)
 
 
 def judged(result: ParseResult, request: Any) -> ParseResult:
@@ -375,21 +366,16 @@ def _own_span(call: ToolCall, alone: bool) -> Span:
     # The call's own text: name and arguments as the format joins them. Without arguments that
     # says little, and all of the segment counts, delimiters included.
     segment = call.segment.span
-    root = _root_of(call)
     name = call.name_span
-    bare = call.arguments_json in ("", "{}")
-    if name is None or root is None or (alone and bare):
+    if name is None or (alone and call.arguments_json in ("", "{}")):
+        return segment
+    try:
+        root = call.origin("").span
+    except NoOrigin:
         return segment
     start, end = min(name.start, root.start), max(name.end, root.end)
     # A bracket of the call's own beside the hull tells `f(a=1)` from prose that only begins so.
     return Span(max(start - 1, segment.start), min(end + 1, segment.end))
-
-
-def _root_of(call: ToolCall) -> Span | None:
-    try:
-        return call.origin("").span
-    except NoOrigin:
-        return None
 
 
 # where values are from
@@ -407,18 +393,16 @@ def _sources_of(
     origins = call.origins.get()
     arguments = read_strict(call.arguments_json)
     for path, value in list(leaves(arguments))[:_MOST_VALUES]:
-        if path and value not in ("", None) and not isinstance(value, (bool, dict, list)):
-            table[path] = _places(_value_text(value, origins.get(path), raw_of), texts)
+        if not path or value in ("", None) or isinstance(value, (bool, dict, list)):
+            continue
+        origin = origins.get(path)
+        if isinstance(value, str):
+            text = value
+        else:  # a number, as the model wrote it
+            exact = origin is not None and origin.exact
+            text = raw_of(origin.span) if origin and exact else write_canonical(value)
+        table[path] = _places(text, texts)
     return table
-
-
-def _value_text(value: Value, origin: Origin | None, raw_of: Callable[[Span], str]) -> str:
-    # A string itself, a number as the model wrote it.
-    if isinstance(value, str):
-        return value
-    if origin is not None and origin.exact:
-        return raw_of(origin.span)
-    return write_canonical(value)
 
 
 def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
@@ -427,7 +411,10 @@ def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
     if not needle:
         return ()
     whole = [_place(text, needle) for text in texts]
-    places = [p for p in whole if p is not None] or _parts(value, texts)
+    places = [p for p in whole if p is not None]
+    words = [] if places else [fold(word) for word in value.split()[:_MOST_WORDS]]
+    if len(words) > 1:
+        places = [p for text in texts if (p := _longest_part(words, text)) is not None]
     foreign = {(t.role, t.message): t.foreign for t in texts}
     places.sort(key=lambda p: (-len(p.span), not foreign[p.role, p.message], p.message))
     return tuple(places[:_MOST_SOURCES])
@@ -436,13 +423,6 @@ def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
 def _place(text: RequestText, needle: str) -> Source | None:
     span = text.folded.find(needle)
     return None if span is None else Source(text.role, text.message, span)
-
-
-def _parts(value: str, texts: tuple[RequestText, ...]) -> list[Source]:
-    words = [fold(word) for word in value.split()[:_MOST_WORDS]]
-    if len(words) < 2:
-        return []
-    return [p for text in texts if (p := _longest_part(words, text)) is not None]
 
 
 def _longest_part(words: list[str], text: RequestText) -> Source | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
@@ -52,6 +53,7 @@ from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
 from .provenance import find_spans, find_step_spans, trace_table
 
+Outcome: TypeAlias = tuple[Decoded, ...] | Refusal  # of a codec: its calls, or its refusal
 # How a body was closed, where its own closer did not do it -> what to say of that.
 _CLOSER_NOTES = {
     "rescued": ("call.rescued-closer", "the closer stood inside what reads as an open string"),
@@ -105,7 +107,7 @@ class Resolver:
             opening, closed, options.repair, options.max_depth, self.tools, None, envelope
         )
 
-    def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
+    def decode(self, body: Body, reading: Reading) -> Outcome:
         # Never raises: a refusal comes back, since it becomes a call as well, and so does a
         # fault.
         try:
@@ -117,12 +119,7 @@ class Resolver:
             return _fault(e)
 
     def calls(
-        self,
-        decoded: tuple[Decoded, ...] | Refusal,
-        body: Body,
-        segment: Segment,
-        segment_index: int,
-        index: int,
+        self, decoded: Outcome, body: Body, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
         """Return the calls of one body, numbered from `index`.
 
