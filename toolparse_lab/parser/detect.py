@@ -165,7 +165,15 @@ def _in_other_form(call: ToolCall) -> bool:
 
 def _why(calls: list[ToolCall], place: str) -> str:
     # `2 calls were read, 1 attempt was cut off, with 3 repairs; 1 not as the schema says.`
-    facts = _counts(calls)
+    # A draft is a call under way; at the end of a text it could not be read.
+    by_status: Counter[str] = Counter(
+        "undecodable" if c.status == "draft" else c.status for c in calls
+    )
+    facts = [
+        f"1 {one}" if n == 1 else f"{n} {many}"
+        for status, (one, many) in _WORDS.items()
+        if (n := by_status[status])
+    ]
     edits = sum(len(c.edits) for c in calls)
     if edits:
         facts.append(f"with {edits} repair" + ("" if edits == 1 else "s"))
@@ -177,19 +185,3 @@ def _why(calls: list[ToolCall], place: str) -> str:
     if other:
         sentence += f"; {other} not in the format's own form"
     return f"{sentence}{place}."
-
-
-def _counts(calls: list[ToolCall]) -> list[str]:
-    # A draft is a call under way; at the end of a text it could not be read.
-    by_status: Counter[str] = Counter(
-        "undecodable" if c.status == "draft" else c.status for c in calls
-    )
-    counts: list[str] = []
-
-    for status, (one, many) in _WORDS.items():
-        n = by_status[status]
-        if not n:
-            continue
-        counts.append(f"1 {one}" if n == 1 else f"{n} {many}")
-
-    return counts

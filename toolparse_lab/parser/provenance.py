@@ -54,7 +54,13 @@ def trace_origins(
         # A value without a place of its own has nothing to move.
         if place is not None and source is not None and step.rule in _MOVES:
             raw = body[source.start - start : source.end - start]
-            _move(place, step, source, _Text(step.before, source, raw, d))
+            # The tree below is made again: paths and number of values may both change.
+            below = place.table()
+            below.pop("", None)
+            place.below.clear()
+            text = _Text(step.before, source, raw, d)
+            for path, origin in _MOVES[step.rule](step, source, below, text).items():
+                place.put(path, origin)
 
     return root.table(), tuple(spans)
 
@@ -63,25 +69,13 @@ def trace_table(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> T
     return trace_origins(d, steps, start, body)[0]
 
 
-def _move(place: _Place, step: Step, source: Origin, text: _Text) -> None:
-    # The tree below the place is made again: paths and number of values may both change.
-    below = place.table()
-    below.pop("", None)
-    place.below.clear()
-    for path, origin in _MOVES[step.rule](step, source, below, text).items():
-        place.put(path, origin)
-
-
 def find_step_spans(
     d: Decoded, steps: tuple[Step, ...], start: int, body: str
 ) -> tuple[Span | None, ...]:
     # The spans of `trace_origins` alone, much cheaper where no step moves a value.
-    paths: list[str] = []
-    for step in steps:
-        if step.rule in _MOVES:
-            return trace_origins(d, steps, start, body)[1]
-        paths.append(step.path)
-    return tuple(_spans_at(d.places(), start, paths))
+    if any(step.rule in _MOVES for step in steps):
+        return trace_origins(d, steps, start, body)[1]
+    return tuple(_spans_at(d.places(), start, [step.path for step in steps]))
 
 
 def find_spans(
@@ -96,11 +90,8 @@ def find_spans(
 
 def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | None]:
     # None for a path without a place, such as that of a member the model left out.
-    spans: list[Span | None] = []
-    for path in paths:
-        place = places.get(path)
-        spans.append(None if place is None else Span(start + place[0], start + place[1]))
-    return spans
+    found = map(places.get, paths)
+    return [None if place is None else Span(start + place[0], start + place[1]) for place in found]
 
 
 class _Place:

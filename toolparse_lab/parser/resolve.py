@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
@@ -45,7 +45,6 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
-from ..core.types.readings import Reading as Candidate
 from ..core.types.spans import StepSpans, make_problem
 from ..core.values import escape_token, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
@@ -214,7 +213,9 @@ class Resolver:
             "",
             problems=tuple(problems),
             segment=segment,
-            readings=tuple(_named(r.shift(body.start), name) for r in refusal.readings),
+            readings=tuple(
+                replace(r.shift(body.start), name=r.name or name) for r in refusal.readings
+            ),
         )
 
     def _unreadable(
@@ -225,7 +226,7 @@ class Resolver:
             index=index,
             segment_index=segment_index,
             name=d.name,
-            name_span=_shift(d.name_span, body.start),
+            name_span=d.name_span and d.name_span.shift(body.start),
             wire_id=d.wire_id,
             protocol=body.protocol or self.protocol.id,
             status="truncated" if d.truncated else "undecodable",
@@ -233,7 +234,7 @@ class Resolver:
             source_json="",
             arguments_json="",
             edits=tuple(Edit(e.span.shift(body.start), e.text, e.rule) for e in d.edits),
-            problems=_shift_problems(d.problems, body.start),
+            problems=_shifted(d.problems, body.start),
             segment=segment,
             readings=tuple(reading.shift(body.start) for reading in d.readings),
         )
@@ -248,9 +249,14 @@ class Resolver:
         # Arguments are passed by position, and stages with nothing to do are not called: this runs
         # for every call, and a Python call costs as much as the whole look at a good one's closer.
         start = body.start
-        problems = [*_shift_problems(d.problems, start)] if d.problems else []
+        problems = [*_shifted(d.problems, start)] if d.problems else []
         if body.kind != "closer" or not body.closed:
-            problems.extend(_closer_notes(body, segment))
+            # A body may be whole at the end of the text, where its closer is missing as well.
+            note = _CLOSER_NOTES.get(
+                body.kind if body.closed or body.kind in _CLOSER_NOTES else "implicit"
+            )
+            if note is not None:
+                problems.append(Problem("scan", note[0], "warning", note[1], "", segment.span))
 
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
@@ -263,7 +269,7 @@ class Resolver:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
 
-        steps = _shift_steps(d.steps, start) if d.steps else ()
+        steps = _shifted(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
         if coerced:
             steps += coerced
@@ -309,7 +315,7 @@ class Resolver:
         near = near_tool(d.name, self.tools)
         hint = f"; the one near to it is {near!r}" if near else ""
         message = f"{d.name!r} is none of the tools: {names}{hint}"
-        span = _shift(d.name_span, start)
+        span = d.name_span and d.name_span.shift(start)
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
     def _fitted(
@@ -392,63 +398,30 @@ def _fault(error: Exception) -> Refusal:
     return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
 
 
-def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
-    kind = body.kind
-    # A body may be whole at the end of the text, where its closer is missing as well.
-    if kind not in _CLOSER_NOTES:
-        if body.closed:
-            return []
-        kind = "implicit"
-    code, message = _CLOSER_NOTES[kind]
-    return [Problem("scan", code, "warning", message, "", segment.span)]
-
-
 def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
     # Without the backslashes of Markdown in names of parameters.
-    arguments = d.arguments
-    if not isinstance(arguments, dict):
-        return d
-    properties = view_of(tool.schema_json).properties
+    arguments, properties = d.arguments, view_of(tool.schema_json).properties
     names: dict[str, str] = {}
     for key in arguments:
         plain = key.replace("\\_", "_")
         if key not in properties and plain in properties and plain not in arguments:
             names[key] = plain
+
+    def places() -> Places:
+        paths = {escape_token(old): escape_token(new) for old, new in names.items()}
+        moved: dict[str, tuple[int, int]] = {}
+        for path, place in d.places().items():
+            first, slash, rest = path.removeprefix("/").partition("/")
+            moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
+        return moved
+
     steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
     plain_arguments = {names.get(key, key): value for key, value in arguments.items()}
-    return replace(
-        d,
-        arguments=plain_arguments,
-        steps=(*d.steps, *steps),
-        places=partial(_plain_places, d, names),
-    )
+    return replace(d, arguments=plain_arguments, steps=(*d.steps, *steps), places=places)
 
 
-def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
-    paths = {escape_token(old): escape_token(new) for old, new in names.items()}
-    moved: dict[str, tuple[int, int]] = {}
-    for path, place in d.places().items():
-        first, slash, rest = path.removeprefix("/").partition("/")
-        moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
-    return moved
+_Placed = TypeVar("_Placed", Problem, Step)
 
 
-def _named(reading: Candidate, name: str) -> Candidate:
-    return reading if reading.name else replace(reading, name=name)
-
-
-def _shift(span: Span | None, by: int) -> Span | None:
-    return None if span is None else span.shift(by)
-
-
-def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ...]:
-    return tuple(
-        Problem(p.stage, p.code, p.severity, p.message, p.path, _shift(p.span, by))
-        for p in problems
-    )
-
-
-def _shift_steps(steps: tuple[Step, ...], by: int) -> tuple[Step, ...]:
-    return tuple(
-        Step(s.stage, s.rule, s.path, _shift(s.span, by), s.before, s.after) for s in steps
-    )
+def _shifted(items: tuple[_Placed, ...], by: int) -> tuple[_Placed, ...]:
+    return tuple(i if i.span is None else replace(i, span=i.span.shift(by)) for i in items)
