@@ -58,12 +58,12 @@ MUTANTS = (
         "a broken call swallows the next one",
     ),
     Mutant(
-        "parser/text.py",
-        "if quoting.lone_fence:",
+        "parser/quoting.py",
+        "if self.lone_fence:",
         "if True:",
         "calls in code fences",
     ),
-    Mutant("parser/feed.py", "self.base += n", "self.base += n + (n > 40)", "offsets drift"),
+    Mutant("parser/state.py", "self.base += n", "self.base += n + (n > 40)", "offsets drift"),
     Mutant(
         "formats/json/scan.py",
         "return any(lit.startswith(rest) for lit in by.literals)",
@@ -153,7 +153,7 @@ MUTANTS = (
         "the short way of a JSON body sees no delimiter in its strings",
     ),
     Mutant(
-        "parser/feed.py",
+        "parser/state.py",
         "if start >= end:",
         "if start > begin:",
         "text taken back",
@@ -195,7 +195,7 @@ MUTANTS = (
         "a native call that a text ends in is whole",
     ),
     Mutant(
-        "parser/log.py",
+        "parser/state.py",
         'Segment("text", span, escaped=True)',
         'Segment("text", span)',
         "texts of messages keep their escapes",

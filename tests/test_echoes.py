@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions, NoOrigin, UnreadableInput
 from toolparse_lab.core.types import CallEnd, Source, Span
-from toolparse_lab.parser.folding import Folded, fold
-from toolparse_lab.parser.request_texts import request_texts
+from toolparse_lab.parser.echoes import Folded, fold, request_texts
 from toolparse_lab.views.ansi import render_ansi
 
 from .growth import grows_linearly

@@ -10,7 +10,7 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.core.types import Span
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.feed import Feed
+from toolparse_lab.parser.state import Feed
 
 from .core_cases import CORE, rows
 from .growth import grows_linearly

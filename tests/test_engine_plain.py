@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab.core.types.call import LateAccount, ToolCall
-from toolparse_lab.parser.plain import PlainCalls
+from toolparse_lab.parser.body import BodyReader
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -74,12 +74,12 @@ GAPS = st.sampled_from(
 @contextmanager
 def long_way() -> Iterator[None]:
     """Nothing is read in one look."""
-    own = PlainCalls.read
-    PlainCalls.read = lambda self, opening, opener: False  # type: ignore[method-assign]
+    own = BodyReader.read_plain
+    BodyReader.read_plain = lambda self, opening, opener: False  # type: ignore[method-assign]
     try:
         yield
     finally:
-        PlainCalls.read = own  # type: ignore[method-assign]
+        BodyReader.read_plain = own  # type: ignore[method-assign]
 
 
 def element(protocol: str, name: str, pairs: list[tuple[str, str]]) -> str:

@@ -18,8 +18,14 @@ from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_text
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.attempt import example_spans, find_attempt, parameter_names
-from toolparse_lab.parser.examples import example_end, is_shown, shown_ranges
+from toolparse_lab.parser.attempt import (
+    example_end,
+    example_spans,
+    find_attempt,
+    is_shown,
+    parameter_names,
+    shown_ranges,
+)
 
 HERE = Path(__file__).parent
 

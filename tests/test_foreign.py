@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.parser.foreign.placing import TheirPart, place
+from toolparse_lab.parser.foreign.parser import TheirPart, place
 from toolparse_lab.parser.foreign.protocol import ForeignProtocol, adapt
 
 from .laws import check_partition, check_serial, run_chunks

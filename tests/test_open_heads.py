@@ -11,8 +11,8 @@ import toolparse_lab as tp
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.laws import check_all
-from toolparse_lab.parser.open_heads import open_head
 from toolparse_lab.parser.parse import Reader
+from toolparse_lab.parser.unclosed import open_head
 
 from .growth import grows_linearly
 

@@ -24,7 +24,7 @@ from toolparse_lab.formats.parameters.strict import read_functions, trimmed
 from toolparse_lab.formats.registry import protocol_of
 from toolparse_lab.formats.rxml import text as rxml_text
 from toolparse_lab.formats.rxml.doubt import is_doubtful, is_plain_object
-from toolparse_lab.parser.call_lines import CallLines, first_signs
+from toolparse_lab.parser.recovery import CallLines, first_signs
 from toolparse_lab.parser.resolve import Resolver
 from toolparse_lab.parser.text import TextScanner
 

@@ -24,7 +24,7 @@ from ..core.values import write_canonical
 from ..formats.neutral import neutral
 from ..formats.results import ToolResult, media_of
 from ..parser.content_parts import OnError, call_safely
-from ..parser.request_texts import MOST_NESTED, NO_TEXT
+from ..parser.echoes import MOST_NESTED, NO_TEXT
 from .attempts import attempt_of
 
 Message: TypeAlias = dict[str, Any]

@@ -1,37 +1,379 @@
 """Signs in the text alone that a call was tried, or that the model wrote a tool's result itself.
 
-No parser is involved: a call that a parser failed to read must not pass for the model's silence.
-"""
+No parser is involved: a call that a parser failed to read must not pass for the model's silence."""
 
-# How it works. A sign is one of two kinds. A format's own: the openers and marks that protocols say
-# themselves, and whatever is shaped like a delimiter and speaks of a call (`<|tool_call|>`,
-# `[TOOL_CALLS]`), with the head of a body behind it, so that prose about a format is no attempt. Or
-# a structure: the name of a tool on offer beside anything that is shaped like a call: JSON, a tag,
-# parentheses, keys of the tool. A structure needs no format to be known, so that a new one is no
-# silence.
+# How it works
+# ------------
+# A sign is one of two kinds. A format's own: the openers and marks that protocols say themselves,
+# and whatever is shaped like a delimiter and speaks of a call (`<|tool_call|>`, `[TOOL_CALLS]`),
+# with the head of a body after it, so that prose about a format is no attempt. Or a structure: the
+# name of a tool on offer next to anything that is shaped like a call: JSON, a tag, parentheses,
+# keys of the tool. A structure needs no format to be known, so that a new one is no silence. Of all
+# signs the first in the text wins.
 #
-# What only shows something (`examples`) is blanked out before, with its length kept so that offsets
-# stay true; a sign in quotation marks is passed over. Of all signs the first in the text wins.
+# Call sites: a tool's name with `(`, `{`, `<`, `|` or `=` after it. Where it is decides: a call
+# alone on its line, in a fence, between tags, or as the whole answer is an attempt, whatever is
+# wrong with it. A call inside a sentence, or with words after it on its line, is a mention of the
+# tool; so is one in code that a sentence contains, and a signature with types.
 #
-# Patterns depend on the tools' names, so they are compiled once for a set of tools and cached.
+# What only shows something is blanked out before, with its length kept so that offsets stay true:
+# lines that begin with `>`, code spans (any number of backticks, with text around them), and blocks
+# of code, fenced or indented, whose introduction says that they are an example. The words and marks
+# of quotation are those of the engine, which passes such calls over; here more words count, because
+# nothing is executed by what is told here. A sign in quotation marks is passed over (`is_shown`).
 #
-# Cost: an answer may be long, so repetitions are bounded wherever a line break does not end them,
-# and only so many quoted signs are passed over.
+# Cost: patterns depend on the tools' names, so they are compiled once for a set of tools.
+# An answer may be long, so repetitions are bounded wherever a line break does not end them, only so
+# many quoted signs are passed over, and a place looks at a window before it.
 
 from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias
 
 from ..core.toolspec import ToolSpec
 from ..core.types import ParseResult, Problem, Span
 from ..formats.base import Signs
 from ..formats.registry import protocols
-from .call_sites import call_sites
-from .examples import example_end, is_shown, merged, shown_ranges
+from .quoting import LINE_HEAD, WINDOW, is_example, is_indented, is_quoted
+
+_MOST_SITES = 200  # a text with more says nothing new with them
+_LINE = 2000  # characters of a line that are looked at on either side of a place
+# What may stand in front of a call on its line.
+_LEAD = re.compile(
+    r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++(?P<item>))?+"
+    r"(?:<\|[^<>|\n]{1,40}\|>|<[^<>\n]{1,80}>|\[[A-Z_]{2,20}\]|[\[(\"'`*{,]"
+    r"|(?:print|tool|call|invoke|functions?|tool_code|default_api|tools)\b[ \t]*[(:.]?"
+    r"|await\b|return\b"
+    r"|[A-Za-z_]\w{0,40}[ \t]*=(?=[ \t])|[ \t])*+"
+)
+_LABEL = re.compile(
+    r"(?:^|[\s*>])[^\W\d_][\w -]{0,30}[*`]{0,2}\s*(?::|：|->|→|=>)[ \t*]*[`\[\"']{0,2}\Z"
+)
+# Elements that only show their text.
+_SITE_SHOWING = r"(?:li|code|br|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|dt|dd)"
+_CALL_WORDS = r"(?:call|use|tool|function|invoke|run|action)"
+_TAG_END = re.compile(
+    rf"<(?!/?{_SITE_SHOWING}\b)"
+    r"[^<>\n]{1,80}>[ \t]*[\[\"'`]?\Z"
+)
+_TAIL = re.compile(
+    r"(?:[ \t]*+(?:[\])}\"'`;,.!。|*]|</?[^<>\n]{0,80}>?|<\|[^<>\n]{0,40}))*+[ \t\r]*\Z"
+)
+_TYPES = r"(?:str|string|int|integer|float|number|bool|boolean|list|dict|array|object|any|None)"
+_TYPED = re.compile(rf"\w[ \t]*:[ \t]*{_TYPES}\b", re.IGNORECASE)
+_RETURNS = re.compile(r"[ \t]*->[ \t]*\w")
+_VALUE = re.compile(r"[=:\"'\d{\[]")
+_DEFINES = re.compile(r"(?:def|function|fn|func|class|import|from)\s+\Z")
+_ANGLES = re.compile(r"<{1,3}[^<>\n]{0,400}>{1,3}")
+_OPENS = frozenset("({[")
+_FEW_WORDS = re.compile(r"(?:[^\s?]{1,20}[ \t]+){1,3}")
+_ATTRIBUTE = re.compile(r"[ \t]+[\w:.-]{1,64}[ \t]*=|[ \t]*/>")
+# A tag that a sentence goes on with: words, and nothing of an element.
+_SENTENCE = re.compile(r">?[ \t]+[^\W\d_]+[ \t,][^<=]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A tool's name with a call's sign after it, and whether it is an attempt at a call."""
+
+    name: str
+    start: int
+    end: int
+    attempt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    # With a call's sign, in a tag, and after another call.
+    call: re.Pattern[str]
+    tag: re.Pattern[str]
+    following: re.Pattern[str]
+
+    @staticmethod
+    @lru_cache(maxsize=128)
+    def of(names: tuple[str, ...]) -> _Patterns:
+        by_length = sorted(names, key=len, reverse=True)
+        word = "|".join(re.escape(name).replace("_", r"\\?_") for name in by_length) or "(?!)"
+        name = rf"(?:functions?\.|tools?\.|default_api\.)?(?P<name>{word})(?![\w-])"
+        return _Patterns(
+            re.compile(
+                rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
+                r"(?:\[[^\[\]\n]{0,80}\])?"
+                r"(?:[({]|:?=[ \t]{0,8}[({\[\"']|=(?!=)"
+                rf"|(?<=\w)<(?!/|[|｜]|{_SITE_SHOWING}\b)|[ \t]\|(?=[^|\n]{{0,200}}=))"
+            ),
+            re.compile(rf"<(?:\w{{1,20}}:|{_CALL_WORDS}[ \t])?(?P<name>{word})(?=[\s/>])"),
+            re.compile(rf"[ \t]*[,;][ \t]*{name}\("),
+        )
+
+
+def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
+    """Return the places of a text where one of these tools meets a sign of a call, in order.
+
+    >>> [site.attempt for site in call_sites("f(a=1\\nI would call f(a).", ("f",))]
+    [True, False]
+    """
+    patterns = _Patterns.of(names)
+    sites: list[CallSite] = []
+    listings: list[int] = []
+    for match in islice(patterns.call.finditer(text), _MOST_SITES):
+        attempt, values = _is_attempt(text, match, patterns)
+        if attempt and not values:
+            listings.append(len(sites))
+        sites.append(CallSite(match["name"].replace("\\", ""), *match.span(), attempt))
+    # One tool after the other, with nothing but the names of parameters: they are listed.
+    if len({sites[at].name for at in listings}) > 1:
+        for at in listings:
+            sites[at] = replace(sites[at], attempt=False)
+    closers = {name: text.rfind(f"</{name}>") for name in names}
+    for match in islice(patterns.tag.finditer(text), _MOST_SITES):
+        is_closed = closers.get(match["name"], -1) >= match.end()
+        attempt = is_closed or _is_element(text, match)
+        sites.append(CallSite(match["name"], *match.span(), attempt))
+    return sorted(sites, key=lambda site: site.start)
+
+
+def _line_of(text: str, match: re.Match[str]) -> tuple[str, str]:
+    # The line before a match, and from its last character on.
+    start, last = match.start(), match.end() - 1
+    begin = max(text.rfind("\n", 0, start) + 1, start - _LINE)
+    end = text.find("\n", last)
+    return text[begin:start], text[last : min(end if end >= 0 else len(text), last + _LINE)]
+
+
+def _is_attempt(text: str, match: re.Match[str], patterns: _Patterns) -> tuple[bool, bool]:
+    # Whether a name with a sign is an attempt, and whether it has values as arguments.
+    before, after = _line_of(text, match)
+    if after[0] == "=":
+        return False, True  # an assignment of a word or a number
+    behind, arguments = _after_bracket(after)
+    values = bool(_VALUE.search(arguments)) or not arguments.strip() or behind is None
+    if _DEFINES.search(before) or _TYPED.search(arguments) or _RETURNS.match(behind or ""):
+        return False, values
+    alone = behind is None or bool(_TAIL.match(behind) or patterns.following.match(behind))
+    lead = _LEAD.fullmatch(before)
+    if lead is not None:
+        # An item of a list that names a tool's parameters describes it.
+        return alone and (lead["item"] is None or values), values
+    if _TAG_END.search(before):
+        return True, values
+    if not alone or behind is None or not _VALUE.search(arguments):
+        return False, values
+    return bool(_LABEL.search(before) or _FEW_WORDS.fullmatch(before)), values
+
+
+def _is_element(text: str, match: re.Match[str]) -> bool:
+    before, after = _line_of(text, match)
+    inside = after[1:]
+    if _ATTRIBUTE.match(inside):
+        return True
+    if _LEAD.fullmatch(before) is None:
+        return False
+    return not _SENTENCE.match(inside)
+
+
+def _after_bracket(after: str) -> tuple[str | None, str]:
+    # What follows a call's closing bracket on its line (None: it does not close there), and what
+    # is inside the brackets.
+    if after[0] == "<":
+        angle = _ANGLES.match(after)
+        return (after[angle.end() :], angle[0]) if angle else (None, after[1:])
+    if after[0] not in _OPENS:
+        return "", after
+    depth = 0
+    for at, sign in enumerate(after):
+        if sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+            if depth <= 0:
+                return after[at + 1 :], after[1:at]
+    return None, after[1:]
+
+
+Ranges: TypeAlias = list[tuple[int, int]]
+"""(start, end) of places in a text, in order."""
+
+_QUOTED_LINES = re.compile(r"^[ \t]{0,3}>(?!>>\w)[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*", re.MULTILINE)
+_TICKS = re.compile(r"`+")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_FENCE = re.compile(r"^[ \t]{0,3}(?P<ticks>`{3,}|~{3,})[^\n`]*$", re.MULTILINE)
+# Words of an introduction that tells how something would be done. Those of the engine come first.
+_EXPLAINS = re.compile(
+    r"\b(?:you|one|users?|developers?|someone|anyone)\s+(?:can|could|would|might|may|should|need|"
+    r"must|have to|use|call|write)\b"
+    r"|\b(?:would|could|might)\s+(?:be|look|have|call|use|write|need|send|take)\b"
+    r"|\b(?:the|its|this) (?:call )?format\b[^\n]{0,40}\bis\b"
+    r"|\b(?:how to|syntax|template|signature|definition|schema|placeholders?|documentation|usage|"
+    r"hypothetical\w*|in general|generally|demonstrat\w+|explain\w*|if (?:i|we|you) (?:had|were))\b"
+    r"|\b(?:man (?:kann|könnte|würde)|(?:du|sie) (?:kannst|könntest|können|könnten)|etwa so"
+    r"|würde|könnte|sähe|zum beispiel|z\.\s?b\.)"
+    r"|\b(?:on (?:peut|pourrait)|vous (?:pouvez|pourriez)|serait|comme ceci|ainsi)\b"
+    r"|\b(?:podr[ií]as?|se puede|puedes|ser[ií]a|pode(?:ria)?|así|assim)\b"
+    r"|\b(?:si può|potresti|sarebbe|così|zou|można)\b"
+    "|\\b(?:\u043c\u043e\u0436\u043d\u043e|\u043c\u043e\u0436\u0435\u0442\u0435)\\b"
+    r"|比如|可以这样|格式|のように|場合は",
+    re.IGNORECASE,
+)
+_DEFINES_TARGET = re.compile(
+    r"^\s*(?:async\s+)?(?:def|function|fn|func|class|interface)\s+\w", re.MULTILINE
+)
+_WORD = re.compile(r"[\w.-]+")
+_INTRODUCTION = 400  # characters before a block in which its introduction is looked for
+
+
+def shown_ranges(text: str) -> Ranges:
+    """Return the places of a text that only show something, sorted and apart.
+
+    >>> shown_ranges("a `f(x)` c")
+    [(2, 8)]
+    >>> shown_ranges("For example:\\n```\\nf(x=1)\\n```\\nI do not call it.")
+    [(13, 27)]
+    """
+    fences = list(_fences(text))
+    ranges: Ranges = []
+    for start, end in fences:
+        # One introduction may be of several blocks.
+        follows = bool(ranges) and not text[ranges[-1][1] : start].strip()
+        if follows or _is_shown_block(text, start, end):
+            ranges.append((start, end))
+    ranges += [match.span() for match in _QUOTED_LINES.finditer(text)]
+    ranges += _code_spans(text, fences)
+    ranges += _indented_blocks(text)
+    return merged(ranges)
+
+
+def merged(ranges: Ranges) -> Ranges:
+    """Return ranges sorted, those that overlap as one.
+
+    >>> merged([(4, 6), (0, 2), (1, 3)])
+    [(0, 3), (4, 6)]
+    """
+    together: Ranges = []
+    for start, end in sorted(ranges):
+        if together and start <= together[-1][1]:
+            together[-1] = (together[-1][0], max(end, together[-1][1]))
+        else:
+            together.append((start, end))
+    return together
+
+
+def is_shown(text: str, offset: int) -> bool:
+    """Return True if the text that begins at an offset stands in quotation marks.
+
+    >>> is_shown('He wrote “f(x=1)”.', 10), is_shown("Now f(x=1).", 4)
+    (True, False)
+    """
+    before = text[max(0, offset - WINDOW) : offset]
+    line = text.rfind("\n", 0, offset) + 1
+    return is_quoted(before, text[line : min(offset, line + LINE_HEAD)])
+
+
+def example_end(text: str, start: int, closers: Sequence[str] = ()) -> int:
+    """Return where an example ends that begins at an offset.
+
+    It is the end of the place that shows it, if there is one, else that of the format's own closer,
+    or of the paragraph where no closer comes.
+
+    start: of the example, at its opener. closers: the end of a call of the format. The nearest
+    counts.
+
+    >>> example_end("See <c>{}</c>, but f(x=1)", 4, ["</c>"])
+    13
+    """
+    for begin, end in shown_ranges(text):
+        if begin <= start < end:
+            return end
+    ends = [at + len(c) for c in closers if (at := text.find(c, start)) >= 0]
+    if ends:
+        return min(ends)
+    blank = text.find("\n\n", start)
+    return len(text) if blank < 0 else blank
+
+
+def _fences(text: str) -> Iterator[tuple[int, int]]:
+    # One without an end goes to the text's.
+    opener: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        ticks = match["ticks"]
+        if opener is None:
+            opener = match
+        elif ticks.startswith(opener["ticks"]) and match[0].strip() == ticks:
+            # With a word behind it, it would be a line of the block.
+            yield opener.start(), match.end()
+            opener = None
+    if opener is not None:
+        yield opener.start(), len(text)
+
+
+def _is_shown_block(text: str, start: int, end: int) -> bool:
+    return _is_introduced(text, start) or _DEFINES_TARGET.search(text, start, end) is not None
+
+
+def _is_introduced(text: str, start: int) -> bool:
+    before = text[max(0, start - _INTRODUCTION) : start].rstrip()
+    line = before.rpartition("\n")[2]
+    return is_example(before) or _EXPLAINS.search(line) is not None
+
+
+def _code_spans(text: str, fences: Ranges) -> Ranges:
+    # Ticks, code and as many ticks, within one paragraph. A text that is nothing but one span is
+    # not an example: there is nothing around it.
+    starts = [start for start, _ in fences]
+    runs = []
+    for match in _TICKS.finditer(text):
+        index = bisect_right(starts, match.start()) - 1
+        if index < 0 or match.start() >= fences[index][1]:
+            runs.append(match.span())
+    blanks = [match.start() for match in _BLANK_LINE.finditer(text)]
+
+    # From the right, so that each run knows the next one of its length.
+    following: dict[int, int] = {}
+    partners: list[int | None] = [None] * len(runs)
+    for i in range(len(runs) - 1, -1, -1):
+        size = runs[i][1] - runs[i][0]
+        partners[i] = following.get(size)
+        following[size] = i
+
+    spans: Ranges = []
+    i = 0
+    while i < len(runs):
+        j = partners[i]
+        if j is None or bisect_right(blanks, runs[i][0]) != bisect_right(blanks, runs[j][0]):
+            i += 1
+            continue
+        # A word alone names something; what it names may be called right behind it.
+        if not _WORD.fullmatch(text, runs[i][1], runs[j][0]):
+            spans.append((runs[i][0], runs[j][1]))
+        i = j + 1
+    if len(spans) == 1 and text.strip() == text[spans[0][0] : spans[0][1]]:
+        return []
+    return spans
+
+
+def _indented_blocks(text: str) -> Ranges:
+    ranges: Ranges = []
+    start: int | None = None
+    offset = 0
+    for line in text.splitlines(keepends=True):
+        if is_indented(line) and line.strip():
+            start = offset if start is None else start
+            end = offset + len(line.rstrip())
+        elif line.strip() and start is not None:
+            ranges.append((start, end))
+            start = None
+        offset += len(line)
+    if start is not None:
+        ranges.append((start, end))
+    return [(start, end) for start, end in ranges if _is_introduced(text, start)]
+
 
 # What is shaped like a delimiter and speaks of a call, in tags, brackets or special tokens. Closers
 # and results speak of calls, too, so that a word of them excludes it.
@@ -105,7 +447,7 @@ _GLUE = (
 # The beginning of a JSON object, with a key or nothing in it.
 _OBJECT = r"""\{\s*(?:["'“][^"'”\n]{1,80}["'”]\s*[:=]|\w{1,60}\s*[:=]|\})"""
 # Tags that only show a word.
-_SHOWING = (
+_TAGS_OF_WORDS = (
     r"(?:li|code|b|i|u|strong|em|td|th|tr|p|a|h[1-6]|span|div|pre|kbd|tt|samp|dt|dd|option|summary)"
 )
 
@@ -124,11 +466,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """One way in which an attempt shows, with the sub-code it gets.
-
-    checked: a match is only a sign where `_is_call` says so.
-    """
-
+    # checked: a match is only a sign where `_is_call` says so.
     code: str
     expression: re.Pattern[str]
     checked: bool = False
@@ -139,89 +477,68 @@ _ORDINARY = re.compile(r"\W+(?:json)?")
 
 @lru_cache(maxsize=1)
 def _all_signs() -> Signs:
-    """Return the signs of every protocol, and of whatever looks like one, each once."""
-    every = [_DELIMITER]
-    every += (protocol.signs_of_attempts() for protocol in protocols().values())
-
-    # Dicts instead of sets: an alternative that stands first in a pattern is tried first.
-    openers: dict[str, None] = {}
-    marks: dict[str, None] = {}
-    for signs in every:
-        # Brackets and fences, which formats of bare JSON begin with, begin much else.
-        openers |= dict.fromkeys(sign for sign in signs.openers if not _ORDINARY.fullmatch(sign))
-        marks |= dict.fromkeys(signs.marks)
-    return Signs(tuple(openers), tuple(marks))
+    every = [_DELIMITER, *(protocol.signs_of_attempts() for protocol in protocols().values())]
+    # Dicts instead of sets: an alternative that is first in a pattern is tried first. Brackets and
+    # fences, which formats of bare JSON begin with, begin much else.
+    openers = [s for signs in every for s in signs.openers if not _ORDINARY.fullmatch(s)]
+    marks = [mark for signs in every for mark in signs.marks]
+    return Signs(tuple(dict.fromkeys(openers)), tuple(dict.fromkeys(marks)))
 
 
 @lru_cache(maxsize=512)
-def _patterns(
+def _patterns_of(
     names: tuple[str, ...], parameters: tuple[str, ...], signs: Signs | None
 ) -> tuple[_Pattern, ...]:
-    """Return the patterns for certain tools, in the order in which they win over one another.
-
-    names, parameters: of the tools, sorted, so that one set of tools is compiled once. signs: those
-    of one more format, None for no further one.
-    """
-    tool = _one_of(names)
-    key = _one_of(parameters)
-    formats = _all_signs()
-    own = signs or Signs()
+    # In the order in which they win over one another. names, parameters: sorted, so that one set
+    # of tools is compiled once.
+    tool, key = _one_of(names), _one_of(parameters)
+    formats, own = _all_signs(), signs or Signs()
     openers = "|".join((*formats.openers, *own.openers))
     head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})(?!\w)))"
     marks = "|".join(f"(?:{mark})" for mark in (*formats.marks, *own.marks, *_MARKS))
     # The name as a word of its own, in the namespace that some formats put before it.
     name = rf"(?<![\w.-])(?:functions?\.|tools?\.|default_api\.)?(?:{tool})(?![\w-])"
+    label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
 
     return (
         _Pattern("delimiter", re.compile(f"(?:{openers}){head}", re.IGNORECASE)),
         _Pattern("delimiter", re.compile(marks, re.MULTILINE | re.IGNORECASE)),
         _Pattern("code", re.compile(rf"^[ \t]*call:(?:{tool})\b", re.MULTILINE)),
-        _Pattern("markup", _markup_pattern(tool, name)),
+        # A tag named after a tool, or a tool's name as an attribute's value, or between two tags of
+        # which the first does not only show a word.
+        _Pattern(
+            "markup",
+            re.compile(
+                rf"</(?:\w{{1,20}}:)?(?:{tool})>"
+                rf"|<(?!{_TAGS_OF_WORDS}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
+                rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
+                rf"|<(?!/|{_TAGS_OF_WORDS}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
+                re.IGNORECASE,
+            ),
+        ),
         _Pattern("json", re.compile(rf"""[{{,\[]\s*["'](?:{tool})["']\s*:\s*\{{"""), checked=True),
         _Pattern("json", re.compile(rf"""["'“*`]{{0,3}}{name}{_GLUE}{_OBJECT}"""), checked=True),
         _Pattern("code", re.compile(r"\A\s*\[\s*[A-Za-z_][\w.]*\(\s*(?:[A-Za-z_]\w*\s*=|\))")),
-        _Pattern("keys", _keys_pattern(name, key)),
+        # A tool's name with its parameters as keys. A list with bullets describes the tool.
+        _Pattern(
+            "keys",
+            re.compile(
+                rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
+                rf"(?:[ \t]*(?:arguments?|args|parameters?|params|(?:action[ _])?input)"
+                rf"[ \t]*[:：=]\s*)?[ \t]*[\"'`]?(?:{key})[\"'`]?[ \t]*[:：=][ \t]*\S"
+                rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?"
+                r"[ \t]*[:：=][ \t]*\S"
+                rf"|^{label}{name}[ \t]+--(?:{key})\b",
+                re.MULTILINE | re.IGNORECASE,
+            ),
+        ),
     )
 
 
 def _one_of(names: tuple[str, ...]) -> str:
-    """Return the expression of one of some names, which matches nothing if there are none."""
-    # Longer names first, so that the longest one matches.
+    # Longer names first, so that the longest one matches. Nothing matches without names.
     by_length = sorted(names, key=len, reverse=True)
     return "|".join(re.escape(name) for name in by_length) or r"(?!)"
-
-
-def _markup_pattern(tool: str, name: str) -> re.Pattern[str]:
-    """Return the pattern of a tag named after a tool, or of a tool's name among tags.
-
-    The name is an attribute's value, inside a tag or between two, or stands between two tags, of
-    which the first is none that only shows a word. tool, name: the expressions of the tools' names,
-    bare and with a namespace.
-    """
-    return re.compile(
-        rf"</(?:\w{{1,20}}:)?(?:{tool})>"
-        rf"|<(?!{_SHOWING}\b)[^<>\n]{{1,120}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,120}}>"
-        rf"|>[^<>\n]{{0,60}}=\s*[\"']?{name}[\"']?[^<>\n]{{0,60}}<"
-        rf"|<(?!/|{_SHOWING}\b)[^<>\n]{{1,80}}>\s{{0,9}}{name}(?::\d{{1,4}})?\s{{0,9}}<",
-        re.IGNORECASE,
-    )
-
-
-def _keys_pattern(name: str, key: str) -> re.Pattern[str]:
-    """Return the pattern of a tool's name with its parameters as keys, on its line or below it.
-
-    A list with bullets below a name describes the tool. name, key: the expressions of the names of
-    tools and of parameters.
-    """
-    label = r"[ \t]*(?:[^\W\d_][\w ]{0,30}[ \t]*[:：=][ \t]*)?"
-    return re.compile(
-        rf"^{label}[\"'`*]{{0,3}}{name}[\"'`*]{{0,3}}[ \t]*[:：]?[ \t]*\n"
-        rf"(?:[ \t]*(?:arguments?|args|parameters?|params|(?:action[ _])?input)[ \t]*[:：=]\s*)?"
-        rf"[ \t]*[\"'`]?(?:{key})[\"'`]?[ \t]*[:：=][ \t]*\S"
-        rf"|^{label}{name}[ \t]*[:：,]?[ \t]+(?:--)?[\"']?(?:{key})[\"']?[ \t]*[:：=][ \t]*\S"
-        rf"|^{label}{name}[ \t]+--(?:{key})\b",
-        re.MULTILINE | re.IGNORECASE,
-    )
 
 
 def find_attempt(
@@ -248,150 +565,82 @@ def find_attempt(
     names = tuple(sorted(set(tool_names)))
     keys = tuple(sorted(set(parameters)))
 
-    # Of two that begin together, the one that is searched first wins.
-    attempts = [
-        *_find_patterns(searched, _patterns(names, keys, signs)),
-        *_find_sites(searched, names),
-        *_find_json_call(searched, names, keys),
-        *_find_parameters(searched, frozenset(keys)),
-    ]
-    return min(attempts, key=lambda attempt: attempt.start, default=None)
-
-
-def _find_sites(text: str, names: tuple[str, ...]) -> Iterator[Attempt]:
-    """Yield the first place where a tool's name meets a sign of a call, if it is an attempt."""
-    for site in call_sites(text, names):
-        if site.attempt and not is_shown(text, site.start):
-            code = "markup" if text[site.start] == "<" else "code"
-            yield Attempt(code, text[site.start : site.end], site.start)
-            return
-
-
-def _find_patterns(text: str, patterns: tuple[_Pattern, ...]) -> Iterator[Attempt]:
-    """Yield the first match of each pattern that is a sign, in the order of the patterns.
-
-    text: masked, see `_masked`. patterns: those of the tools on offer.
-    """
-    for pattern in patterns:
-        matches = pattern.expression.finditer(text)
+    found: list[Attempt] = []
+    for pattern in _patterns_of(names, keys, signs):
+        matches = pattern.expression.finditer(searched)
         if pattern.checked:
-            matches = (match for match in matches if _is_call(text, match))
-        match = _first_unquoted(text, matches)
+            # A tool's definition only describes a call.
+            matches = (m for m in matches if not _is_definition(searched, m.start(), m.end()))
+        match = _first_unquoted(searched, matches)
         if match is not None:
-            yield Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start())
+            found.append(Attempt(pattern.code, match[0].strip()[:_MAX_SIGN], match.start()))
+    for site in call_sites(searched, names):
+        if site.attempt and not is_shown(searched, site.start):
+            code = "markup" if searched[site.start] == "<" else "code"
+            found.append(Attempt(code, searched[site.start : site.end], site.start))
+            break
+    # A JSON member that names a tool. Any key may do that, where there are arguments with it.
+    named = (m for m in _JSON_NAME.finditer(searched) if _is_json_call(searched, m, names))
+    match = _first_unquoted(searched, named)
+    if match is None:
+        arguments = _argument_pattern(keys)
+        words = (m for m in _JSON_WORD.finditer(searched) if m[1] in names)
+        match = _first_unquoted(searched, (m for m in words if _is_given(searched, m, arguments)))
+    if match is not None:
+        found.append(Attempt("json", match[0].strip(), match.start()))
+    # Calls without a name of their own: parameters as elements, or as one JSON object.
+    elements = (m for m in _ELEMENT.finditer(searched) if m[1] in keys)
+    match = _first_unquoted(searched, elements) if keys else None
+    if match is not None:
+        found.append(Attempt("markup", match[0].strip(), match.start()))
+    elif keys and _is_lone_object(searched, keys):
+        found.append(Attempt("json", searched.strip(), 0))
+    # Of two that begin together, the one that is searched first wins.
+    return min(found, key=lambda attempt: attempt.start, default=None)
 
 
 def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    """Return the first match that stands in no quotation marks.
-
-    Behind many that do, the next.
-    """
+    # After many that are quoted, the next.
     for passed, match in enumerate(matches):
         if passed >= _MOST_PASSED or not is_shown(text, match.start()):
             return match
     return None
 
 
-def _is_call(text: str, match: re.Match[str]) -> bool:
-    """Return False for a tool's definition, which only describes a call."""
-    behind = text[match.start() : match.end() + _NEARBY]
-    return _DEFINITION.search(behind.split("\n\n")[0]) is None
+def _is_definition(text: str, start: int, end: int) -> bool:
+    return _DEFINITION.search(text[start : end + _NEARBY].split("\n\n")[0]) is not None
 
 
-def _find_json_call(
-    text: str, names: tuple[str, ...], parameters: tuple[str, ...] = ()
-) -> Iterator[Attempt]:
-    """Yield the first JSON member that names a tool and belongs to a call.
-
-    text: masked, see `_masked`. names, parameters: those of the tools on offer.
-
-    >>> [sign.text for sign in _find_json_call('{"name": "f", "arguments": {}}', ())]
-    ['{"name": "f"']
-    >>> [sign.text for sign in _find_json_call('{"do": "f", "a": 1}', ("f",), ("a",))]
-    ['{"do": "f"']
-    """
-    named = (m for m in _JSON_NAME.finditer(text) if _is_json_call(text, m, names))
-    match = _first_unquoted(text, named)
-    if match is None:
-        # Any other key may hold the name, too, where there are arguments with it.
-        arguments = _argument_pattern(parameters)
-        words = (m for m in _JSON_WORD.finditer(text) if m[1] in names)
-        match = _first_unquoted(text, (m for m in words if _has_arguments(text, m, arguments)))
-    if match is not None:
-        yield Attempt("json", match[0].strip(), match.start())
-
-
-def _has_arguments(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
-    """Return True if arguments stand near a match, and no tool's definition."""
+def _is_given(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
     near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
     return arguments.search(near) is not None and _DEFINITION.search(near) is None
 
 
 @lru_cache(maxsize=512)
 def _argument_pattern(parameters: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a key that holds arguments, or is a parameter of a tool."""
     return re.compile(rf"""{_ARGUMENTS.pattern}|["'](?:{_one_of(parameters)})["']\s*:""")
 
 
-def _find_parameters(text: str, parameters: frozenset[str]) -> Iterator[Attempt]:
-    """Yield calls without a name of their own: parameters as elements, or as one JSON object.
-
-    text: masked, see `_masked`. parameters: the names of the parameters of all tools.
-
-    >>> [sign.code for sign in _find_parameters("<call> <city>Oslo</city>", frozenset(["city"]))]
-    ['markup']
-    """
-    if not parameters:
-        return
-
-    match = _first_unquoted(text, (m for m in _ELEMENT.finditer(text) if m[1] in parameters))
-    if match is not None:
-        yield Attempt("markup", match[0].strip(), match.start())
-        return
-
-    if _is_lone_object(text, parameters):
-        yield Attempt("json", text.strip(), 0)
-
-
-def _is_lone_object(text: str, parameters: frozenset[str]) -> bool:
-    """Return True if the text is one JSON object, fenced or not, whose keys are all parameters.
-
-    >>> _is_lone_object('{"city": "Oslo"}', frozenset(["city", "days"]))
-    True
-    >>> _is_lone_object("{}", frozenset(["city"]))
-    False
-    """
+def _is_lone_object(text: str, parameters: tuple[str, ...]) -> bool:
     body = _FENCED.sub(r"\1", text.strip()).strip()
     if not (body.startswith("{") and body.endswith("}")):
         return False
-
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return False
     # An empty object says nothing, not even that a tool without parameters was meant.
-    return bool(value) and parameters.issuperset(value)
+    return bool(value) and set(parameters).issuperset(value)
 
 
 def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bool:
-    """Return True if a name member belongs to a call and not to a tool's definition.
-
-    It does if the tool is on offer, or if there are arguments beside it.
-
-    match: of `_JSON_NAME` in the text. names: those of the tools on offer.
-    """
-    behind = text[match.end() : match.end() + _NEARBY]
-    if _DEFINITION.search(behind.split("\n\n")[0]):
+    # The tool is on offer, or there are arguments next to the name, after or before it.
+    start, end = match.span()
+    if _is_definition(text, end, end):
         return False
-    if match[1] in names:
+    if match[1] in names or _ARGUMENTS.match(text[end : end + _NEARBY].lstrip(" \t\r\n,")):
         return True
-
-    # The arguments come next, or stood before the name.
-    before = text[max(0, match.start() - _NEARBY) : match.start() + 1]
-    next_member = behind.lstrip(" \t\r\n,")
-    if _ARGUMENTS.match(next_member):
-        return True
-    return _ARGUMENTS.search(before) is not None
+    return _ARGUMENTS.search(text[max(0, start - _NEARBY) : start + 1]) is not None
 
 
 def example_spans(result: ParseResult) -> list[Span]:
@@ -415,7 +664,6 @@ def iter_examples(problems: Iterable[Problem], raw: str, closers: Sequence[str])
 
 
 def _closers(result: ParseResult) -> tuple[str, ...]:
-    """Return the end of a call of the format that a text was read by, none if it is unknown."""
     protocol = protocols().get(result.protocol)
     if protocol is None:
         return ()
@@ -452,13 +700,6 @@ def find_own_result(text: str, *, after_call: bool) -> str:
 
 
 def _masked(text: str, quoted: Sequence[tuple[int, int]]) -> str:
-    """Return the text with ranges of it blanked out, of the same length.
-
-    quoted: (start, end) of text that only shows something, in any order.
-
-    >>> _masked("a b c", [(4, 5), (2, 3)])
-    'a · ·'
-    """
     parts: list[str] = []
     end = 0
     for start, stop in merged([*quoted]):

@@ -1,21 +1,38 @@
-"""The open body: from an opener to the calls or the reasoning behind it."""
+"""The open body: from an opener to the calls or the reasoning after it."""
 
 # How it works
 # ------------
-# A body begins behind an opener that the text scanner found. Its tail is shown to the protocol's
+# A body begins after an opener that the text scanner found. Its tail is shown to the protocol's
 # scanner, which settles characters (they become deltas) or says where the body closes. Then the
-# body goes to the codec, once, and what comes of it to the log.
+# body goes to the codec, once it is whole or the text is over (`_decode`), and what comes of it to
+# the log (`_finish`): calls, or a message with texts next to its calls, or nothing, where the body
+# only looked like a call and is text again.
+#
+# Most answers are whole when they are read, and their calls are written exactly as the format has
+# them. A codec may know such a call by one pattern (`Codec.plain_call`), which `read_plain` tries
+# first. The call after it, with at most a line break between, is then tried at once, and so on.
+#
+#     an opener that is  leads to
+#     markup             text again
+#     reasoning          an open body; its closer, or calls at its end, end it
+#     a whole call       `_finish`
+#     a plain call       the log, and the next plain call; else
+#     any other call     an open body: `scan` until Close, then `_close`; at the end of the text
+#                        `_truncate`
 #
 # State: `open` is the body under way, None between bodies; its settled characters are in `pieces`.
 # `_spent` counts the characters that were shown to scanners a second time.
 #
 # Invariant: body.start + the size of body.pieces = feed.base, as long as a body is open. When it
 # has ended, the segments reach to feed.base again, however far the deltas had gone: `_settle`
-# retracts those that went too far, and gives the rest of the text back to the feed.
+# retracts those that went too far, and gives the rest of the text back to the feed. Plain calls
+# make the same segments, calls and events as on the long way, which the first text that is not
+# plain takes; so everything that may make text of an opener (code, quotation, a value given up), or
+# one call of two, is left to it.
 #
 # Going back: in four cases a body turns out to end before the place that was scanned to: a closer
 # inside an open string (rescued), a closer accepted late (`finish`), an opener inside a body that
-# cannot be read (a restart), reasoning with calls at its end. What lies behind is scanned again.
+# cannot be read (a restart), reasoning with calls at its end. What comes after is scanned again.
 #
 # Cost: `_affords` allows going back only while all such characters together are at most four times
 # the text, and a body is decoded at most three times; so the whole is linear.
@@ -28,47 +45,61 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..arguments.rjson.damage import Refusal
-from ..core.types import ParseResult, Problem, Span
-from ..formats.base import Decoded, NeedMore, Opening
+from ..core.types import (
+    CallDelta,
+    CallStart,
+    ParseResult,
+    Problem,
+    ReasoningDelta,
+    Segment,
+    Span,
+    TextDelta,
+    ToolCall,
+)
+from ..core.types.spans import make_segment
+from ..core.values import Value
+from ..formats.base import Message, NeedMore, Opening
 from ..formats.scan import Close, LiteralBody, Scanner
 from ..formats.tags import THINK_ENDS, THINK_TAGS, reasoning_scanner
-from .body_calls import BodyCalls
-from .feed import Feed
-from .log import Log
-from .open_body import OpenBody
-from .open_heads import open_head
-from .plain import PlainCalls
-from .resolve import Body
-from .setting import Setting
+from .echoes import as_draft
+from .quoting import WINDOW
+from .resolve import Body, Outcome
+from .state import Feed, Log, Setting
 from .text import TextScanner
 from .turn_end import find_token, is_end, is_foreign, thought_end
-from .unclosed import calls_at_end, doubtful_end, partial_closer, restarts, wrong_closer
+from .unclosed import open_head, partial_closer, wrong_closer
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
 _NO_BODY: Scanner = LiteralBody(())  # for an opener that is the whole call; never asked
+_LAST_CALLS = 8  # calls looked at after open reasoning, so that the cost stays bounded
+_LONGEST_TAG = max(map(len, (*THINK_TAGS, *THINK_ENDS)))
+# Rules that a lost quote sets off: what they touched may be text that was read as a string.
+_GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
 
 
-@lru_cache(maxsize=128)
-def _row_of(literal: str) -> re.Pattern[str]:
-    """Return the pattern of a literal that stands any number of times, with white space between."""
-    return re.compile(rf"(?:{re.escape(literal)}\s*+)++")
+class OpenBody:
+    """A body under way. Offsets are in raw: of its opener, and of its first character.
+
+    An opener may be there several times in a row. `opener` is then the first of them, and `head`
+    the last, which `opening` is about. literal: its text, where that was asked for.
+    """
+
+    def __init__(self, opening: Opening, opener: int, start: int, scanner: Scanner) -> None:
+        self.opening = opening
+        self.opener = opener
+        self.head = opener
+        self.literal: str | None = None
+        self.start = start
+        self.scanner = scanner
+        self.delta: type[CallDelta | ReasoningDelta] = (
+            CallDelta if opening.kind == "call" else ReasoningDelta
+        )
+        self.pieces: list[str] = []  # what its scanner has settled
 
 
 class BodyReader:
     """Reads the bodies of one parser. read_alone: parses a text of its own, under a setting."""
-
-    __slots__ = (
-        "_calls",
-        "_feed",
-        "_log",
-        "_plain",
-        "_read_alone",
-        "_setting",
-        "_spent",
-        "_text",
-        "open",
-    )
 
     def __init__(
         self,
@@ -78,17 +109,12 @@ class BodyReader:
         text: TextScanner,
         read_alone: Callable[[Setting, str], ParseResult],
     ) -> None:
-        """Share the parts of one parser.
-
-        No body is open yet, unless the think tag was in the prompt: then that of the reasoning is.
-        """
         self._setting = setting
         self._feed = feed
         self._log = log
         self._text = text
-        self._plain = PlainCalls(setting, feed, log, text)
-        self._calls = BodyCalls(setting, feed, log, text)
         self._read_alone = read_alone
+        self._repeat_end = -1  # after a call that repeats the one before, and has no closer either
         self._spent = 0
         self.open: OpenBody | None = None
         if setting.options.reasoning == "prefilled":
@@ -107,13 +133,15 @@ class BodyReader:
         feed, log = self._feed, self._log
         start = feed.base
         end = start + opening.end
-        self._text.end(start)
+        if start > log.text_start or self._text.message_ends:
+            self._text.end(start)
         if opening.kind == "call":
             if log.message_end is not None:
                 self._end_turn(opening, log.message_end)
-            if not log.silent:  # spares a call
-                log.call_start(start, end)
-            feed.take(opening.end)
+            if not log.silent:
+                log.events.append(CallStart(Span(start, end)))
+            feed.tail = feed.tail[opening.end :]
+            feed.base = end
             self._begin_call(opening, start, end)
             return
 
@@ -141,7 +169,7 @@ class BodyReader:
             self.open = OpenBody(opening, start, end, scanner)
 
     def _end_turn(self, opening: Opening, message_end: tuple[int, str]) -> None:
-        """End the turn at a token that ends messages, unless the call is of a format with it."""
+        # At a token that ends messages, unless the call is of a format with it.
         at, token = message_end
         self._log.message_end = None
         envelope = (opening.owner or self._setting.protocol).envelope
@@ -149,36 +177,121 @@ class BodyReader:
             self._log.turn_end = at
 
     def _begin_call(self, opening: Opening, start: int, end: int) -> None:
-        """Open the body behind a call's opener, raw[start:end].
-
-        An opener may be the whole call.
-
-        With the rest of a long chunk at hand, the body's end is brought into the tail as well.
-        """
         setting = self._setting
         if opening.whole:
             whole = OpenBody(opening, start, end, _NO_BODY)
-            unit, decoded = self._calls.decode(whole, "", True, "closer")
+            unit, decoded = self._decode(whole, "", True, "closer")
             self._finish(whole, unit, end, decoded)
             return
 
         if self._feed.chunk:
-            # The closer of the format that opened the body, where several are read at once.
+            # The closer of the format that opened the body, where several are read at once. With
+            # the rest of a long chunk at hand, the body's end is brought into the tail as well.
             envelope = (opening.owner or setting.protocol).envelope
             closer = envelope.closer_of(opening)
             if closer is not None:
                 self._feed.fetch_closer(closer)
-        if self._plain.read(opening, start):
+        if setting.reads_plain and self.read_plain(opening, start):
             return
         scanner = setting.protocol.envelope.scanner(opening, setting.tools)
         self.open = OpenBody(opening, start, end, scanner)
 
+    # calls that their codec shows in one look, in a row
+
+    def read_plain(self, opening: Opening, opener: int) -> bool:
+        """Read the call whose body begins where the tail does, and plain calls right after it.
+
+        Return False, with nothing done, if it is not plain. opening: its opener, at offset `opener`
+        in raw, whose start is logged.
+        """
+        log, text, feed = self._log, self._text, self._feed
+        if not self._setting.resolver.plain_tools or opening.speculative:
+            return False
+        # The same call twice may be one, and a value that was given up may contain this one.
+        if text.given_up is not None or (log.calls and log.calls[-1].problems):
+            return False
+        call = self._plain_call(opening, 0, opener, len(log.segments))
+        if call is None:
+            return False
+        self._log_plain(call)
+        end = call.segment.span.end - feed.base
+        end, line_at = self._read_row(opening, end) if text.is_plain else (end, -1)
+        feed.take(end)
+        text.resume_after_call(line_at)
+        return True
+
+    def _read_row(self, previous: Opening, pos: int) -> tuple[int, int]:
+        # The plain calls of the tail from `pos` on, each right after the one before. Returns the
+        # offset in the tail after the last one, and the offset in raw of the last line that began
+        # on the way, -1 for none. previous: the opening of the call before.
+        setting, log = self._setting, self._log
+        tail, base = self._feed.tail, self._feed.base
+        envelope, tools = setting.protocol.envelope, setting.tools
+        # A literal that begins before it is whole.
+        last = len(tail) - max(setting.longest_head, _LONGEST_TAG)
+        line_at = -1
+        while pos < last:
+            at = pos + 1 if tail[pos] == "\n" else pos
+            # Others may be the head of a chat turn, or candidates for recovery.
+            if tail[at] != "<" or tail[at + 1] == "|":
+                break
+            opening = envelope.open(tail, at, False, tools)
+            if opening is not previous:  # most formats have one for all blocks
+                if not isinstance(opening, Opening) or opening.kind != "call":
+                    break
+                if opening.whole or opening.speculative or not opening.end:
+                    break
+                previous = opening
+            start = at + previous.end
+            call = self._plain_call(previous, start, base + at, len(log.segments) + at - pos)
+            if call is None:
+                break
+            if at > pos:
+                line_at = base + at
+                if not log.silent:
+                    log.delta(TextDelta, base + pos, line_at)
+                log.end_text(line_at)
+            if not log.silent:
+                log.events.append(CallStart(Span(base + at, base + start)))
+            self._log_plain(call)
+            pos = call.segment.span.end - base
+        return pos, line_at
+
+    def _plain_call(
+        self, opening: Opening, start: int, opener: int, segment_index: int
+    ) -> ToolCall | None:
+        # The call whose body begins at `start` of the tail, None if it is not plain.
+        setting, feed = self._setting, self._feed
+        codec = (opening.owner or setting.protocol).codec
+        resolver, tail, base = setting.resolver, feed.tail, feed.base
+        tools = resolver.plain_tools
+        plain = codec.plain_call(opening, tail, start, tools)
+        if plain is None:
+            return None
+        name, name_start, texts, closer, end = plain
+        body = Span(base + start, base + closer)
+        return resolver.plain_call(
+            texts,
+            tools[name],
+            opening,
+            tail[start:closer],
+            base + name_start,
+            make_segment("call", Span(opener, base + end), body),
+            segment_index,
+            len(self._log.calls),
+        )
+
+    def _log_plain(self, call: ToolCall) -> None:
+        log, segment = self._log, call.segment
+        body = segment.body or segment.span
+        if not log.silent:
+            log.delta(CallDelta, body.start, body.end)
+        log.call(segment, body.end, (call,))
+
     # scanning
 
     def scan(self, body: OpenBody, final: bool) -> bool:
-        """Show the tail to the scanner of the open body.
-
-        Return True when there is more to do.
+        """Show the tail to the scanner of the open body. Return True when there is more to do.
 
         final: no more text will come, so that the body ends here in any case.
         """
@@ -197,7 +310,7 @@ class BodyReader:
             if step:
                 body.pieces.append(tail[:step])
                 base, log = feed.base, self._log
-                # As `delta` and `take`, which would be two calls more for every chunk.
+                # Not by `delta` and `take`, which would be two calls more for every chunk.
                 if not log.silent:
                     log.events.append(body.delta(Span(base, base + step)))
                 feed.tail = tail[step:]
@@ -206,13 +319,8 @@ class BodyReader:
         return final and self._end(body)
 
     def _end(self, body: OpenBody) -> bool:
-        """End a body for which no closer came.
-
-        Return True when there is more to do.
-
-        The scanner may know of a closer that it had passed over, such as one inside a string that
-        never ended.
-        """
+        # No closer came. The scanner may know of one that it had passed over, such as one inside
+        # a string that never ended.
         late = body.scanner.finish()
         if late is not None and self._affords(body.start + late.end, self._feed.base):
             self._close(body, late)
@@ -220,10 +328,8 @@ class BodyReader:
         return self._truncate(body)
 
     def _affords(self, back_to: int, scanned: int) -> bool:
-        """Spend the cost of going back, if that keeps the whole work linear in the text.
-
-        Both are offsets in raw, so that the answer does not depend on the chunking.
-        """
+        # Spends the cost of going back, if that keeps the whole work linear in the text. Both are
+        # offsets in raw, so that the answer does not depend on the chunking.
         cost = scanned - back_to
         if cost <= 0:
             return True
@@ -235,11 +341,9 @@ class BodyReader:
     # an opener that stands again
 
     def _begin_again(self, body: OpenBody, end: int, final: bool) -> bool | None:
-        """Pass the openers of a body that stand in a row, up to the last one, which counts.
-
-        Return True when there is more to do, None if the body holds anything before `end`, or its
-        own opener does not stand there. Only white space may stand between the openers.
-        """
+        # The openers of a body that are there in a row, with only white space between, are passed
+        # up to the last one, which counts. None if the body has anything before `end`, or its own
+        # opener is not there.
         feed = self._feed
         if not self._is_blank(body, end):
             return None
@@ -257,12 +361,12 @@ class BodyReader:
         # The opener may still come: until then the body is looked at from its beginning.
         if body.pieces:
             self._log.retract(body.start)
-            feed.go_to(body.start, "".join(body.pieces) + feed.tail)
+            feed.base, feed.tail = body.start, "".join(body.pieces) + feed.tail
         self._move(body, 0)
         return False
 
     def _is_blank(self, body: OpenBody, end: int) -> bool:
-        """Return True if a body with an opener holds nothing but white space up to `end`."""
+        # A body with an opener has nothing but white space up to `end`.
         opening = body.opening
         if opening.speculative or opening.lone or body.start == body.head:
             return False
@@ -272,10 +376,7 @@ class BodyReader:
         return not settled[:end].strip() and not rest.strip()
 
     def _open_again(self, body: OpenBody, at: int, final: bool) -> bool:
-        """Let a body begin with the opener at an offset of the tail, where its own stands again.
-
-        Return True when there is more to do.
-        """
+        # The body begins with the opener at an offset of the tail, where its own is once more.
         feed, setting = self._feed, self._setting
         again = setting.protocol.envelope.open(feed.tail, at, final, setting.tools)
         if isinstance(again, Opening) and again.kind == "call" and again.end:
@@ -289,7 +390,7 @@ class BodyReader:
         return True
 
     def _move(self, body: OpenBody, n: int) -> None:
-        """Let a body begin `n` characters of the tail later: they belong to its opener."""
+        # The body begins `n` characters of the tail later: they belong to its opener.
         feed, setting = self._feed, self._setting
         self._log.delta(body.delta, feed.base, feed.base + n)
         feed.take(n)
@@ -299,11 +400,9 @@ class BodyReader:
     # closing
 
     def _close(self, body: OpenBody, close: Close) -> None:
-        """Read a body whose end the scanner found, and settle its content.
-
-        close: the body's end and its closer's, in characters of the body. The body is decoded once,
-        and once more where it turns out to hold the beginning of another.
-        """
+        # The scanner found the end: the body's and its closer's, in characters of the body. The
+        # body is decoded once, and once more where it turns out to contain the beginning of
+        # another.
         pieces, tail = body.pieces, self._feed.tail
         text = "".join(pieces) + tail if pieces else tail
         if close.hidden or close.reached > close.end:
@@ -317,7 +416,7 @@ class BodyReader:
             body.opening = replace(body.opening, name=name, name_span=span)
         inner = text[: close.start]
         closed = close.kind != "implicit"
-        unit, decoded = self._calls.decode(body, inner, closed, close.kind, close.value)
+        unit, decoded = self._decode(body, inner, closed, close.kind, close.value)
         after = close.end
         clean = type(decoded) is tuple and len(decoded) == 1 and not decoded[0].edits
         other = None if clean or closed else self._without_closer(body, inner, decoded)
@@ -329,7 +428,7 @@ class BodyReader:
                 cut = self._restart(body, inner, decoded)
             if cut is not None:
                 after = cut
-                unit, decoded = self._calls.decode(body, text[:cut], False, "implicit")
+                unit, decoded = self._decode(body, text[:cut], False, "implicit")
 
         self._settle(body, text, len(unit.text), after)
         self._finish(body, unit, body.start + after, decoded)
@@ -337,43 +436,28 @@ class BodyReader:
         if not unit.closed or (close.kind == "rescued" and close.start == close.end):
             self._give_up(body, text[:after], decoded)
 
-    def _finish(
-        self, body: OpenBody, unit: Body, after: int, decoded: tuple[Decoded, ...] | Refusal
-    ) -> None:
-        """End the open body with its calls. The arguments are those of `BodyCalls.finish`."""
-        self.open = None
-        self._calls.finish(body, unit, after, decoded)
-
-    def _give_up(self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal) -> None:
-        """Note a body that ends before an opener and cannot be read, where a value is open.
-
-        What opens there, and behind it, is part of that value. text: the body, up to that opener.
-        """
-        if not isinstance(decoded, Refusal) and all(d.readable for d in decoded):
+    def _give_up(self, body: OpenBody, text: str, decoded: Outcome) -> None:
+        # A body that ends before an opener cannot be read, and a value is open: what opens there,
+        # and after it, is part of that value. text: the body, up to that opener.
+        if _is_whole(decoded):
             return  # the body is whole, so nothing in it is open
         envelope = (body.opening.owner or self._setting.protocol).envelope
         tools = self._setting.tools
-        in_element = self._is_element(body) and self._opens_other()
+        # In an element named after its tool, what opens is not another element.
+        name = body.opening.name
+        in_element = (
+            bool(name)
+            and self._feed.text_of(Span(body.head, body.start)) == f"<{name}>"
+            and not self._feed.tail.startswith(tuple(f"<{name}" for name in tools))
+        )
         if in_element or envelope.in_value(body.opening, text, tools) or open_head(text, tools):
             closer = envelope.closer_of(body.opening)
             closers = envelope.closers if closer is None else (closer,)
             self._text.remember().begin(body.start + len(text), closers)
 
-    def _is_element(self, body: OpenBody) -> bool:
-        """Return True if the body is that of an element named after its tool."""
-        name = body.opening.name
-        return bool(name) and self._feed.text_of(Span(body.head, body.start)) == f"<{name}>"
-
-    def _opens_other(self) -> bool:
-        """Return True if what opens at the tail, where a body was given up, is not an element."""
-        return not self._feed.tail.startswith(tuple(f"<{name}" for name in self._setting.tools))
-
     def _choose_closer(self, body: OpenBody, text: str, close: Close) -> Close:
-        """The closer to take where the scanner saw one inside a string too, or went back to it.
-
-        close: the decision of the scanner, with the other closer in `hidden`, or how far it had
-        looked in `reached`. Returns a Close to use instead, or the same.
-        """
+        # Where the scanner saw a closer inside a string too (`hidden`), or went back to one (it
+        # had looked as far as `reached`).
         if close.hidden and close.kind in ("closer", "implicit"):
             reading = self._setting.resolver.reading(body.opening, True)
             if self._setting.protocol.codec.strict(text[: close.start], reading):
@@ -387,20 +471,21 @@ class BodyReader:
 
         return close
 
-    def _turn_end_in(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> int | None:
-        """Return the offset of a token in a damaged body that ends the turn, if a call ends there.
-
-        A token among what the codec dropped ends the turn as well; so may one in a body that it
-        refused, and no call after it is executable.
-        """
-        if isinstance(decoded, Refusal) or any(call.problems for call in decoded):
+    def _turn_end_in(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
+        # A token among what the codec dropped ends the turn; so may one in a body that it
+        # refused, and no call after it is executable. Returns its offset if a call ends there.
+        at = -1
+        for call in () if isinstance(decoded, Refusal) else decoded:
+            for edit in call.edits:
+                # A token is three characters at least.
+                if at < 0 and not edit.text and edit.span.end - edit.span.start > 2:
+                    place = find_token(edit.span.of(text))
+                    at = edit.span.start + place if place >= 0 else -1
+            if call.problems:
+                at = find_token(text)
+                break
+        if isinstance(decoded, Refusal):
             at = find_token(text)
-        else:
-            dropped = (edit.span for call in decoded for edit in call.edits if not edit.text)
-            places = ((span.start, find_token(span.of(text))) for span in dropped)
-            at = next((start + place for start, place in places if place >= 0), -1)
         if at < 0:
             return None
         if self._log.turn_end is None:
@@ -409,20 +494,14 @@ class BodyReader:
             return None
         if not self._affords(body.start + at, body.start + len(text)):
             return None
-        _, before = self._calls.decode(body, text[:at], False, "implicit")
-        whole = not isinstance(before, Refusal) and all(call.readable for call in before)
-        return at if whole else None
+        _, before = self._decode(body, text[:at], False, "implicit")
+        return at if _is_whole(before) else None
 
-    def _restart(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> int | None:
-        """Return the offset in a body where the model began again: the next opener inside an
-        unreadable body, or only by taking the opener for text between quotes that do not match.
-
-        text: the body. decoded: the codec's reading of it. None if the body is sound, nothing opens
-        in its doubtful part, or the budget is spent.
-        """
-        before = doubtful_end(text, decoded)
+    def _restart(self, body: OpenBody, text: str, decoded: Outcome) -> int | None:
+        # The offset in a body where the model began again: the next opener inside an unreadable
+        # body, or only by taking the opener for text between quotes that do not match. None if
+        # the body is sound, nothing opens in its doubtful part, or the budget is spent.
+        before = _doubtful_end(text, decoded)
         if before <= 0:
             return None
         setting, opening = self._setting, body.opening
@@ -431,41 +510,37 @@ class BodyReader:
         # Quotes are guessed in JSON only, which every format reads in the same way.
         if heads is None or not isinstance(decoded, Refusal):
             heads = setting.heads
-        end = body.start + len(text)
-        start = 0 if opening.end else 1  # a body that begins with its own opener
-
-        def opens(at: int) -> bool:
-            """A call opens at an offset of the body, and it is not a parameter of this one."""
-            inner = setting.protocol.envelope.open(text, at, True, setting.tools)
-            if not isinstance(inner, Opening) or inner.kind != "call":
-                return False
-            return not envelope.opens_parameter(opening, inner, setting.tools)
-
-        for at in restarts(text, start, before, heads, opens):
-            if self._affords(body.start + at, end):
-                return at
+        for head in heads:
+            # Only the first place of each head that opens a call, and not a parameter of this one.
+            at = text.find(head, 0 if opening.end else 1)  # the body may begin with its own opener
+            while 0 <= at < before:
+                inner = setting.protocol.envelope.open(text, at, True, setting.tools)
+                if (
+                    isinstance(inner, Opening)
+                    and inner.kind == "call"
+                    and not envelope.opens_parameter(opening, inner, setting.tools)
+                ):
+                    if self._affords(body.start + at, body.start + len(text)):
+                        return at
+                    break
+                at = text.find(head, at + 1)
         return None
 
     def _settle(self, body: OpenBody, text: str, end: int, after: int) -> None:
-        """Bring deltas and tail in line with where the body really ends.
-
-        text: the body, and the text fed so far behind it. end: the offset in it behind the body.
-        after: behind its closer. From there on the text is read again.
-        """
+        # Deltas and tail come in line with where the body really ends. text: the body, and the
+        # text fed so far after it. end: the offset in it after the body, after: after its closer.
+        # From there on the text is read again.
         feed = self._feed
         end += body.start
         if end < feed.base:
             self._log.retract(end)
         elif end > feed.base and not self._log.silent:
             self._log.delta(body.delta, feed.base, end)
-        feed.tail = text[after:]  # as `go_to`, which would be a call more for every body
+        feed.tail = text[after:]
         feed.base = body.start + after
 
     def _close_reasoning(self, body: OpenBody, text: str, close: Close) -> None:
-        """Settle reasoning and its closer.
-
-        A closer of no length, as an implicit one has, is no markup.
-        """
+        # A closer of no length, as an implicit one has, is no markup.
         end = body.start + close.start
         at = thought_end(text[: close.start]) if self._log.turn_end is None else -1
         if at >= 0:
@@ -479,13 +554,8 @@ class BodyReader:
     # the end of the text inside a body
 
     def _truncate(self, body: OpenBody) -> bool:
-        """End a body that the text ends in.
-
-        Return True when there is more to do.
-
-        The text held back is part of the body. The call is truncated, and must not be executed,
-        unless its body closed itself.
-        """
+        # The text ends in the body, and what was held back is part of it. The call is truncated,
+        # and must not be executed, unless its body closed itself.
         feed = self._feed
         if feed.tail:
             size = len(feed.tail)
@@ -499,9 +569,7 @@ class BodyReader:
         # The beginning of a closer belongs to the closer, even if the rest never came. Another
         # format's may begin with a bracket.
         closers = (body.opening.owner or self._setting.protocol).envelope.closers
-        unit, decoded = self._calls.decode(
-            body, text[: partial_closer(text, closers)], False, "end"
-        )
+        unit, decoded = self._decode(body, text[: partial_closer(text, closers)], False, "end")
         after = len(text)
         if isinstance(decoded, Refusal):
             unit, decoded, after = self._read_less(body, text, unit, decoded)
@@ -515,59 +583,42 @@ class BodyReader:
 
     def _read_less(
         self, body: OpenBody, text: str, refused: Body, refusal: Refusal
-    ) -> tuple[Body, tuple[Decoded, ...] | Refusal, int]:
-        """Read less of a body that was refused.
-
-        And the offset in it to read on from.
-
-        refused: the body that was tried first. Then come the body without another format's closer,
-        and the body up to the next opener. If neither helps, the whole text is one call that cannot
-        be read.
-        """
+    ) -> tuple[Body, Outcome, int]:
+        # After the body, the body without another format's closer is tried, and the body up to
+        # the next opener. If neither helps, the whole text is one call that cannot be read.
+        # Returns the offset to read on from as well.
         other = self._without_closer(body, text, refusal)
         if other is not None:
             return *other, len(text)
         cut = self._turn_end_in(body, text, refusal)
+        if cut is None and not body.opening.speculative:
+            cut = self._restart(body, text, refusal)
         if cut is not None:
-            return *self._calls.decode(body, text[:cut], False, "implicit"), cut
-
-        cut = None if body.opening.speculative else self._restart(body, text, refusal)
-        if cut is not None:
-            return *self._calls.decode(body, text[:cut], False, "implicit"), cut
+            return *self._decode(body, text[:cut], False, "implicit"), cut
         return replace(refused, text=text), refusal, len(text)
 
     def _without_closer(
-        self, body: OpenBody, text: str, decoded: tuple[Decoded, ...] | Refusal
-    ) -> tuple[Body, tuple[Decoded, ...]] | None:
-        """Return a body without the closer at its end that is damaged or another format's.
-
-        None if there is none, or if the body is read with it, or not without it either.
-
-        decoded: how the codec read all of the text.
-        """
-        if not isinstance(decoded, Refusal) and all(call.readable for call in decoded):
+        self, body: OpenBody, text: str, decoded: Outcome
+    ) -> tuple[Body, Outcome] | None:
+        # Without the closer at its end that is damaged or another format's. None if there is
+        # none, or if the body is read with it, or not without it either.
+        if _is_whole(decoded):
             return None
         envelope = (body.opening.owner or self._setting.protocol).envelope
         cut = wrong_closer(text, envelope.closers)
         if cut is None:
             return None
-        unit, without = self._calls.decode(body, text[:cut], False, "wrong")
-        if isinstance(without, Refusal) or not all(call.readable for call in without):
-            return None
+        unit, without = self._decode(body, text[:cut], False, "wrong")
         # With quotes that were guessed, the closer may be that of a call in a string.
-        return (unit, without) if doubtful_end(text, without) < 0 else None
+        is_sound = _is_whole(without) and _doubtful_end(text, without) < 0
+        return (unit, without) if is_sound else None
 
     def _truncate_reasoning(self, body: OpenBody, text: str) -> bool:
-        """End reasoning that was never closed.
-
-        Return True when calls at its end are to be read.
-
-        Models that forget the closing tag go on to call: calls at the very end of open reasoning
-        are meant.
-        """
+        # Models that forget the closing tag go on to call: calls at the very end of open
+        # reasoning are meant.
         setting = self._setting
         start, size = body.start, len(text)
-        cut = calls_at_end(text, setting, self._read_alone) if setting.recovers else None
+        cut = self._calls_at_end(text) if setting.recovers else None
         if cut is not None:
             message = "a call ends reasoning that was never closed"
             span = Span(start + cut, start + size)
@@ -583,3 +634,184 @@ class BodyReader:
         self.open = None
         self._text.resume()
         return cut is not None
+
+    def _calls_at_end(self, text: str) -> int | None:
+        # Of the calls at the very end of reasoning that was never closed. They must be good ones,
+        # with nothing after them: reasoning also speaks about calls. An opener that begins no such
+        # text may be inside a call, or close a section.
+        setting = self._setting
+        heads = [m.start() for m in setting.tokens.finditer(text) if m["head"] in setting.heads]
+        options = replace(setting.options, recover=False, reasoning="none")
+        alone = Setting(setting.protocol, setting.specs, options)
+        first: int | None = None
+
+        for start in reversed(heads[-_LAST_CALLS:]):
+            result = self._read_alone(alone, text[start:])
+            if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
+                first = start
+
+        return first
+
+    # from a finished body to its calls in the log
+
+    def _decode(
+        self, body: OpenBody, text: str, closed: bool, kind: str, value: tuple[Value] | None = None
+    ) -> tuple[Body, Outcome]:
+        # kind: how the body was closed (see `scan.Close`). value: its content, where the scanner
+        # read it. Returns the body for the resolver, and the calls or the refusal.
+        opening = body.opening
+        span = opening.name_span.shift(body.head) if opening.name_span else None
+        owner = opening.owner.id if opening.owner else ""
+        unit = Body(text, body.start, body.opener, closed, kind, owner, opening.name, span)
+        resolver = self._setting.resolver
+        reading = resolver.reading(opening, closed)
+        if value is not None:
+            reading.strict_value = text, value[0]
+        return unit, resolver.decode(unit, reading)
+
+    def _finish(self, body: OpenBody, unit: Body, after: int, decoded: Outcome) -> None:
+        # after: the offset in raw after the closer. A speculative body without a good call was
+        # none, and is given back as text.
+        self.open = None
+        log = self._log
+        if isinstance(decoded, Message):
+            self._finish_message(body, unit, after, decoded)
+            return
+        end = body.start + len(unit.text)
+        segment = make_segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
+        resolver = self._setting.resolver
+        calls: tuple[ToolCall, ...] = ()
+        if isinstance(decoded, Refusal) and not body.opening.speculative:
+            calls = resolver.leading(unit, body.opening, segment, len(log.segments), len(log.calls))
+        at = len(log.calls) + len(calls)
+        calls += resolver.calls(decoded, unit, segment, len(log.segments), at)
+        if body.opening.speculative and (
+            not any(c.ok and not _is_word(body, c) for c in calls)
+            or self._is_given_to_other_tool(body, calls)
+        ):
+            self._take_back(body, after)
+            return
+        if log.calls and len(calls) == 1 and self._repeats(body, calls[0]):
+            self._drop_repeat(body, unit, after)
+            return
+        given_up = self._text.given_up
+        quoted = given_up is not None and given_up.quotes(body.opener, after)
+        for call in () if quoted else calls:
+            for edit in call.edits:
+                # The words that were dropped around the call may begin another one.
+                if edit.rule == "rjson.prose" and not quoted:
+                    words = self._feed.text_of(edit.span)
+                    quoted = open_head(words, self._setting.tools) is not None
+        if quoted:
+            calls = tuple(map(as_draft, calls))
+        if body.head > body.opener:
+            message = "the opener stands several times in a row: one call begins"
+            span = Span(body.opener, body.head)
+            problem = Problem("scan", "call.repeated-opener", "warning", message, "", span)
+            calls = (replace(calls[0], problems=(problem, *calls[0].problems)), *calls[1:])
+        log.call(segment, end, calls)
+        self._text.resume_after_call()
+
+    def _repeats(self, body: OpenBody, call: ToolCall) -> bool:
+        # The body is the call before it once more, which ended at its opener. A call without its
+        # closer, and the same call right after it, were begun twice and meant once. With other
+        # arguments they are two: whole JSON counts without its closer.
+        log = self._log
+        last, before = log.calls[-1], log.segments[-1]
+        if before.kind == "call":
+            is_open = before.span.end == body.opener and last.segment is before
+        else:
+            is_open = self._repeat_end == body.opener
+        return (
+            is_open
+            and call.ok
+            and call.name == last.name
+            and call.arguments_json == last.arguments_json
+            and call.wire_id == last.wire_id
+            and any(problem.code == "call.missing-closer" for problem in last.problems)
+        )
+
+    def _drop_repeat(self, body: OpenBody, unit: Body, end: int) -> None:
+        log = self._log
+        log.retract(body.opener)
+        log.markup(body.opener, end)
+        message = "the call before has no closer and stands here again: it is one call"
+        problem = Problem("scan", "call.repeated", "warning", message, "", Span(body.opener, end))
+        log.problems.append(problem)
+        if unit.kind == "implicit":
+            self._repeat_end = end
+        self._text.resume_after_call()
+
+    def _is_given_to_other_tool(self, body: OpenBody, calls: tuple[ToolCall, ...]) -> bool:
+        # The line before names another tool: the body is its arguments.
+        log = self._log
+        last = log.segments[-1] if log.segments else None
+        if body.opening.name or last is None or last.kind != "text":
+            return False
+        before = Span(max(last.span.start, body.opener - WINDOW), body.opener)
+        return self._text.is_of_other_tool(calls, self._feed.text_of(before))
+
+    def _finish_message(self, body: OpenBody, unit: Body, end: int, message: Message) -> None:
+        # The calls and texts of a whole message are segments of their own, and markup is between
+        # them.
+        log = self._log
+        log.retract(body.opener)
+        at, calls = body.opener, iter(message)
+
+        for piece in message.pieces:
+            span = piece.span.shift(body.start)
+            log.markup(at, span.start)
+            at = span.end
+            if piece.kind == "call":
+                call = next(calls)
+                segment = Segment("call", span, span, unit.closed or not call.truncated)
+                # The message's own closer says nothing of the calls in it.
+                own = replace(unit, closed=True, kind="end")
+                resolver = self._setting.resolver
+                log.message_call(
+                    segment,
+                    resolver.calls((call,), own, segment, len(log.segments), len(log.calls)),
+                )
+            elif len(span) == 0:
+                continue
+            elif piece.kind == "text":
+                log.message_text(span)
+            else:
+                log.message_reasoning(span)
+
+        log.markup(at, end)
+        self._text.resume_after_call()
+
+    def _take_back(self, body: OpenBody, end: int) -> None:
+        # What only looked like a call is text: the tail begins with it again.
+        feed, tools = self._feed, self._setting.tools
+        envelope = (body.opening.owner or self._setting.protocol).envelope
+        self._text.remember().suspect(
+            body.opener, end, lambda text: envelope.in_value(body.opening, text, tools)
+        )
+        feed.tail = feed.text_of(Span(body.opener, end)) + feed.tail
+        feed.base = body.opener
+        self._log.retract(body.opener)
+        self._text.resume_at_no_call()
+
+
+@lru_cache(maxsize=128)
+def _row_of(literal: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{re.escape(literal)}\s*+)++")
+
+
+def _is_word(body: OpenBody, call: ToolCall) -> bool:
+    # An element inside a sentence contains words, and no parameter of its tool.
+    return bool(body.opening.name) and any(s.rule == "read.text-body" for s in call.steps)
+
+
+def _is_whole(decoded: Outcome) -> bool:
+    return not isinstance(decoded, Refusal) and all(call.readable for call in decoded)
+
+
+def _doubtful_end(text: str, decoded: Outcome) -> int:
+    # After the last character of a body that may not belong to it, -1 for a sound one. A refused
+    # body is doubtful to its end, one that was read only where repairs guessed at quotes.
+    if isinstance(decoded, Refusal):
+        return len(text)
+    return max([e.span.end for d in decoded for e in d.edits if e.rule in _GUESSED_QUOTES] or [-1])

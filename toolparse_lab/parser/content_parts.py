@@ -58,7 +58,6 @@ def parts_of(result: ParseResult) -> list[Part]:
 
 
 def _segment_parts(raw: str, segment: Segment, calls: Iterable[ToolCall]) -> list[Part]:
-    """Return the parts of one segment. `calls` are those that its body held."""
     text = segment.said(raw)
     if segment.kind == "text":
         return [{"type": "text", "text": text}] if text.strip() else []
@@ -92,7 +91,6 @@ def _id_of(call: ToolCall) -> str:
 
 
 def _calls_by_segment(calls: Iterable[ToolCall]) -> dict[int, list[ToolCall]]:
-    """Segment index -> the calls of that segment, in order."""
     by_segment: dict[int, list[ToolCall]] = {}
     for call in calls:
         by_segment.setdefault(call.segment_index, []).append(call)
@@ -124,11 +122,7 @@ def failures_of(
 def _failure(
     text_of: Callable[[Span], str], calls: Iterable[ToolCall], protocol: AnyProtocol | None
 ) -> tuple[str, dict[str, Any]] | None:
-    """Return the report on one segment: (message, metadata) for its first call that could not be
-    read.
-
-    None if all could be. text_of: the characters of a span of raw. protocol: as for `failures_of`.
-    """
+    # (message, metadata) of the first call of a segment that could not be read.
     for call in calls:
         problem = next((p for p in call.problems if _is_failure(p)), None)
         if problem is None or call.readable:
@@ -159,7 +153,7 @@ def failure_message(name: str, text: str, protocol: AnyProtocol | None = None) -
 
 
 def _is_failure(problem: Problem) -> bool:
-    """The problem is one of reading a call, not of its arguments' values."""
+    # Of reading a call, not of its arguments' values.
     return problem.severity == "error" and problem.stage in ("scan", "decode", "read")
 
 
@@ -236,13 +230,6 @@ class PartStream:
     def __init__(
         self, parser: PushParser, on_error: OnError | None = None, *, input_events: bool = True
     ) -> None:
-        """Begin with no block open.
-
-        Args:
-            parser: gets the chunks, and gives the events.
-            on_error: called with a message and metadata for the unreadable part, None for no one to
-                call.
-        """
         self.parser = parser
         self.on_error = on_error
         self._inputs: ToolInputs | None = None
@@ -267,10 +254,6 @@ class PartStream:
         return parts if self._inputs is None else [*parts, *self._inputs.drop()]
 
     def _parts(self, events: Iterable[Event]) -> list[Part]:
-        """Return the parts that some events make.
-
-        Markup makes none. A call comes whole, when it ends.
-        """
         parts: list[Part] = []
         inputs = self._inputs
         for event in events:
@@ -296,7 +279,6 @@ class PartStream:
         return parts
 
     def _text(self, parts: list[Part], text: str) -> None:
-        """Add text to the open block, or open one as soon as there is more than white space."""
         if not self._open:
             self._blank += text
             if not self._blank.strip():
@@ -307,7 +289,6 @@ class PartStream:
         parts.append({"type": "text-delta", "id": f"text_{self._block}", "delta": text})
 
     def _end_text(self, parts: list[Part]) -> None:
-        """Close the open block, if there is one. White space that waited is dropped."""
         self._blank = ""
         if self._open:
             parts.append({"type": "text-end", "id": f"text_{self._block}"})
@@ -315,7 +296,6 @@ class PartStream:
             self._block += 1
 
     def _calls(self, parts: list[Part], calls: tuple[ToolCall, ...]) -> None:
-        """Add the calls of one body. A body without a readable one is text."""
         readable = [c for c in calls if c.readable]
         inputs = self._inputs
         if calls and not readable:
@@ -401,12 +381,6 @@ def read_options(options: Any) -> tuple[ParseOptions, OnError | None]:
 
 
 def _pop_on_error(options: dict[str, Any]) -> OnError | None:
-    """Take `on_error` out of options, in either spelling.
-
-    Return None if there is none.
-
-    Raises BadOptions for anything that is not a function.
-    """
     on_error: OnError | None = None
     for key in ("on_error", "onError"):
         candidate = options.pop(key, None)

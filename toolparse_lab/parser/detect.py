@@ -87,7 +87,6 @@ def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
 
 
 def _outermost(candidates: list[tuple[Candidate, int]]) -> tuple[Candidate, ...]:
-    """Return the candidates in order, without those inside the calls of others."""
     # Ties go to the format that accounts for more of the text, then to the order of `protocols()`.
     candidates = sorted(candidates, key=lambda c: (-c[0].score, -c[1]))
     return tuple(
@@ -96,7 +95,6 @@ def _outermost(candidates: list[tuple[Candidate, int]]) -> tuple[Candidate, ...]
 
 
 def _in_thoughts(one: Candidate) -> Candidate:
-    """Return the candidate of calls that are thoughts, with the option that reads them."""
     why = f"{one.why[:-1]}; inside the reasoning, which only reasoning='none' reads as an answer."
     return replace(one, score=round(one.score * _IN_THOUGHTS, 4), why=why)
 
@@ -104,7 +102,6 @@ def _in_thoughts(one: Candidate) -> Candidate:
 def _candidates(
     raw: str, specs: tuple[ToolSpec, ...], options: ParseOptions
 ) -> list[tuple[Candidate, int]]:
-    """Return the candidates of every format under the same options. See `_candidate`."""
     candidates: list[tuple[Candidate, int]] = []
     for protocol in protocols().values():
         result = parse(raw, protocol.among_others, specs, options)
@@ -113,9 +110,8 @@ def _candidates(
 
 
 def _surrounds(other: Candidate, one: Candidate) -> bool:
-    """Return True if each attempt of one format is the inside of a call that the other has read no
-    worse: the delimiters around it are the better evidence.
-    """
+    # Each attempt of one format is the inside of a call that the other has read no worse: the
+    # delimiters around it are the better evidence.
     if one is other:
         return False
     # Bare calls are inside of others even where the delimiters around them had to be repaired.
@@ -131,11 +127,8 @@ def _surrounds(other: Candidate, one: Candidate) -> bool:
 def _candidate(
     result: ParseResult, protocol: str, best: float, place: str
 ) -> list[tuple[Candidate, int]]:
-    """Return the candidate that one format's reading makes, with the characters its attempts cover.
-
-    Empty where the format finds no attempt. best: the score of attempts without fault. place: words
-    behind the evidence.
-    """
+    # The candidate that one format's reading makes, with the characters its attempts cover. best:
+    # the score of attempts without fault. place: words after the evidence.
     # An attempt is a segment: calls of one body stand or fall together.
     attempts: dict[int, list[ToolCall]] = {}
     for call in result.calls:
@@ -150,11 +143,7 @@ def _candidate(
 
 
 def _worth(call: ToolCall) -> float:
-    """Return the evidence that one call is, from 0 to 1.
-
-    1 for a whole call that needed no repair. Each repair, and another form than the format's own,
-    takes something off.
-    """
+    # 1 for a whole call that needed no repair.
     if call.status == "truncated":
         return _CUT_OFF
     if call.status == "ok":
@@ -169,17 +158,22 @@ def _worth(call: ToolCall) -> float:
 
 
 def _in_other_form(call: ToolCall) -> bool:
-    """The body was read in another way than its format's own: a step of reading at the root says
-    so.
-
-    So a format that reads another's bodies does not outrank it.
-    """
+    # A step of reading at the root says that the body was read in another way than its format's
+    # own: a format that reads another's bodies does not outrank it.
     return any(s.stage == "read" and not s.path for s in call.steps)
 
 
 def _why(calls: list[ToolCall], place: str) -> str:
-    """`2 calls were read, 1 attempt was cut off, with 3 repairs; 1 not as the schema says.`"""
-    facts = _counts(calls)
+    # `2 calls were read, 1 attempt was cut off, with 3 repairs; 1 not as the schema says.`
+    # A draft is a call under way; at the end of a text it could not be read.
+    by_status: Counter[str] = Counter(
+        "undecodable" if c.status == "draft" else c.status for c in calls
+    )
+    facts = [
+        f"1 {one}" if n == 1 else f"{n} {many}"
+        for status, (one, many) in _WORDS.items()
+        if (n := by_status[status])
+    ]
     edits = sum(len(c.edits) for c in calls)
     if edits:
         facts.append(f"with {edits} repair" + ("" if edits == 1 else "s"))
@@ -191,23 +185,3 @@ def _why(calls: list[ToolCall], place: str) -> str:
     if other:
         sentence += f"; {other} not in the format's own form"
     return f"{sentence}{place}."
-
-
-def _counts(calls: list[ToolCall]) -> list[str]:
-    """Return the number of calls of each status, in words.
-
-    One phrase each, in the order of `_WORDS`.
-    """
-    # A draft is a call under way; at the end of a text it could not be read.
-    by_status: Counter[str] = Counter(
-        "undecodable" if c.status == "draft" else c.status for c in calls
-    )
-    counts: list[str] = []
-
-    for status, (one, many) in _WORDS.items():
-        n = by_status[status]
-        if not n:
-            continue
-        counts.append(f"1 {one}" if n == 1 else f"{n} {many}")
-
-    return counts

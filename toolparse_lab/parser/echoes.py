@@ -1,5 +1,20 @@
-"""Calls that another wrote: an answer's calls compared with the request it answers."""
+"""Calls that are not the model's own, or not meant twice: echoes of the request, repeated sets."""
 
+# How it works
+# ------------
+# A text is folded once: what quoting adds or takes away is dropped (white space, quotes, prefixes
+# of lines, backslashes, characters without width), and one level of escaping is read (HTML, JSON,
+# percent signs). Two texts are the same text, quoted differently, when they fold to the same.
+#
+# State: `text` is the folded text. `_folded` and `_starts` say where each kept run begins in it
+# and in the text it was made from, so that a place found in one is a place in the other.
+#
+# Invariant: both sides are folded by the same rules, so that a character that is dropped though it
+# meant something (the minus sign) makes two texts alike, but never two copies different.
+#
+# Cost: one regular expression over the text; a search is one `str.find`, and a few more where the
+# place found is only a part of a longer word.
+#
 # How it works
 # ------------
 # A model that quotes a mail quotes the tool calls in it too. So each call that could be executed
@@ -16,18 +31,236 @@
 # Cost: a text of the request is folded once, and a search is one pass over it. All searches
 # together read at most _PASSES times the request. A call that comes when that is spent cannot be
 # cleared, and is refused as well: no honest answer has so many different calls.
+#
+# How it works
+# ------------
+# Calls with nothing but white space, marks or numbers between them are one group: a call that is
+# there twice is meant twice. Words or reasoning begin another group, and so does a blank line
+# behind several calls that none parts. In it a call that an earlier group has is the same call once
+# more, and a draft; what is new in it counts.
+#
+# Invariant: a decision looks back only, so that a stream, which has handed out the earlier calls,
+# says the same as a parse.
+#
+# Cost: nothing up to the first call behind words. Then one comparison a call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from html import unescape
+from typing import Any, TypeAlias
 
-from ..core.errors import NoOrigin
-from ..core.types import Origin, ParseOptions, ParseResult, Problem, Source, Span, ToolCall
-from ..core.values import Value, leaves, read_strict, write_canonical
-from .folding import fold
-from .request_texts import RequestText, request_texts
+from ..core.errors import NoOrigin, UnreadableInput
+from ..core.types import ParseOptions, ParseResult, Problem, Segment, Source, Span, ToolCall
+from ..core.values import leaves, read_strict, write_canonical
+
+_WIDTHLESS = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff"
+_DROPPED = (
+    r"\s\"'`\u201c\u201d\u201e\u2018\u2019\u201a\u00ab\u00bb\u2039\u203a"
+    rf">|*#+~\-\u2022{_WIDTHLESS}"
+)
+_FOLDED_TOKEN = re.compile(
+    # Line breaks, with the sign of a comment behind them. All that is looked through is dropped in
+    # one go, so that a long row of line breaks or backslashes is passed once.
+    r"\\++[nrt](?:\s*+//)?|\n\s*+(?://)?"
+    r"|\\++u(?P<unit>[0-9a-fA-F]{4})|\\++x(?P<byte>[0-9a-fA-F]{2})|\\++"
+    r"|%(?P<percent>[2-7][0-9a-fA-F])"
+    r"|(?P<entity>&(?:amp;)*(?:lt|gt|quot|apos|nbsp|amp|\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6});)"
+    rf"|(?P<kept>[^\\&%{_DROPPED}]+|[&%])"
+)
+_DROPPED_CHARACTER = re.compile(rf"[\\{_DROPPED}]")
+_TRIES = 64  # places looked at for one text that stands as a part of longer words
+_MOST_TEXTS = 32
+
+
+class Folded:
+    """A text folded for comparison, with the way back to its own offsets."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._folded: list[int] = []
+        self._starts: list[int] = []
+        runs: list[str] = []
+        size = 0
+        for match in _FOLDED_TOKEN.finditer(source):
+            run = _kept(match)
+            if run:
+                self._folded.append(size)
+                self._starts.append(match.start())
+                runs.append(run)
+                size += len(run)
+        self.text = "".join(runs)
+
+    def find(self, needle: str) -> Span | None:
+        # The first place, as a span of `source`. One inside a longer word or number does not
+        # count.
+        at = -1
+        for _ in range(_TRIES):
+            at = self.text.find(needle, at + 1)
+            if at < 0:
+                return None
+            if self._apart(at) and self._apart(at + len(needle)):
+                return Span(self._offset(at), self._offset(at + len(needle) - 1) + 1)
+        return None
+
+    def _apart(self, at: int) -> bool:
+        text = self.text
+        if not 0 < at < len(text) or not (text[at - 1].isalnum() and text[at].isalnum()):
+            return True
+        run = bisect_right(self._folded, at) - 1
+        return self._folded[run] == at
+
+    def _offset(self, at: int) -> int:
+        run = bisect_right(self._folded, at) - 1
+        return self._starts[run] + at - self._folded[run]
+
+
+def fold(text: str) -> str:
+    """The folded form of a text.
+
+    >>> fold('&gt; {\\\\"a\\\\": 1}') == fold('{"a": 1}')
+    True
+    """
+    return "".join(filter(None, map(_kept, _FOLDED_TOKEN.finditer(text))))
+
+
+@lru_cache(maxsize=_MOST_TEXTS)
+def folded(source: str) -> Folded:
+    # The last few are kept: conversations repeat the texts of their requests.
+    return Folded(source)
+
+
+def _kept(match: re.Match[str]) -> str:
+    kind = match.lastgroup
+    if kind is None:
+        return ""
+    token = match[kind]
+    if kind == "kept":
+        return token
+    if kind == "entity":
+        character = unescape(token.replace("amp;", "") if token.count("amp;") > 1 else token)
+        # `&amp;lt;` is a `<` that was escaped twice.
+        while character.startswith("&") and character != (again := unescape(character)):
+            character = again
+    else:
+        character = chr(int(token, 16))
+    return _DROPPED_CHARACTER.sub("", character)
+
+
+_OURS = frozenset(("system", "developer", "assistant", "model", "ai"))
+"""roles whose text the application or the model itself wrote"""
+
+NO_TEXT = ("image", "input_image", "audio", "input_audio", "video", "media")
+_RESULTS = ("function_call_output", "tool_result", "custom_tool_call_output")
+MOST_NESTED = 8  # levels of parts inside parts
+
+
+@dataclass(frozen=True, slots=True)
+class RequestText:
+    """The text of one message. foreign: another than application and model wrote it."""
+
+    role: str
+    message: int
+    text: str
+
+    @property
+    def foreign(self) -> bool:
+        # A user, a tool or a document said it, so a call in it is not the model's.
+        return self.role not in _OURS
+
+    @property
+    def folded(self) -> Folded:
+        return folded(self.text)
+
+
+def request_texts(request: Any) -> tuple[RequestText, ...]:
+    """Return the texts of the request, in the order of its messages, documents behind them.
+
+    request: OpenAI messages, a mapping with `messages` (or `input`), or an object with the
+    attribute `messages`, or None for nothing. Raises UnreadableInput for anything else.
+
+    >>> [t.role for t in request_texts([{"role": "user", "content": "Hello"}])]
+    ['user']
+    """
+    if request is None:
+        return ()
+    if isinstance(request, Mapping):
+        messages = request.get("messages", request.get("input"))
+        documents = request.get("documents") or ()
+    else:
+        messages = getattr(request, "messages", request)
+        documents = ()
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    if messages is None or not isinstance(messages, Iterable) or isinstance(messages, Mapping):
+        raise UnreadableInput(
+            "request is what was asked",
+            got=type(request).__name__,
+            expected="OpenAI messages, or a mapping with `messages`",
+        )
+
+    texts = [_text_of_message(i, message) for i, message in enumerate(messages)]
+    texts += [RequestText("document", i, _joined(d)) for i, d in enumerate(documents)]
+    return tuple(t for t in texts if t.text)
+
+
+def _text_of_message(index: int, message: Any) -> RequestText:
+    # Shapes of chat completions and of the Responses API.
+    if not isinstance(message, Mapping):
+        dump = getattr(message, "model_dump", None)
+        message = dump() if callable(dump) else {"role": "user", "content": message}
+    role = message.get("role")
+    if not isinstance(role, str):
+        kind = message.get("type")
+        # Of the items of the Responses API, those without a role are the model's, or results.
+        role = "tool" if kind in _RESULTS else "user" if kind is None else "assistant"
+    content = message.get("content", message.get("output"))
+    return RequestText(role, index, _joined(content))
+
+
+def _joined(content: Any) -> str:
+    texts: list[str] = []
+    _collect(content, texts, 0)
+    return "\n".join(texts)
+
+
+def _collect(content: Any, texts: list[str], depth: int) -> None:
+    # Images and similar parts have no text.
+    if content is None or depth > MOST_NESTED:
+        return
+    if isinstance(content, str):
+        texts.append(content)
+    elif isinstance(content, (list, tuple)):
+        for part in content:
+            _collect(part, texts, depth + 1)
+    elif isinstance(content, Mapping):
+        kind = content.get("type")
+        if isinstance(kind, str) and kind.startswith(NO_TEXT):
+            return
+        parts = [content[k] for k in ("title", "text", "content", "output") if k in content]
+        if parts:
+            _collect(parts, texts, depth + 1)
+        else:
+            texts.append(_json_or_str(dict(content)))
+    else:
+        texts.append(_json_or_str(content))
+
+
+def _json_or_str(value: Any) -> str:
+    try:
+        return write_canonical(value)
+    except (TypeError, ValueError, RecursionError):
+        with suppress(Exception):  # objects of somebody else's may do anything
+            return str(value)
+        return ""
+
 
 _PASSES = 1024
 _MOST_SOURCES = 8  # places told of one value
@@ -38,9 +271,7 @@ _STRUCTURE = frozenset("(){}[]<=:")
 
 
 class Echoes:
-    """The judge of one answer's calls, by the request."""
-
-    __slots__ = ("_allow", "_judged", "_left", "_raw_of", "_texts")
+    """Compares one answer's calls with the texts of its request. raw_of: the text of a span."""
 
     def __init__(
         self,
@@ -48,10 +279,6 @@ class Echoes:
         options: ParseOptions,
         raw_of: Callable[[Span], str],
     ) -> None:
-        """Begin an answer to the request of these texts.
-
-        `raw_of` gives the text of a span.
-        """
         self._texts = texts
         self._allow = options.echoes == "allow"
         self._raw_of = raw_of
@@ -59,16 +286,10 @@ class Echoes:
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        """Return the calls of one segment, those that are echoes marked as such."""
-        if not self._texts:
-            return calls
         return tuple(self._judge(call, len(calls) == 1) for call in calls)
 
     def _judge(self, call: ToolCall, alone: bool) -> ToolCall:
-        """Return a call with its sources, and with its verdict where it could be executed.
-
-        alone: it is the only one of its segment.
-        """
+        # alone: the only call of its segment.
         if not call.readable:
             return call
         own = fold(self._raw_of(_own_span(call, alone)))
@@ -96,10 +317,7 @@ class Echoes:
         )
 
     def _find(self, own: str) -> tuple[Source | None, bool]:
-        """Return the first place of a call's own text in the text of others.
-
-        True if no one can tell.
-        """
+        # The first place in the text of others; True if the budget is spent and no one can tell.
         if own in self._judged:
             return self._judged[own], False
         place: Source | None = None
@@ -118,17 +336,10 @@ class Echoes:
 
 
 def echoes_of(request: Any, options: ParseOptions, raw_of: Callable[[Span], str]) -> Echoes | None:
-    """Return the judge for an answer to a request, or None if nothing is known of it.
-
-    Raises UnreadableInput for anything that is not a request.
-    """
-    texts = request if _are_texts(request) else request_texts(request)
+    # request: texts that were read already, or a request as for `request_texts`, which may raise.
+    is_read = isinstance(request, tuple) and all(isinstance(t, RequestText) for t in request)
+    texts = request if is_read else request_texts(request)
     return Echoes(texts, options, raw_of) if texts else None
-
-
-def _are_texts(request: Any) -> bool:
-    """The request was read already."""
-    return isinstance(request, tuple) and all(isinstance(t, RequestText) for t in request)
 
 
 def judged(result: ParseResult, request: Any) -> ParseResult:
@@ -152,28 +363,19 @@ def judged(result: ParseResult, request: Any) -> ParseResult:
 
 
 def _own_span(call: ToolCall, alone: bool) -> Span:
-    """Return the span in raw of a call's own text: its name and its arguments, as the format joins
-    them.
-
-    A call without arguments says little, so all of its segment is its text, delimiters included.
-    """
+    # The call's own text: name and arguments as the format joins them. Without arguments that
+    # says little, and all of the segment counts, delimiters included.
     segment = call.segment.span
-    root = _root_of(call)
     name = call.name_span
-    bare = call.arguments_json in ("", "{}")
-    if name is None or root is None or (alone and bare):
+    if name is None or (alone and call.arguments_json in ("", "{}")):
+        return segment
+    try:
+        root = call.origin("").span
+    except NoOrigin:
         return segment
     start, end = min(name.start, root.start), max(name.end, root.end)
     # A bracket of the call's own beside the hull tells `f(a=1)` from prose that only begins so.
     return Span(max(start - 1, segment.start), min(end + 1, segment.end))
-
-
-def _root_of(call: ToolCall) -> Span | None:
-    """Return the span of all arguments, or None if they have no place."""
-    try:
-        return call.origin("").span
-    except NoOrigin:
-        return None
 
 
 # where values are from
@@ -185,66 +387,46 @@ def _sources_of(
     raw_of: Callable[[Span], str],
     echo: Source | None,
 ) -> dict[str, tuple[Source, ...]]:
-    """Return JSON Pointer -> the places in the request where that leaf's value stands.
-
-    '' has the place of the whole call, where it is an echo.
-    """
+    # JSON Pointer -> places of that leaf's value in the request; '' has the whole call's, for an
+    # echo.
     table: dict[str, tuple[Source, ...]] = {"": (echo,) if echo else ()}
     origins = call.origins.get()
     arguments = read_strict(call.arguments_json)
     for path, value in list(leaves(arguments))[:_MOST_VALUES]:
-        if path and value not in ("", None) and not isinstance(value, (bool, dict, list)):
-            table[path] = _places(_value_text(value, origins.get(path), raw_of), texts)
+        if not path or value in ("", None) or isinstance(value, (bool, dict, list)):
+            continue
+        origin = origins.get(path)
+        if isinstance(value, str):
+            text = value
+        else:  # a number, as the model wrote it
+            exact = origin is not None and origin.exact
+            text = raw_of(origin.span) if origin and exact else write_canonical(value)
+        table[path] = _places(text, texts)
     return table
 
 
-def _value_text(value: Value, origin: Origin | None, raw_of: Callable[[Span], str]) -> str:
-    """Return the text to look for: a string itself, a number as the model wrote it."""
-    if isinstance(value, str):
-        return value
-    if origin is not None and origin.exact:
-        return raw_of(origin.span)
-    return write_canonical(value)
-
-
 def _places(value: str, texts: tuple[RequestText, ...]) -> tuple[Source, ...]:
-    """Return the places of a value, or of its longest part that stands somewhere.
-
-    Longest first.
-
-    The text of others goes before the texts of application and model.
-    """
+    # Longest first; the text of others before that of application and model.
     needle = fold(value)
     if not needle:
         return ()
     whole = [_place(text, needle) for text in texts]
-    places = [p for p in whole if p is not None] or _parts(value, texts)
+    places = [p for p in whole if p is not None]
+    words = [] if places else [fold(word) for word in value.split()[:_MOST_WORDS]]
+    if len(words) > 1:
+        places = [p for text in texts if (p := _longest_part(words, text)) is not None]
     foreign = {(t.role, t.message): t.foreign for t in texts}
     places.sort(key=lambda p: (-len(p.span), not foreign[p.role, p.message], p.message))
     return tuple(places[:_MOST_SOURCES])
 
 
 def _place(text: RequestText, needle: str) -> Source | None:
-    """Return the first place of a folded text in a message."""
     span = text.folded.find(needle)
     return None if span is None else Source(text.role, text.message, span)
 
 
-def _parts(value: str, texts: tuple[RequestText, ...]) -> list[Source]:
-    """Return the longest run of a value's words in each text that has one worth telling."""
-    words = [fold(word) for word in value.split()[:_MOST_WORDS]]
-    if len(words) < 2:
-        return []
-    return [p for text in texts if (p := _longest_part(words, text)) is not None]
-
-
 def _longest_part(words: list[str], text: RequestText) -> Source | None:
-    """Return the place of the longest run of words that stands in a text.
-
-    None for a short one.
-
-    Both ends of the run only move forward, so a text is searched twice a word at most.
-    """
+    # Both ends of the run only move forward, so a text is searched twice a word at most.
     best: Source | None = None
     longest = _SHORTEST_PART - 1
     start = 0
@@ -258,3 +440,88 @@ def _longest_part(words: list[str], text: RequestText) -> Source | None:
                 break
             start += 1
     return best
+
+
+REPEATED = "call.repeated-set"
+_REPEATED_MESSAGE = "the same call is executed already: the answer says it again"
+_FENCE_LINE = re.compile(r"^[ \t]*`{3,}[^`\n]*$", re.MULTILINE)
+_BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
+_LETTER = re.compile(r"[^\W\d_]")
+_Key: TypeAlias = tuple[str, str]
+
+
+_INSIDE = "the call stands inside another call, or in what only shows it, which does not end before"
+
+
+def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:
+    # A call that is quoted, by default in another one: it is shown and never executed.
+    span = call.segment.span if call.segment else None
+    problem = Problem("scan", code, "error", message, "", span)
+    # One that could not be read keeps saying why.
+    status = "draft" if call.status in ("ok", "unknown_tool") else call.status
+    return replace(call, status=status, problems=(problem, *call.problems))
+
+
+class Repeats:
+    """Finds the repeated calls of one text. text_of: the characters of a span of raw."""
+
+    def __init__(self, text_of: Callable[[Span], str]) -> None:
+        self._text_of = text_of
+        self.active = False  # a group was begun behind another one
+        self._has_blank = False  # a blank line parts calls of the group
+        self._size = 0  # calls of the group, of a group that is not the first
+        self._total: Counter[_Key] = Counter()
+        self._before: Counter[_Key] = Counter()
+        self._group: Counter[_Key] = Counter()
+
+    def forget(self) -> None:
+        # All calls so far were in reasoning, and none of them is executed.
+        self.active = False
+        self._has_blank = False
+
+    def judge(
+        self,
+        earlier: Iterable[ToolCall],
+        count: int,
+        texts: Sequence[Segment],
+        calls: tuple[ToolCall, ...],
+    ) -> tuple[ToolCall, ...]:
+        # earlier: calls that may be executed so far. count: of all calls. texts: what was said
+        # after the last. Repeated calls come back as drafts.
+        is_blank = any(_BLANK_LINE.search(self._text_of(s.span)) for s in texts)
+        size = self._size if self.active else count
+        if any(map(self._parts, texts)) or (is_blank and size > 1 and not self._has_blank):
+            if not self.active:
+                self.active = True
+                self._total = Counter(_key(call) for call in earlier if call.ok and call.valid)
+            self._before, self._group = Counter(self._total), Counter()
+            self._size, self._has_blank = 0, False
+        else:
+            self._has_blank = self._has_blank or is_blank
+        if not self.active:
+            return calls
+        self._size += len(calls)
+        return tuple(map(self._judged, calls))
+
+    def _judged(self, call: ToolCall) -> ToolCall:
+        if not (call.ok and call.valid):
+            return call
+        key = _key(call)
+        self._group[key] += 1
+        if self._group[key] <= self._before[key]:
+            return as_draft(call, REPEATED, _REPEATED_MESSAGE)
+        self._total[key] += 1
+        return call
+
+    def _parts(self, segment: Segment) -> bool:
+        if segment.kind == "reasoning":
+            return True
+        text = self._text_of(segment.span)
+        return _LETTER.search(_FENCE_LINE.sub("", text) if "```" in text else text) is not None
+
+
+def _key(call: ToolCall) -> _Key:
+    try:
+        return call.name, json.dumps(call.arguments, sort_keys=True, default=str)
+    except RecursionError:
+        return call.name, call.arguments_json

@@ -5,13 +5,14 @@ Everything they take is checked here, once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 from ..core.errors import BadOptions, UnreadableInput
-from ..core.toolspec import ToolsLike, ToolSpec, tool_specs
+from ..core.toolspec import ToolsLike, tool_specs
 from ..core.types import (
     ParseOptions,
     ParseResult,
@@ -23,8 +24,8 @@ from ..core.types import (
 from ..formats.base import Protocol
 from ..formats.like import ProtocolLike
 from ..formats.registry import protocol_of
-from .lost_calls import lost_by_response
-from .setting import setting_of
+from .ending import lost_by_response
+from .state import setting_of
 from .stream_parser import StreamParser
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
     NewParser: TypeAlias = Callable[..., StreamParser | ForeignParser]
     """makes a parser for one text; takes `silent` and `request`"""
+
+# The beginning of an event stream, or of a JSON object that may have a response's members.
+_RESPONSE = re.compile("[\ufeff \t\r\n]*+(?:data:|event:|id:|retry:|:|(?P<json>\\{))")
 
 
 def parse(
@@ -75,8 +79,12 @@ def parse(
     """
     if misplaced:
         raise _misplaced_error("parse", misplaced)
-    if isinstance(raw, str) and not _may_be_response(raw):
-        return parse_text(raw, protocol, tools, options, request=request)
+    # A first look at a text, which costs little; `capture` looks closer.
+    begin = _RESPONSE.match(raw) if isinstance(raw, str) else None
+    if isinstance(raw, str) and (
+        begin is None or (begin["json"] and '"choices"' not in raw and '"output"' not in raw)
+    ):
+        return Reader(protocol, tools, options).parse(raw, request)
     answer = _answer_in(raw, tokenizer)
     if answer is None:
         return parse_text(str(raw), protocol, tools, options, request=request)
@@ -144,9 +152,8 @@ def stream(
 
 
 def _misplaced_error(function: str, misplaced: Mapping[str, object]) -> Exception:
-    """Return the error about keyword arguments that the function does not have: BadOptions for the
-    members of ParseOptions, which stand in `options`, else Python's own TypeError.
-    """
+    # BadOptions for the members of ParseOptions, which belong in `options`, else Python's own
+    # TypeError.
     members = {option.name for option in fields(ParseOptions)}
     of_options = {name: value for name, value in misplaced.items() if name in members}
     if of_options:
@@ -165,17 +172,32 @@ class Reader:
     All that does not depend on the text is looked at once, when the reader is made.
     """
 
-    __slots__ = ("_parser",)
-
     def __init__(
         self,
         protocol: ProtocolLike,
         tools: ToolsLike = None,
         options: ParseOptions | Mapping[str, Any] | None = None,
     ) -> None:
-        """Raises as `parse` does."""
-        specs = tool_specs(tools)
-        self._parser: NewParser = _parser_of(protocol, specs, options)
+        specs, parse_options = tool_specs(tools), ParseOptions.of(options)
+        self._parser: NewParser
+        if isinstance(protocol, str) and protocol == "auto":
+            from ..formats.auto import AUTO  # start-up time: not every program reads every format
+
+            protocol = AUTO
+        elif not isinstance(protocol, (str, Protocol)):
+            from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
+
+            adapted = adapt(protocol)
+            if isinstance(adapted, ForeignProtocol):
+                from .foreign.parser import ForeignParser  # start-up time, as above
+
+                self._parser = partial(ForeignParser, adapted, specs, parse_options)
+                return
+            protocol = adapted or protocol
+
+        self._parser = partial(
+            StreamParser, setting_of(protocol_of(protocol), specs, parse_options)
+        )
 
     def parse(self, raw: str, request: Any = None) -> ParseResult:
         """Return the result of a text known to be the model's own, whatever it looks like: a model
@@ -196,56 +218,12 @@ class Reader:
         return self._parser(request=request)
 
 
-def _parser_of(
-    protocol: Any, tools: tuple[ToolSpec, ...], options: ParseOptions | Mapping[str, Any] | None
-) -> NewParser:
-    """Return the maker of a parser for each text: ours, or a foreign one for another's object.
-
-    Raises UnknownProtocol and BadOptions.
-    """
-    if isinstance(protocol, str) and protocol == "auto":
-        from ..formats.auto import AUTO  # start-up time: not every program reads every format
-
-        protocol = AUTO
-    elif not isinstance(protocol, (str, Protocol)):
-        from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
-
-        adapted = adapt(protocol)
-        if isinstance(adapted, ForeignProtocol):
-            from .foreign.parser import ForeignParser  # start-up time, as above
-
-            return partial(ForeignParser, adapted, tools, ParseOptions.of(options))
-        protocol = adapted or protocol
-
-    setting = setting_of(protocol_of(protocol), tools, ParseOptions.of(options))
-    return partial(StreamParser, setting)
-
-
 # Responses of clients, from which the text has to be taken first.
-
-_BLANK = "\ufeff \t\r\n"
-_EVENT_LINES = ("data:", "event:", "id:", "retry:", ":")
-_MEMBERS = ('"choices"', '"output"')
-
-
-def _may_be_response(text: str) -> bool:
-    """Return a first look at a text, which costs little.
-
-    `capture` looks closer.
-
-    True for the beginning of an event stream, or a JSON object with a response's members.
-    """
-    begin = text.lstrip(_BLANK)
-    if begin.startswith(_EVENT_LINES):
-        return True
-    return begin.startswith("{") and any(member in begin for member in _MEMBERS)
 
 
 def _answer_in(response: Any, tokenizer: Any) -> Captured | None:
-    """Return the answer in a response, None for a text that holds none and is itself one.
-
-    Raises UnreadableInput for bytes, and for an object that holds no answer or an error.
-    """
+    # None for a text without an answer, which is itself one. Raises UnreadableInput for bytes,
+    # and for an object without an answer or with an error.
     if isinstance(response, (bytes, bytearray, memoryview)):
         raise UnreadableInput(
             "raw is a text or a response",
@@ -253,8 +231,18 @@ def _answer_in(response: Any, tokenizer: Any) -> Captured | None:
             hint="decode the bytes first",
         )
 
+    from .capture import capture  # start-up time: most texts are no response
+
     try:
-        return _captured(response, tokenizer)
+        answer = capture(response, tokenizer=tokenizer)
+        said = answer.raw or answer.content or answer.tool_calls or answer.refusal
+        if answer.error is None or said:
+            return answer
+        raise UnreadableInput(
+            "this response is an error and holds no answer",
+            got=answer.error,
+            expected="an answer of a model",
+        )
     except UnreadableInput:
         if isinstance(response, str):
             return None
@@ -264,7 +252,7 @@ def _answer_in(response: Any, tokenizer: Any) -> Captured | None:
 def _parse_answer(
     answer: Captured, protocol: Any, tools: Any, options: Any, request: Any
 ) -> ParseResult:
-    """Return the result of an answer's text, beside the server's own calls and what it lost."""
+    # The result of the answer's text, next to the server's own calls and what it lost.
     reader = protocol
     if protocol == "auto":
         reader = "openai_json" if answer.native else protocol
@@ -294,25 +282,10 @@ def _parse_answer(
 
 
 def _holds_more(answer: Captured, server: ServerReading, protocol: Any) -> bool:
-    """Return True if the content of an answer may hold more than the server's own calls: the reader
-    is that of a text, or none of the calls has arguments.
-    """
+    # The content may say more than the server's own calls: the reader is that of a text, or none
+    # of the calls has arguments.
     if not answer.native or not server.calls or not answer.content.strip():
         return False
     if protocol != "auto":
         return not (isinstance(protocol, str) and protocol_of(protocol).id == "openai_json")
     return all(call.arguments.strip() in ("", "{}") for call in server.calls)
-
-
-def _captured(response: Any, tokenizer: Any) -> Captured:
-    """Return the answer in a response. Raises UnreadableInput if there is none."""
-    from .capture import capture  # start-up time: most texts are no response
-
-    answer = capture(response, tokenizer=tokenizer)
-    if answer.error is None or answer.raw or answer.content or answer.tool_calls or answer.refusal:
-        return answer
-    raise UnreadableInput(
-        "this response is an error and holds no answer",
-        got=answer.error,
-        expected="an answer of a model",
-    )

@@ -54,54 +54,34 @@ def trace_origins(
         # A value without a place of its own has nothing to move.
         if place is not None and source is not None and step.rule in _MOVES:
             raw = body[source.start - start : source.end - start]
-            _move(place, step, source, _Text(step.before, source, raw, d))
+            # The tree below is made again: paths and number of values may both change.
+            below = place.table()
+            below.pop("", None)
+            place.below.clear()
+            text = _Text(step.before, source, raw, d)
+            for path, origin in _MOVES[step.rule](step, source, below, text).items():
+                place.put(path, origin)
 
     return root.table(), tuple(spans)
 
 
 def trace_table(d: Decoded, steps: tuple[Step, ...], start: int, body: str) -> Table:
-    """Return the table of `trace_origins` alone. Parameters as there."""
     return trace_origins(d, steps, start, body)[0]
-
-
-def _move(place: _Place, step: Step, source: Origin, text: _Text) -> None:
-    """Rewrite a value's place, and those below it, as the step's rule moves them.
-
-    The tree below the place is made again: paths and number of values may both change.
-    """
-    below = place.table()
-    below.pop("", None)
-    place.below.clear()
-    for path, origin in _MOVES[step.rule](step, source, below, text).items():
-        place.put(path, origin)
 
 
 def find_step_spans(
     d: Decoded, steps: tuple[Step, ...], start: int, body: str
 ) -> tuple[Span | None, ...]:
-    """Return the spans of `trace_origins` alone.
-
-    Much cheaper where no step moves a value.
-
-    Parameters as of `trace_origins`.
-    """
-    paths: list[str] = []
-    for step in steps:
-        if step.rule in _MOVES:
-            return trace_origins(d, steps, start, body)[1]
-        paths.append(step.path)
-    return tuple(_spans_at(d.places(), start, paths))
+    # The spans of `trace_origins` alone, much cheaper where no step moves a value.
+    if any(step.rule in _MOVES for step in steps):
+        return trace_origins(d, steps, start, body)[1]
+    return tuple(_spans_at(d.places(), start, [step.path for step in steps]))
 
 
 def find_spans(
     d: Decoded, steps: tuple[Step, ...], start: int, body: str, paths: Iterable[str]
 ) -> list[Span | None]:
-    """Return the spans in raw of the values at some paths into the final arguments.
-
-    None for a path that has none.
-
-    Those of `trace_origins`' table, but cheaper where no step moves a value.
-    """
+    # As `find_step_spans`, for paths into the final arguments.
     if any(step.rule in _MOVES for step in steps):
         table = trace_origins(d, steps, start, body)[0]
         return [table[p].span if p in table else None for p in paths]
@@ -109,36 +89,24 @@ def find_spans(
 
 
 def _spans_at(places: Places, start: int, paths: Iterable[str]) -> list[Span | None]:
-    """Return the spans in raw of places in a body that begins at `start`.
-
-    None for a path that is not a place, such as that of a member the model left out.
-    """
-    spans: list[Span | None] = []
-    for path in paths:
-        place = places.get(path)
-        spans.append(None if place is None else Span(start + place[0], start + place[1]))
-    return spans
+    # None for a path without a place, such as that of a member the model left out.
+    found = map(places.get, paths)
+    return [None if place is None else Span(start + place[0], start + place[1]) for place in found]
 
 
 class _Place:
-    """One value's origin, and the places of the values in it by their reference tokens."""
-
-    __slots__ = ("below", "origin")
-
+    # One value's origin, and the places of the values in it by their reference tokens.
     def __init__(self) -> None:
-        """Begin without an origin, and with no value inside."""
         self.origin: Origin | None = None
         self.below: dict[str, _Place] = {}
 
     def find(self, path: str) -> _Place | None:
-        """Return the place at a JSON Pointer from here, or None if there is none."""
         node: _Place | None = self
         for token in path.split("/")[1:]:
             node = node.below.get(token) if node else None
         return node
 
     def put(self, path: str, origin: Origin) -> None:
-        """Set the origin at a JSON Pointer from here. Places on the way are made."""
         node = self
         for token in path.split("/")[1:]:
             child = node.below.get(token)
@@ -148,10 +116,6 @@ class _Place:
         node.origin = origin
 
     def table(self) -> Table:
-        """Return every origin by its path from here, outer values first.
-
-        The tree itself is not changed.
-        """
         # A stack of our own: arguments may nest deeper than Python recurses.
         out: Table = {}
         stack: list[tuple[str, _Place]] = [("", self)]
@@ -168,25 +132,15 @@ class _Place:
 
 
 class _Text:
-    """The raw characters of a text value, and which of them each of its characters came from."""
-
     def __init__(self, value: Value, source: Origin, raw: str, d: Decoded) -> None:
-        """Take a value, its origin and the raw characters there.
-
-        `d` is the call it is part of.
-        """
         self.value = value
         self.source = source
         self.raw = raw
         self._d = d
 
     def part(self, start: int, end: int) -> Origin:
-        """Return the origin of value[start:end].
-
-        Inexact, the whole text's, where that is unknown.
-
-        start and end count characters of the value, after its escapes were read.
-        """
+        # The origin of value[start:end], counted after its escapes were read; the whole text's,
+        # inexact, where that is unknown.
         at = self.source.start
         if self.raw == self.value:
             return Origin(Span(at + start, at + end), self.source.exact)
@@ -197,12 +151,8 @@ class _Text:
 
     @cached_property
     def _offsets(self) -> list[int] | None:
-        """For each character of the value, and its end, the offset in `raw`.
-
-        None if unknown.
-
-        The codec knows its escapes: `\n` in JSON, `&lt;` in XML.
-        """
+        # For each character of the value, and its end, the offset in `raw`; None if unknown. The
+        # codec knows its escapes: `\n` in JSON, `&lt;` in XML.
         offsets = self._d.unescape(self.raw)
         if offsets is None or not isinstance(self.value, str):
             return None
@@ -215,28 +165,22 @@ class _Text:
 
 
 def _wrap(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """The value becomes the only item of a list.
-
-    All that was below it is one level deeper now.
-    """
     return {"/0": source, **{"/0" + rel: o for rel, o in below.items()}}
 
 
 def _item_list(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """The one member `item` takes its object's place, as a list of one item unless it is a list."""
+    # The one member `item` takes its object's place, as a list of one item unless it is a list.
     if not isinstance(step.before["item"], list):
         return {"/0" + rel.removeprefix("/item"): o for rel, o in below.items()}
     return _hoist(step, source, below, text)
 
 
 def _hoist(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """The one member takes its object's place."""
     key = "/" + escape_token(next(iter(step.before)))
     return _moved(below, key, "") or {"": Origin(source.span, False)}
 
 
 def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """Return the members 0, 1, … become the items of a list."""
     out: Table = {}
     for i, key in enumerate(sorted(step.before, key=int)):
         out |= _moved(below, "/" + key, f"/{i}")
@@ -244,7 +188,6 @@ def _numeric_keys(step: Step, source: Origin, below: Table, text: _Text) -> Tabl
 
 
 def _moved(below: Table, source: str, target: str) -> Table:
-    """Return the origins at and below one path, at and below another."""
     return {
         target + path[len(source) :]: origin
         for path, origin in below.items()
@@ -253,15 +196,8 @@ def _moved(below: Table, source: str, target: str) -> Table:
 
 
 def _cells(separator: str) -> Callable[[Step, Origin, Table, _Text], Table]:
-    """Return a move for a text split into a list.
-
-    Empty cells drop out of it.
-
-    separator: the characters between two cells.
-    """
-
+    # Empty cells drop out of the list.
     def move(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-        """Return the origin of each cell that is not empty, by its path."""
         out: Table = {}
         value = str(step.before)
         at = _lead(value)
@@ -279,24 +215,17 @@ def _cells(separator: str) -> Callable[[Step, Origin, Table, _Text], Table]:
 
 
 def _lead(text: str) -> int:
-    """Return the number of characters of white space that a text begins with."""
     return len(text) - len(text.lstrip(SPACE))
 
 
 def _trim(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """The text loses white space or quotes around it.
-
-    Found by its text: the rule cuts at both ends only.
-    """
+    # Found by its text: the rule cuts at both ends only.
     start = str(step.before).find(str(step.after))
     return {"": text.part(start, start + len(str(step.after)))}
 
 
 def _json(step: Step, source: Origin, below: Table, text: _Text) -> Table:
-    """The text is read as JSON, repaired where it has to be.
-
-    No places where it cannot be read, which the rule has excluded.
-    """
+    # No places where the text cannot be read, which the rule has excluded.
     value = str(step.before)
     base = _lead(value)
     inner = value.strip(SPACE)

@@ -1,88 +1,253 @@
-"""Quoted code in an answer's text: an opener inside it is an example, not a call.
+"""Quotation: is what opens here a call, or only shown? Marks of quotation, quoted lines, code, and
+blocks that are introduced as examples.
 
-Follows Markdown as far as models write it: code fences at the beginning of a line, inline code
-within one. State of one text under way. The text scanner reports words, line breaks and runs of
-backticks as it reads them.
+Markdown counts as far as models write it: code fences at the beginning of a line, inline code
+within one.
 """
 
 # How it works
 # ------------
-# State: a position is in a fence (`fence`), in inline code (`ticks`), both lengths of the run of
-# backticks that opened it, or in plain text. Inline code ends with its line, a fence does not.
-# A fence with nothing visible before it may be all of the answer, and hold a call; `_lone` follows
-# it: from the fence's own line (_FENCE_LINE) to the lines inside (_INSIDE), until a word is there.
+# Signs that can be seen are looked for in the text before an opener, of which WINDOW characters are
+# enough, and in the first characters of its line. Backticks need a look at the text after them as
+# well, so `Quoting` follows them: the text scanner reports words, line breaks and runs of backticks
+# as it reads them.
+#
+# State of `Quoting`: a position is in a fence (`fence`), in inline code (`ticks`), both lengths of
+# the run of backticks that opened it, or in plain text. Inline code ends with its paragraph, a
+# fence does not. A fence with nothing visible before it may be all of the answer, and contain a
+# call; `_lone` follows it:
+#
+#     state         word     line break   end of the fence
+#     _NOT          _NOT     _NOT         _NOT        (a fence opens it where nothing was said)
+#     _FENCE_LINE   stays    _INSIDE      _NOT
+#     _INSIDE       _NOT     _INSIDE      _NOT
+#
+# State of `Shown`, made for the first opener that was only shown: `end` is after the last such
+# opener, `_opening` is it, `alone` True if its sign counts for its own line alone, as `>` does. A
+# body may contain calls that are candidates by themselves, such as bare JSON: `_inner` is where one
+# may begin, and `_reach` the offset after the last (0: there was none). A place belongs to the same
+# quotation if the body of that opener ends before it, and nothing but white space, separators and
+# closers is between. After a mark of quotation there may be words as well, if no mark closes it and
+# the paragraph does not end.
 #
 # Invariant: only what is settled is reported here, so that the state never has to go back, except
-# for a call that was none (`no_call`).
+# for a call that was none (`no_call`). Every answer is a function of the text up to its place.
 #
-# Cost: a report is a few assignments. Looking for the end of inline code is done once for all
-# openers in it, since `_quote` remembers the answer.
+# Cost: a report is a few assignments. The end of inline code is looked for once for all openers in
+# it (`_quote`), and the text between two shown openers is scanned once (`_answer`).
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Literal
 
-LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
+from ..core.types import Problem, Span
+from ..formats.base import NEED_MORE, NeedMore, Opening
+from ..formats.scan import Close
+from .state import LONG_RUN, Feed, Log, Setting
+
+WINDOW = 512  # characters before an opener that are looked at
+LINE_HEAD = 16  # characters at the beginning of its line
+
+# A quoted line, also in a list, or a row of a table.
+_LINE_SIGN = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:>|\|[ \t])")
+_INDENTED_LINE = re.compile(r" {4}| {0,3}\t")
+# A straight mark opens behind white space or a bracket, and closes anywhere else.
+_STRAIGHT = re.compile(r"(?P<open>(?:^|(?<=[\s(\[{:=,;>\u2014\u2013]))\\?[\"'](?=\S|\Z))|[\"']")
+_OPENING = "\u201c\u201e\u00ab\u300c\u300e"
+_CLOSING = "\u201d\u201c\u00bb\u300d\u300f"  # German closes with the mark that opens in English
+_ADJACENT = re.compile(
+    r"(?:[\u2018\u201a\u2039]|(?:^|[\s(:])[\u00bb\u203a]|(?:^|[\s(\[{:=,;>\u2014\u2013])\\?\")\Z"
+)
+MARKS = frozenset("\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e ")
+"""characters after which a line break, and then an opener, may be a quotation all the same"""
+
+_CLOSES = re.compile("[\"`\u201d\u201c\u00bb\u300d\u300f]|(?<!\\w)['\u2019]|['\u2019](?!\\w)")
+_SIGN = re.compile("[\"'\u2018\u201a\u2039\u203a\u00bb\u201c\u201e\u00ab\u300c\u300e]")
+# An apostrophe is no mark; one that stands right before markup is.
+_SINGLE = re.compile(r"(?:^|[\s(\[{:=,;>\u2014\u2013])\\?'(?:[<\[{`|][^'\n]*)?\Z")
+# A block is an example where the words before it say so, or say that it is somebody else's.
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|e\.\s?g|for instance|such as|samples?|illustrat\w+|hypothetical\w*"
+    # A draft may be what the tool writes: only that of a call, or one that is not sent, is shown.
+    r"|drafts?(?:\s+of\s+(?:the|a|my)\s+calls?|\W{1,3}(?:only|not)\b)|pseudo-?code"
+    r"|like th(?:is|at)|looks? like|instead of|avoid|never(?!\s+mind)|refuse"
+    r"|(?:will|do|does|did|would|should|must|could|can|may|shall|wo|ca)(?:\s+not|n['\u2019]t)\s+"
+    r"(?:do|call|run|execute|send|use|make|follow|perform|be|write)"
+    r"|beispiel\w*|ejemplo|exemple|esempio|exemplo|(?:bij)?voorbeeld|e[kx]sempel|esimerki\w*"
+    r"|przyk\u0142ad\w*|\u00f6rne(?:\u011fin|k)|v\u00ed d\u1ee5|contoh"
+    r"|(?:\u043d\u0430)?\u043f\u0440\u0438(?:\u043c\u0435\u0440|\u043a\u043b\u0430\u0434))\b"
+    r"|\b(?:says?|said|wrote|writes|written|reads?|contain(?:s|ed|ing)?|quot(?:es?|ed|ing)"
+    r"|states?|told|tells)\b[^.!?\n]*:\s*\Z"
+    # Chinese and Japanese, Korean, Arabic, Hindi, Hebrew, Thai: words without borders.
+    r"|\u4f8b|\uc608\ub97c \ub4e4|\uc608\uc2dc|\u0645\u062b\u0627\u0644|\u0645\u062b\u0644\u0627"
+    r"|\u0909\u0926\u093e\u0939\u0930\u0923|\u05d3\u05d5\u05d2\u05de\u05d4"
+    r"|\u0e15\u0e31\u0e27\u0e2d\u0e22\u0e48\u0e32\u0e07",
+    re.IGNORECASE,
+)
+
+
+def is_quoted(before: str, line_head: str) -> bool:
+    return bool(sign_of(before, line_head))
+
+
+def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
+    """Return the sign by which the call that opens after `before` is quoted, "" for none.
+
+    "line" counts for the opener's line alone, "marks" for all up to the mark that closes them.
+
+    before: the text up to the opener, WINDOW characters at most, nothing of an earlier call.
+    line_head: the beginning of the opener's line, '' where an earlier call is in it.
+    """
+    if _LINE_SIGN.match(line_head):
+        return "line"
+    return "marks" if before and _is_in_marks(before) else ""
+
+
+def _is_in_marks(before: str) -> bool:
+    line = before[before.rfind("\n") + 1 :]
+    if not line:
+        # A mark alone at the end of a line may be about the next one.
+        line = before.rstrip().rpartition("\n")[2]
+        return bool(_ADJACENT.search(line) or _SINGLE.search(line)) or _in_marks(line)
+    if not _SIGN.search(line):
+        return False
+    if _ADJACENT.search(line) or _SINGLE.search(line):
+        return True
+    return _in_straight_marks(line) or _in_marks(line)
+
+
+def closes_marks(text: str) -> bool:
+    # A mark or a backtick may end a quotation; an apostrophe inside a word does not.
+    return _CLOSES.search(text) is not None
+
+
+def goes_on_lazily(before: str) -> bool:
+    # r"""Return True if a line before is quoted, and it and those after it look like calls.  As
+    # in Markdown, the next line may then be a part of the quotation without its sign.  >>>
+    # goes_on_lazily("> f(1)\n"), goes_on_lazily("> f\n{}\ng\n"), goes_on_lazily("> Do it.\n")
+    # (True, True, False) """
+    lines = before.removesuffix("\n").split("\n")
+    for line in map(str.strip, reversed(lines)):
+        ends_call = line.endswith((")", "]", "}"))
+        if line.startswith(">"):
+            return ends_call or len(line[1:].split()) == 1
+        # A tool's name stands alone on its line.
+        if not ends_call and len(line.split()) != 1:
+            return False
+    return False
+
+
+def is_example(before: str) -> bool:
+    # The block after `before` is introduced as an example, or as someone's words.
+    return bool(_EXAMPLE.search(before.rstrip().rpartition("\n")[2]))
+
+
+def is_indented(line: str) -> bool:
+    return bool(_INDENTED_LINE.match(line))
+
+
+def introduces_block(before: str, whole: bool) -> bool | None:
+    # The line before an indented block makes it one of code: by a colon or a blank line. whole:
+    # the first line of `before` is not part of a longer one. None if all its lines belong to the
+    # block.
+    lines = before.split("\n")[:-1]
+    blank = False
+    for line in reversed(lines if whole else lines[1:]):
+        if not line.strip():
+            blank = True
+        elif not is_indented(line):
+            return blank or line.rstrip().endswith((":", "\uff1a"))
+    return None
+
+
+def _in_straight_marks(line: str) -> bool:
+    is_open = False
+    for mark in _STRAIGHT.finditer(line):
+        if mark[0].endswith('"'):
+            is_open = not is_open and mark["open"] is not None
+    return is_open
+
+
+def _in_marks(line: str) -> bool:
+    depth = 0
+    for character in line:
+        if character in _OPENING and (character != "\u201c" or not depth):
+            depth += 1
+        elif character in _CLOSING and depth:
+            depth -= 1
+    return depth > 0
+
+
 _BLANK_LINE_OR_TICKS = re.compile(rf"\n[ \t\r]*(?=\n)|`{{1,{LONG_RUN}}}")
 _RUN_OF_TICKS = re.compile(rf"`{{1,{LONG_RUN}}}")
 _MAY_BE_BLANK_LINE = re.compile(r"\n[ \t\r]*\Z")
+_TOKEN = re.compile(r"<[|\uff5c]|\[[A-Z_]{4,24}\]|\]<\]")
+# A fence in quotation marks, which is no fence by its place, and nothing that closes the marks.
+_QUOTED_FENCE = re.compile(r"[\"'“„«]```(?!.*```[ \t]*[\"'”»])", re.DOTALL)
 _NOT, _FENCE_LINE, _INSIDE = range(3)
+# Signs of an example, as the sentence about it names them.
+_IN_CODE = "inside quoted code"
+_QUOTED = "inside a quotation"
+SHOWN = "introduced as one"
+SAID = "in a message that is text"
+
+
+def run_length(text: str, at: int) -> int:
+    """Return the number of backticks at `at`, or `LONG_RUN` if there are more."""
+    run = _RUN_OF_TICKS.match(text, at)
+    return len(run[0]) if run else 0
 
 
 class Quoting:
-    """The position in a text: in a fence, in inline code, at the beginning of a line."""
+    """What quotes the position in a text that its scanner has reached."""
 
-    __slots__ = (
-        "_fence_line",
-        "_lone",
-        "_quote",
-        "_searched",
-        "blank",
-        "block_end",
-        "fence",
-        "line_at",
-        "spoken",
-        "ticks",
-    )
-
-    def __init__(self) -> None:
-        """Begin at the first line of a text, outside any code."""
+    def __init__(self, setting: Setting, feed: Feed, log: Log) -> None:
+        self._setting = setting
+        self._feed = feed
+        self._log = log
         self.spoken = False  # something visible came, be it text or a call
         self.blank = True  # only white space on this line
         self.fence = 0  # length of the run of backticks that opened a code fence
         self.ticks = 0  # length of the run that may have opened inline code in this paragraph
         self.line_at = 0  # the offset in raw where this line begins
-        self.block_end = 0  # in raw, behind the last inline code in as many ticks as a fence's
+        self.block_end = 0  # in raw, after the last inline code in as many ticks as a fence's
+        self.shown: Shown | None = None
         self._fence_line = False  # still on the line that opened the fence
         self._lone = _NOT  # progress in a code fence with nothing visible before it
         # Between the two offsets nothing ends the inline code; the third says whether it is closed
-        # behind them.
+        # after them.
         self._quote = (0, 0, False)
         # An offset in raw whose inline code is being looked for, and how far that was done.
         self._searched = (-1, 0)
+        self._block = (-1, False)  # an indented line, and True in a block of code
+        self._line = (-1, "")  # where a line begins, and its first characters
+
+    @property
+    def is_open(self) -> bool:
+        """True if something before this place may make an example of an opener here."""
+        return bool(self.fence or self.ticks or (self.shown is not None and self.shown.end))
 
     @property
     def lone_fence(self) -> bool:
         """In a fence with nothing visible before it, nor in it so far."""
         return self._lone == _INSIDE
 
-    def word(self) -> None:
-        """Note that something that is not a white space was read as text.
+    # what the text scanner reports
 
-        A lone fence with a word in it is an example, not the answer.
-        """
+    def word(self) -> None:
+        """Something that is not white space was read as text."""
         self.blank = False
         self.spoken = True
         if self._lone == _INSIDE:
             self._lone = _NOT
 
     def line(self, end: int) -> None:
-        """Note that a line break was read, which ends at an offset in raw.
-
-        Inline code goes on over a line break, but as in Markdown never over a blank line: an
-        unmatched backtick must not hide the calls of all later lines.
-        """
-        if self.blank and not self.in_code(end):
+        """A line break was read, which ends at an offset in raw."""
+        # Inline code goes on over a line break, but as in Markdown never over a blank line: an
+        # unmatched backtick must not hide the calls of all later lines.
+        if self.blank and self.ticks and not self.in_code(end):
             self.ticks = 0
         self.blank = True
         self.line_at = end
@@ -90,26 +255,13 @@ class Quoting:
         if self._lone == _FENCE_LINE:
             self._lone = _INSIDE
 
-    def call(self) -> None:
-        """Note that a call was read."""
-        self.blank = False
-        self.spoken = True
-
     def no_call(self) -> None:
-        """Note that text like a call was text.
-
-        So its fence, if it was in one, is an example.
-        """
+        """Text like a call was text. So its fence, if it was in one, is an example."""
         self.spoken = True
         self._lone = _NOT
 
-    def in_code(self, at: int) -> bool:
-        """Return True if an offset in raw is known to stand in inline code."""
-        begin, end, closed = self._quote
-        return closed and begin <= at < end
-
     def backticks(self, run: int, at: int) -> None:
-        """Note that a run of `run` backticks was read at an offset in raw.
+        """A run of `run` backticks was read at an offset in raw.
 
         A run of at least three at the beginning of a line opens a fence, and one at least as long
         closes it. Within a line, runs of the same length open and close inline code. One inside
@@ -138,27 +290,100 @@ class Quoting:
         self.word()
 
     def _end_code(self, run: int, at: int) -> None:
-        """Note the run of backticks that ends inline code."""
         self.ticks = 0
         if run >= 3:
             self.block_end = at + run
 
-    def closes(self, tail: str, at: int, base: int, final: bool, *, adjacent: bool) -> bool | None:
-        """Return True if the inline code around `tail[at]` is closed.
+    # an opener, or a call outside its format, at tail[at]
 
-        None = not known yet.
-
-        `base` is the offset in raw of `tail[0]`. adjacent: a backtick stands right before. Then the
-        code is about the opener, and blank lines do not end the search.
-
-        Asked at an opener. If the code stays open, the backtick before was a lone one, and the
-        opener counts.
+    def unless_quoted(
+        self, tail: str, at: int, opening: Opening, final: bool
+    ) -> Opening | NeedMore | None:
+        """Return the opener unless it is an example, which is noted: in a fence, in inline code, or
+        quoted by other signs. NEED_MORE where the inline code around it may still be closed.
         """
+        if self.fence:
+            if opening.kind != "call":
+                return opening
+            # An example in a code fence is no call; but a fence may be all that the model says.
+            if self.lone_fence:
+                return replace(opening, speculative=True)
+            self.note_example(at, opening, _IN_CODE)
+            return None
+        closed = self.closes(tail, at, final)
+        if closed is None:
+            return NEED_MORE
+        if closed:
+            self.note_example(at, opening, _IN_CODE)
+            return None
+
+        sign = self.sign(tail, at)
+        if sign or self._shown_goes_on(at, opening.end if opening.kind == "markup" else 0):
+            alone = sign == "line" if sign else self.shown is not None and self.shown.alone
+            self.note_example(at, opening, _QUOTED, alone=alone)
+            return None
+        if tail[at] == "`" and is_example(self.before(at)):
+            # The fence is the opener itself.
+            self.note_example(at, opening, SHOWN, alone=True)
+            return None
+        return opening
+
+    def shows(self, tail: str, at: int, end: int, closed: bool) -> bool:
+        """Return True for calls outside their format, tail[at:end], that are an example, which is
+        noted. closed: they are in inline code.
+        """
+        if self._shown_goes_on(at):
+            alone = self.shown is not None and self.shown.alone
+        else:
+            sign = "marks" if closed else self.sign(tail, at)
+            if not sign and not self._is_introduced(at):
+                return False
+            alone = sign != "marks"
+        self.note_example(at, Opening(end, whole=True), SHOWN, alone=alone)
+        return True
+
+    def note_example(self, at: int, opening: Opening, sign: str, *, alone: bool = False) -> None:
+        """Note an opener as an example, so that `why` can tell where a call went.
+
+        sign: where it is, in words. alone: it says nothing of the lines after it.
+        """
+        here = self._feed.base + at
+        if sign != SAID:  # all of such a message is text, up to its own end
+            if self.shown is None:
+                self.shown = Shown(self._setting, self._feed)
+            self.shown.begin(here, opening, alone)
+        if opening.kind == "call":
+            message = f"a call {sign} is an example"
+            span = Span(here, here + opening.end)
+            problem = Problem("scan", "call.quoted-example", "info", message, "", span)
+            self._log.problems.append(problem)
+
+    def _shown_goes_on(self, at: int, markup: int = 0) -> bool:
+        shown = self.shown
+        return shown is not None and shown.goes_on(
+            self._feed.base + at, self._log.text_start, markup
+        )
+
+    def in_code(self, at: int) -> bool:
+        """Return True if an offset in raw is known to be in inline code."""
+        begin, end, closed = self._quote
+        return closed and begin <= at < end
+
+    def closes(self, tail: str, at: int, final: bool) -> bool | None:
+        """Return True if tail[at] is in inline code that is closed, None where more text decides.
+
+        If the code stays open, the backtick before was a lone one, and the opener counts.
+        """
+        base = self._feed.base
         here = base + at
+        if not self.ticks and not self.in_code(here):
+            return False
         begin, end, closed = self._quote
         if begin <= here < end:
             return closed
-        quote_end = self._quote_end(tail, at, base, final, adjacent)
+        # With a backtick right before, the code is about the opener, and blank lines do not end
+        # the search.
+        quote_end = self._quote_end(tail, at, base, final, self.before(at).endswith("`"))
         if quote_end is None:
             return None
         end, closed = quote_end
@@ -168,12 +393,9 @@ class Quoting:
     def _quote_end(
         self, tail: str, at: int, base: int, final: bool, adjacent: bool
     ) -> tuple[int, bool] | None:
-        """Return the end in `tail` of the paragraph or its inline code, and True if it is the
-        code's.
-
-        None if the tail ends before it, or in something that may go on. Everything looked at in
-        vain is not looked at again when the tail has grown.
-        """
+        # The end in `tail` of the paragraph or its inline code, and True if it is the code's. None
+        # if the tail ends before it, or in something that may go on. What was looked at in vain is
+        # not looked at again when the tail has grown.
         here, searched = self._searched
         start = max(at, searched - base) if here == base + at else at
         line = None if final else _MAY_BE_BLANK_LINE.search(tail, start)
@@ -183,7 +405,7 @@ class Quoting:
             if not final and match.end() == len(tail) and run < LONG_RUN:
                 stop = min(stop, match.start())
                 break
-            # Behind a body that ends with a fence of its own, the two runs are one.
+            # After a body that ends with a fence of its own, the two runs are one.
             if run == self.ticks or (adjacent and run == self.ticks + 3):
                 return match.start(), True
             if not run and not adjacent:
@@ -192,8 +414,179 @@ class Quoting:
         self._searched = base + at, base + stop
         return (len(tail), False) if final else None
 
+    def sign(self, tail: str, at: int) -> Literal["", "line", "marks"]:
+        """Return the sign before tail[at] that the text beginning there is a quotation."""
+        here, start = self._feed.base + at, self._log.text_start
+        if here == start:
+            return ""
+        if at > 1:
+            last = tail[at - 2 : at]
+        else:
+            last = self._feed.text_of(Span(max(start, here - 2), here))
+        if last[-1] == "\n" and last[0] not in MARKS:
+            return ""
+        head = self._line_head(at)
+        sign = sign_of(self.before(at), head)
+        if sign or not is_indented(head):
+            return sign
+        # Nobody writes a model's special tokens by hand: indented, they are code only where the
+        # words before them say so.
+        if _TOKEN.match(tail, at):
+            return "line" if is_example(self.before(at)) else ""
+        return "line" if self._in_block() else ""
 
-def run_length(text: str, at: int) -> int:
-    """Return the number of backticks at `at`, or `LONG_RUN` if there are more."""
-    run = _RUN_OF_TICKS.match(text, at)
-    return len(run[0]) if run else 0
+    def _in_block(self) -> bool:
+        # This line, which is indented, is one of a block of code that words introduce. The text is
+        # looked at backwards, to the line before the block or to the last line that was asked
+        # about, so that no line is looked at for every opener after it.
+        line_at = self.line_at
+        last_at, verdict = self._block
+        stop = max(self._log.text_start, last_at)
+        if line_at == last_at:
+            return verdict
+        window, answer = WINDOW, None
+        while answer is None:
+            start = max(stop, line_at - window)
+            before = self._feed.text_of(Span(start, line_at))
+            answer = introduces_block(before, start == stop)
+            if answer is None and start == stop:
+                answer = verdict and stop == last_at
+            window *= 4
+        self._block = line_at, answer
+        return answer
+
+    def before(self, at: int) -> str:
+        """Return the text before tail[at] as far as it tells of quotation, nothing of an earlier
+        call.
+        """
+        here = self._feed.base + at
+        return self._feed.text_of(Span(max(self._log.text_start, here - WINDOW), here))
+
+    def _line_head(self, at: int) -> str:
+        # '' where the line of tail[at] begins with something that is not text. Looked up once a
+        # line: the line may be long.
+        start = self.line_at
+        if start < self._log.text_start:
+            return ""
+        line, head = self._line
+        if line != start:
+            head = self._feed.text_of(Span(start, min(start + LINE_HEAD, self._feed.base + at)))
+            if self._feed.base + at - start >= LINE_HEAD:
+                self._line = start, head
+        return head
+
+    def _is_introduced(self, at: int) -> bool:
+        # The text before a line or a fence makes it an example. So does code in as many ticks as a
+        # fence's of which only a line break parts it.
+        before = self.before(at)
+        if is_example(before) or goes_on_lazily(before) or _QUOTED_FENCE.search(before):
+            return True
+        end = self.block_end
+        here = self._feed.base + at
+        if not self._log.text_start < end <= here <= end + LINE_HEAD:
+            return False
+        gap = self._feed.text_of(Span(end, here))
+        return gap.isspace() and gap.count("\n") == 1
+
+
+# A body may begin with a code fence of its own.
+_NOTHING = re.compile(r"\s*(?:`{3,}\w{1,16}[ \t\r]*\n\s*)?\Z")
+_SEPARATORS = re.compile(r"[\s,;]*\Z")
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+
+class Shown:
+    """The last opener of one text that was only shown, and what is quoted with it."""
+
+    def __init__(self, setting: Setting, feed: Feed) -> None:
+        self._setting = setting
+        self._feed = feed
+        self.end = 0
+        self._start = 0
+        self.alone = False
+        self._opening: Opening | None = None
+        self._answer = (-1, False)
+        self._inner = -1
+        self._reach = 0
+
+    def begin(self, at: int, opening: Opening, alone: bool) -> None:
+        """Note an opener at an offset in raw. alone: its sign counts for its own lines alone."""
+        # One inside the beginning of another call, or right after it, is a part of that.
+        if at == self._inner and (opening.whole or self._reach <= self.end):
+            self._reach = at + opening.end if opening.whole else 0
+            return
+        if self._start < at < self.end and at + opening.end <= self.end:
+            self.alone = self.alone and alone
+            return
+        self._start, self.end = at, at + opening.end
+        self._opening, self.alone = opening, alone
+
+    def goes_on(self, at: int, start: int, markup: int) -> bool:
+        """Return True if what begins at an offset in raw belongs to the last opener's quotation.
+
+        start: where the text began, after the last segment that is no text. markup: the length of
+        what is there, if it is markup: that may be the closer of what is shown.
+        """
+        if not start <= self._start < at:
+            return False
+        if at < self.end:
+            return True
+        if self._answer[0] != at:
+            self._answer = at, self._goes_on(at, markup)
+        return self._answer[1]
+
+    def _goes_on(self, at: int, markup: int) -> bool:
+        opening, size = self._opening, at - self.end
+        text_of = self._feed.text_of
+        if self._reach > self.end and text_of(Span(self._reach, at)).isspace():
+            self._inner = at
+            return True
+        text = text_of(Span(self.end, at + markup))
+        # The mark right after an opener ends the quotation of a name.
+        if opening is None or closes_marks(text[: min(1, size)]):
+            return False
+        # Right after the opener, as a block's first function after the block's opener.
+        if not opening.whole and self._is_inner(text[:size]):
+            if opening.kind == "call":
+                self._inner = at
+            return True
+        end = self._body_end(opening, text)
+        if end is None or end > size:
+            return end is not None
+        gap = text[end:size]
+        closers = self._setting.closers
+        rest = closers.sub("", gap) if closers is not None else gap
+        if _SEPARATORS.match(rest):
+            return not self.alone or not _BLANK_LINE.search(gap)
+        return not self.alone and not _BLANK_LINE.search(gap) and not closes_marks(gap)
+
+    def body_end(self, until: int) -> int:
+        """Return the offset after the body of the last opener, 0 if it is open at `until`."""
+        opening = self._opening
+        if opening is None or not self._start < until:
+            return 0
+        end = self._body_end(opening, self._feed.text_of(Span(self.end, until)))
+        return 0 if end is None else self.end + end
+
+    def _is_inner(self, gap: str) -> bool:
+        # Nothing but the openers of inner blocks is after an opener.
+        heads = self._setting.heads
+        while gap and len(gap) <= 4 * LINE_HEAD:
+            if _NOTHING.match(gap):
+                return len(gap) <= 2 * LINE_HEAD
+            gap = gap.lstrip()
+            head = max((h for h in heads if gap.startswith(h)), key=len, default="")
+            if not head:
+                return False
+            gap = gap[len(head) :]
+        return not gap
+
+    def _body_end(self, opening: Opening, text: str) -> int | None:
+        # In the text after the opener, None if the body is open.
+        if opening.whole or opening.kind != "call":
+            return 0
+        envelope = (opening.owner or self._setting.protocol).envelope
+        scanner = envelope.scanner(opening, self._setting.tools)
+        step = scanner.scan(text, True)
+        close = step if isinstance(step, Close) else scanner.finish()
+        return None if close is None else close.end

@@ -1,37 +1,41 @@
-"""Calls outside their format: a JSON object that stands alone in its text or code fence and is
-plainly a call, or the arguments of the tool whose name is all of the line before.
+"""Calls outside their format: a JSON value or Python's calls that are alone on their lines or in
+their code fence, or the arguments of the tool whose name is all of the line before.
 
-Nothing is guessed: the name must be a known tool's, with the arguments under a key of their own or
-valid. Text waits only while it may still turn out to be such a call.
+Nothing is guessed: the name must be a known tool's. Text waits only while it may still turn out to
+be such a call.
 """
 
 # How it works
 # ------------
 # A candidate is a JSON value whose first key is one that calls have (`CALL_HEAD`), with nothing
-# beside it on its lines: a line break, an opener, a stray closer or the end behind a bare value,
-# the closing fence behind a fenced one. The tail is shown here again and again from the candidate
-# on, while it is held back.
+# next to it on its lines: a line break, an opener, a stray closer or the end after a bare value,
+# the closing fence after a fenced one. Or it begins with the head of a Python call of a known tool
+# (`CallLines._head`), and ends after its bracket, or after that of the last call of a row. The tail
+# is shown here again and again from the candidate on, while it is held back.
 #
 # State: `_at` is where the candidate begins in raw, and all other fields are about it; a text
 # that begins elsewhere is a new candidate. `_scanned` is how far its brackets were counted.
 #
 # Invariant: an answer other than NEED_MORE is the same for every longer text, so that the result
-# does not depend on the chunking. What is not a call is settled up to a place behind which nothing
+# does not depend on the chunking. What is not a call is settled up to a place after which nothing
 # was looked at, and never tried again.
 #
-# Cost: brackets are counted once, and white space behind the value is passed once. The body is
-# decoded twice, to judge it and to number its calls.
+# Cost: brackets are counted once, and white space after the value is passed once; what may still
+# become a head is bounded. The body is decoded twice, to judge it and to number its calls.
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from ..arguments.rjson.damage import Refusal
 from ..core.toolspec import ToolSpec
 from ..core.types import Problem, Segment, Span, ToolCall
-from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol
+from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading
 from ..formats.json.call import (
     ARGUMENT_KEYS,
     CALL_HEAD,
@@ -42,10 +46,53 @@ from ..formats.json.call import (
 )
 from ..formats.json.forms import JsonList
 from ..formats.json.named import NamedJson
-from ..formats.scan import Balanced, Close
+from ..formats.python.call import read_calls, read_quoted
+from ..formats.python.reader import MODULES
+from ..formats.scan import Balanced, Close, longest_of
 from ..formats.turns import TURN_ENDS
-from .name_lines import name_heads
 from .resolve import Body, Resolver
+
+_AFTER_NAME = r"[ \t]{0,16}+\r?\n[ \t]{0,16}+"
+_AFTER_NAME_SO_FAR = re.compile(r"[ \t]{0,16}+\r?(?:\n[ \t]{0,16}+)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class NameHeads:
+    """The heads of calls that are a tool's name on a line of its own, the arguments on the next."""
+
+    names: tuple[str, ...]
+    pattern: re.Pattern[str]
+    starts: frozenset[str]
+    longest: int
+
+    def match(self, text: str, at: int, final: bool) -> re.Match[str] | NeedMore | None:
+        head = self.pattern.match(text, at)
+        if head is not None or final or len(text) - at > self.longest:
+            return head
+        rest = text[at:]
+        word = rest.split(None, 1)[0]
+        place = bisect_left(self.names, word)
+        if place >= len(self.names) or not self.names[place].startswith(word):
+            return None
+        is_whole = self.names[place] == word and _AFTER_NAME_SO_FAR.match(rest, len(word))
+        return NEED_MORE if word == rest or is_whole else None
+
+
+@lru_cache(maxsize=64)
+def name_heads(names: tuple[str, ...]) -> NameHeads:
+    r"""Return the heads of calls of tools with these names.
+
+    >>> heads = name_heads(("get_tide",))
+    >>> heads.match('get_tide\n{"port": 1}', 0, True).end()
+    9
+    >>> heads.match("get_tide now", 0, True) is None
+    True
+    """
+    words = tuple(sorted(name for name in names if name and not name[0].isspace()))
+    pattern = re.compile(rf"(?P<name>{longest_of(words)}){_AFTER_NAME}(?=\{{)")
+    longest = max(map(len, words), default=0) + 36
+    return NameHeads(words, pattern, frozenset(name[0] for name in words), longest)
+
 
 _FENCE_LINE = (
     r"`{3,}+[ \t]{0,8}(?i:json|json5|jsonc|tool_call|tool_calls|tool|)[ \t]{0,8}\r?\n\s{0,40}"
@@ -81,13 +128,25 @@ _NAMED_SO_FAR = re.compile(
     r"""(?:\[\s{0,40})?(?:\{\s{0,40}"""
     r"""(?:(["'])(?P<name>[^"'\\\s]{0,256})(?:\1\s{0,10}(?::\s{0,10})?)?)?)?\Z"""
 )
+_MARKS_AROUND = "`\"'"  # of a span of code or a string that may be the whole answer
+_BARE = Opening(0)
 CONFIDENCE = 0.8  # of a recovered call; one in its own format has 1.0
 
 
 def _run_of(text: str) -> str:
-    """Return the backticks that a text begins with."""
     match = _TICKS.match(text)
     return match[0] if match else ""
+
+
+def _ends_answer(text: str, run: int) -> bool | None:
+    # Nothing is after a run of backticks but a token that ends the turn. False where such a token
+    # is not whole yet, None for any other text.
+    if len(text) < run and not text.strip("`"):
+        return False
+    rest = text.removeprefix("`" * run).lstrip()
+    if rest in ("", *TURN_ENDS):
+        return not text.startswith("`" * (run + 1))
+    return False if any(token.startswith(rest) for token in TURN_ENDS) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,44 +167,133 @@ class Held:
     lead: int = 0
 
 
-class Recovery:
+class _Candidate:
+    """Text that is held back while its brackets are counted. quotes: they begin and end strings."""
+
+    def __init__(
+        self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...], quotes: str
+    ) -> None:
+        self._resolver = resolver
+        self._heads = heads  # the beginnings of the protocol's own openers
+        self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
+        self._quotes = quotes
+        self._cut = 0  # candidates that the end of the text cut off
+        self._begin(-1, 0)
+
+    def _begin(self, at: int, lead: int) -> None:
+        self._at = at  # where the candidate begins in raw
+        self._lead = lead  # what is before the value: a fence, a name, the calls of its row
+        self._scanned = lead  # characters of the held text that the scanner has settled
+        self._scan = Balanced(self._quotes)
+        self._end: int | None = None  # after the value
+
+    def _value_end(self, text: str, final: bool) -> int | None:
+        # None while its brackets are open. Only text that came since the last look is scanned.
+        if self._end is None:
+            step = self._scan.scan(text[self._scanned :], final)
+            if isinstance(step, Close):
+                # A Close counts from where the scanner began.
+                self._end = self._lead + step.end
+            else:
+                self._scanned += step
+        return self._end
+
+    def _calls_in(
+        self,
+        read: Callable[[str, Reading], tuple[Decoded, ...]],
+        inner: str,
+        start: int,
+        close: int,
+        at: int,
+        opening: Opening = _BARE,
+    ) -> tuple[tuple[Decoded, ...], tuple[ToolCall, ...]]:
+        # What a body is, if it begins at `start` of the held text, which ends at `close`.
+        try:
+            decoded = read(inner, self._resolver.reading(opening, True))
+        except Refusal:
+            return (), ()
+        body = Body(inner, at + start, at, True, "end")
+        segment = Segment("recovered", Span(at, at + close))
+        return decoded, self._resolver.calls(decoded, body, segment, 0, 0)
+
+
+class Recovery(_Candidate):
     """Holds text back for one parser and decides its meaning.
 
     Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
     """
 
-    __slots__ = (
-        "_at",
-        "_closers",
-        "_cut",
-        "_end",
-        "_heads",
-        "_is_named",
-        "_lead",
-        "_names",
-        "_resolver",
-        "_scan",
-        "_scanned",
-        "_space",
-    )
-
-    def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
-        """Begin with nothing held.
-
-        `heads` are the beginnings of the protocol's own openers.
-        """
-        self._resolver = resolver
-        self._heads = heads
-        self._closers = tuple(filter(None, map(str.strip, protocol.envelope.closers)))
-        self._names = name_heads(tuple(resolver.tools))
-        self._cut = 0  # heads whose value the end of the text cut off
+    def __init__(
+        self,
+        protocol: Protocol,
+        resolver: Resolver,
+        heads: tuple[str, ...],
+        names: NameHeads,
+        python_starts: frozenset[str],
+    ) -> None:
+        super().__init__(protocol, resolver, heads, '"')
+        self._names = names
+        self._python_starts = python_starts
+        self.python = CallLines(protocol, resolver, heads)
         self._is_named = False  # the candidate's first key is a tool's name
-        self._at = -1  # where the candidate begins in raw
-        self._scan = Balanced()
-        self._lead = 0  # what stands before the JSON value: the fence
-        self._scanned = 0  # characters of the held text that the scanner has settled
-        self._end: int | None = None  # behind the JSON value
-        self._space = 0  # behind the white space that was passed
+        self._space = 0  # after the white space that was passed
+
+    def alone(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
+        """Judge a line that may be a value of JSON, a tool's name alone, or Python's calls.
+
+        text: the tail from the line on. at: its offset in raw. first: the answer begins with it.
+        """
+        char = text[0]
+        if first and char in _MARKS_AROUND:
+            return self._in_marks(text, final, at)
+        if char in ("{", "["):
+            outcome = self.bare(text, final, at, first)
+            # Where the format is bare JSON, words after a value leave it to the format itself.
+            if char in self._heads and isinstance(outcome, Held) and not outcome.alone:
+                return None
+            if outcome is not None:
+                return outcome
+        # No name of a tool begins like most texts, and one look says so.
+        if char in self._names.starts:
+            outcome = self.named(text, final, at, first)
+            if outcome is not None:
+                return outcome
+        if char not in self._python_starts:
+            return None
+        return self.python.line(text, final, at, False, first)
+
+    def fenced(
+        self, text: str, run: int, final: bool, at: int, first: bool
+    ) -> Held | NeedMore | None:
+        """Judge a code fence that may contain nothing but a known tool's call.
+
+        text: the tail from the fence on, which is a run of `run` backticks. The rest: see `alone`.
+        """
+        outcome = self._fenced_value(text, run, final, at)
+        if outcome is None and self._python_starts:
+            outcome = self.python.fenced(text, run, final, at, first)
+        return outcome
+
+    def _in_marks(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
+        # An answer that is one span of code, or one string, as a whole.
+        if text[0] != "`":
+            return self.python.quoted(text, final, at)
+        run = len(_run_of(text))
+        if run > 2 or run == len(text):
+            return NEED_MORE if run <= 2 and not final else None
+        end = text.find("`", run)
+        inner = text[run:] if end < 0 else text[run:end]
+        if not inner or inner[0] in _MARKS_AROUND:
+            return None
+        if end < 0:
+            return None if final or self.alone(inner, False, at + run, True) is None else NEED_MORE
+        ends = _ends_answer(text[end:].rstrip(), run)
+        if ends is None or not final:
+            return None if ends is None else NEED_MORE
+        outcome = self.alone(inner, True, at + run, True) if ends else None
+        if not isinstance(outcome, Held) or outcome.body is None or outcome.end < len(inner):
+            return None
+        return replace(outcome, end=end + run)
 
     def bare(self, text: str, final: bool, at: int, first: bool) -> Held | NeedMore | None:
         """Judge a value that stands alone on its lines, up to their end, an opener or a stray
@@ -210,7 +358,7 @@ class Recovery:
             return Held(end, alone=False, lead=lead)
         return self._judge_named(text, head["name"], Span(lead, end), close, at)
 
-    def fenced(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
+    def _fenced_value(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
         """Judge a value that stands alone in a code fence.
 
         text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
@@ -248,10 +396,8 @@ class Recovery:
     def _judge_inner(
         self, text: str, fence: re.Match[str], ends: Span, final: bool, at: int
     ) -> Held | NeedMore:
-        """Judge a value in a fence inside a fence, of which the outer one may stay open.
-
-        ends: of the white space behind the value, and of the value.
-        """
+        # The outer fence may stay open. ends: of the white space after the value, and of the
+        # value.
         after, end = ends.start, ends.end
         inner = len(_run_of(fence["inner"]))
         if len(_run_of(text[after : after + inner])) < inner:
@@ -268,7 +414,6 @@ class Recovery:
     def calls(
         self, outcome: Held, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
-        """Return the calls that were judged good, numbered from `index`."""
         if outcome.body is None:
             return ()
         body = Body(outcome.text, outcome.body.start, segment.span.start, outcome.closed, "end")
@@ -280,7 +425,6 @@ class Recovery:
     # the candidate
 
     def _head(self, text: str, pos: int, final: bool) -> Literal[True] | NeedMore | None:
-        """Return True if the value at `text[pos]` begins as calls do, None if it does not."""
         tools = self._resolver.tools
         self._is_named = False
         if CALL_HEAD.match(text, pos):
@@ -297,34 +441,11 @@ class Recovery:
         return NEED_MORE if may_be or CALL_HEAD_SO_FAR.match(text, pos) else None
 
     def _begin(self, at: int, lead: int) -> None:
-        """Begin a candidate whose JSON value stands behind `lead` characters."""
-        self._at = at
-        self._lead = self._scanned = lead
-        self._end = None
+        super()._begin(at, lead)
         self._space = 0
-        self._scan = Balanced()
-
-    def _value_end(self, text: str, final: bool) -> int | None:
-        """Return the offset behind the JSON value.
-
-        None while its brackets are open.
-
-        text: the held text. Only text that came since the last look is scanned.
-        """
-        if self._end is None:
-            step = self._scan.scan(text[self._scanned :], final)
-            if isinstance(step, Close):
-                # A Close counts from where the scanner began.
-                self._end = self._lead + step.start
-            else:
-                self._scanned += step
-        return self._end
 
     def _goes_on(self, text: str, end: int, final: bool) -> bool | NeedMore:
-        """Return True if another value that looks like a call follows the one that ends here.
-
-        Then the scan goes on behind it.
-        """
+        # Whether another value that looks like a call follows: then the scan goes on after it.
         # Llama's semicolon, a comma or a line break stand between them, or brackets too many.
         begin = next_call(text, end, final)
         if begin is None:
@@ -334,25 +455,20 @@ class Recovery:
         # After a blank line a list is a set of calls of its own.
         if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
             return False
-        self._lead = self._scanned = begin
-        self._end = None
-        self._scan = Balanced()
+        space = self._space
+        self._begin(self._at, begin)
+        self._space = space
         return True
 
     def _pass_space(self, text: str, end: int) -> int:
-        """Return the offset behind the white space at `end`, where the value ends.
-
-        Remembered, so that white space that comes bit by bit is passed once.
-        """
+        # Remembered, so that white space that comes bit by bit is passed once.
         match = _SPACE.match(text, max(end, self._space))
         self._space = match.end() if match else end
         return self._space
 
     def _bare_close(self, text: str, end: int, final: bool, first: bool) -> int | NeedMore | None:
-        """Return the offset where a bare call ends: behind the value or behind a stray closer.
-
-        None if something else stands behind the value, so that it is not alone.
-        """
+        # After the value or a stray closer; None if something else follows, so that the value is
+        # not alone.
         after = self._pass_space(text, end)
         if after >= len(text):
             return end if final else NEED_MORE
@@ -375,7 +491,6 @@ class Recovery:
         return end if _LINE_END.match(text, end) else None
 
     def _closer_at(self, rest: str, final: bool) -> str | NeedMore:
-        """Return the stray closer that a text begins with, "" for none."""
         for closer in self._closers:
             if rest.startswith(closer):
                 return closer
@@ -384,50 +499,29 @@ class Recovery:
         return ""
 
     def _judge(self, text: str, start: int, end: int, close: int, at: int) -> Held:
-        """Decide whether text[start:end] is a call.
-
-        `close` is where the held text ends.
-
-        It is one if a codec of plain JSON calls reads it, and every call in it is of a known tool
-        and has its arguments under a key of their own. The faults that their schema reports are
-        problems of the call. Without such a key they have to be valid, and more than a name.
-        """
+        # `close` is where the held text ends. It is a call if a codec of plain JSON calls reads
+        # it, and every call in it is of a known tool with its arguments under a key of their own:
+        # faults that the schema reports are problems of the call. Without such a key they have to
+        # be valid, and more than a name.
         inner = text[start:end]
-        try:
-            codec = _NAMED_CODEC if self._is_named else _CODEC
-            decoded = codec.read(inner, self._resolver.reading(Opening(0), True))
-        except Refusal:
-            return Held(close)
-
-        body = Body(inner, at + start, at, True, "end")
-        segment = Segment("recovered", Span(at, at + close))
-        calls = self._resolver.calls(decoded, body, segment, 0, 0)
+        codec = _NAMED_CODEC if self._is_named else _CODEC
+        decoded, calls = self._calls_in(codec.read, inner, start, close, at)
         if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):
             return Held(close)
         return Held(close, Span(at + start, at + end), decoded, inner)
 
     def _judge_named(self, text: str, name: str, value: Span, close: int, at: int) -> Held:
-        """Decide whether a value is the arguments of the tool whose name stands before it.
-
-        It is if the tool takes it, or if it names nothing but the tool's parameters.
-        """
+        # The tool takes the arguments, or they name nothing but its parameters.
         inner = value.of(text)
         opening = Opening(value.start, name=name, name_span=Span(0, len(name)))
-        try:
-            decoded = _ARGUMENTS_CODEC.read(inner, self._resolver.reading(opening, True))
-        except Refusal:
-            return Held(close, lead=value.start)
-
-        body = Body(inner, at + value.start, at, True, "end")
-        segment = Segment("recovered", Span(at, at + close))
-        (call,) = self._resolver.calls(decoded, body, segment, 0, 0)
-        if not call.ok or not _suits(call, self._resolver.tools[name]):
+        read = _ARGUMENTS_CODEC.read
+        decoded, calls = self._calls_in(read, inner, value.start, close, at, opening)
+        if not calls or not calls[0].ok or not _suits(calls[0], self._resolver.tools[name]):
             return Held(close, lead=value.start)
         return Held(close, value.shift(at), decoded, inner)
 
 
 def _suits(call: ToolCall, tool: ToolSpec) -> bool:
-    """Return True if arguments are plainly meant for a tool, and no other data under its name."""
     schema, arguments = tool.schema, call.arguments
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not arguments or not properties or schema.get("additionalProperties"):
@@ -436,5 +530,262 @@ def _suits(call: ToolCall, tool: ToolSpec) -> bool:
 
 
 def _is_plain(call: ToolCall, text: str) -> bool:
-    """Return True if a call is one of a known tool, in a text that is plainly call-shaped."""
     return call.ok and _ARGUMENTS.search(text) is not None
+
+
+_LIST = re.compile(r"\[\s{0,40}+")
+_NAME = re.compile(r"(?:[\w.]|\\_){1,200}+")
+# What an argument may begin with, or the bracket of a call without.
+_ARGUMENT = re.compile(
+    r"\(\s{0,40}+(?:[)\"'{\[\d-]|[^\W\d]\w{0,64}+\s{0,8}+=(?!=)\s{0,8}+\S|(?:True|False|None)\b)"
+)
+_ARGUMENT_SO_FAR = re.compile(r"(?:\(\s{0,40}+(?:[^\W\d]\w{0,64}+\s{0,8}+(?:=\s{0,8}+)?)?)?\Z")
+_BETWEEN = re.compile(r"\s{0,40}+[;,]\s{0,40}+|[ \t]{1,40}+")
+_AFTER_ROW = re.compile(r"[ \t\r]{0,64}+(?:[;,][ \t\r]{0,64}+)?")
+_PYTHON_FENCE = re.compile(
+    r"`{3,}+[ \t]{0,8}(?:python|py|python3|json|tool_code|tool_call|tool_calls|tool|)"
+    r"[ \t]{0,8}(?P<line>\r?\n\s{0,40})?",
+    re.IGNORECASE,
+)
+# A comment or a new sentence behind the calls of an answer's first line. A verb goes on with the
+# sentence that the call is a word of; words of doubt say that it is only shown.
+_COMMENT = ("#", "//")
+_WORD = re.compile(r"[^\W\d_]{1,40}")
+_VERB = re.compile(r"(?!This\b|Das\b).*s\Z|Will\Z|Would\Z|Can\Z|Could\Z|Should\Z|May\Z|Might\Z")
+_DOUBT = re.compile(r"\?|n[o'’]t\b|\b(?:if|would|could|should|might|example|instead|never)\b", re.I)
+_MOST_WORDS = 400
+_QUOTED_END = re.compile(r"[)\]]\s{0,8}[\"']\s{0,40}[^\s\"'\]),;]")
+_LONGEST_CLOSER = 20  # of a fence, without its backticks
+
+
+class CallLines(_Candidate):
+    """Holds text back for one parser and decides whether it is calls.
+
+    Answers are a Held, NEED_MORE (hold it back), or None (there is no candidate here).
+    """
+
+    def __init__(self, protocol: Protocol, resolver: Resolver, heads: tuple[str, ...]) -> None:
+        super().__init__(protocol, resolver, heads, "\"'")
+        self._known, self._sorted = _spellings(tuple(resolver.tools))
+        self._fenced = False
+
+    def line(
+        self, text: str, final: bool, at: int, in_list: bool, first: bool = False
+    ) -> Held | NeedMore | None:
+        """Judge calls that go on to the end of their line.
+
+        text: the tail from the first of them on. at: its offset in raw. final: no more text will
+        come. in_list: only a list of calls counts, because a sentence stands before it. first: the
+        answer begins with them, so that their opener may have stood in the prompt. Then their
+        closer may stand behind them.
+        """
+        if self._cut > _MOST_CUT:
+            return None
+        if self._at != at or self._fenced:
+            head = self._head(text, 0, final, in_list)
+            if head is not True:
+                return NEED_MORE if head is None else None
+            self._fenced = False
+            self._begin(at, 0)
+
+        while True:
+            end = self._value_end(text, final)
+            if end is None:
+                self._cut += final
+                return Held(1) if final else NEED_MORE
+            next_call = self._next_call(text, end, final)
+            if next_call is None:
+                return NEED_MORE
+            if next_call == 0:
+                break
+            self._begin(at, next_call)
+
+        close = self._line_close(text, end, final, first)
+        if close is None and first:
+            close = self._before_words(text, end, final)
+        if isinstance(close, NeedMore):
+            return NEED_MORE
+        if close is None:
+            return Held(end)
+        return self._judge(text, 0, close, self._behind_closer(text, close, first), at, False)
+
+    def fenced(
+        self, text: str, run: int, final: bool, at: int, first: bool
+    ) -> Held | NeedMore | None:
+        """Judge a code fence that may hold nothing but calls.
+
+        text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
+        final: no more text will come. first: the answer begins with it, so that it is no example.
+        """
+        if self._cut > _MOST_CUT:
+            return None
+        fence = _PYTHON_FENCE.match(text)
+        if fence is None:
+            return NEED_MORE if not final and _FENCE_SO_FAR.match(text) else None
+        lead = fence.end()
+        if lead == len(text) and not final:
+            return NEED_MORE
+        if self._at != at or not self._fenced:
+            head = self._head(text, lead, final, False)
+            if head is not True:
+                return NEED_MORE if head is None else None
+            self._fenced = True
+            self._begin(at, lead)
+
+        # The closing fence stands on a line of its own, or ends the line of its opener. No call
+        # goes on behind it.
+        pattern = _fence_end(run, one_line=fence["line"] is None)
+        close = pattern.search(text, max(lead, self._scanned))
+        if close is None:
+            self._scanned = max(lead, len(text) - _LONGEST_CLOSER - run)
+            self._cut += final
+            return Held(lead) if final else NEED_MORE
+        return self._judge(text, lead, close.start(), close.end(), at, not first)
+
+    def quoted(self, text: str, final: bool, at: int) -> Held | NeedMore | None:
+        """Judge an answer that may be one string, of which the text is a list of calls.
+
+        The arguments are those of `line`. A call in quotes without a list is a quotation.
+        """
+        if len(text) == 1 and not final:
+            return NEED_MORE
+        head = self._head(text, 1, final, True)
+        if head is not True:
+            return NEED_MORE if head is None else None
+        if _QUOTED_END.search(text):
+            return None
+        if not final:
+            return NEED_MORE
+        end = len(text.rstrip())
+        outcome = self._judge(text, 0, end, end, at, True, read_quoted)
+        return outcome if outcome.body is not None else None
+
+    # the candidate
+
+    def _head(self, text: str, start: int, final: bool, in_list: bool) -> bool | None:
+        # None if more text decides.
+        begin = _LIST.match(text, start)
+        at = begin.end() if begin else start
+        if in_list and begin is None:
+            return False
+        # In a list a call, or the name alone, may stand in quotes.
+        quote = text[at : at + 1] if begin else ""
+        quote = quote if quote in ("'", '"') else ""
+        at += len(quote)
+        end = self._name_end(text, at, final)
+        if end is None or end < 0:
+            return None if end is None else False
+        if quote and text[end] == quote:
+            end += 1
+        if _ARGUMENT.match(text, end):
+            return True
+        return None if not final and _ARGUMENT_SO_FAR.match(text, end) else False
+
+    def _name_end(self, text: str, at: int, final: bool) -> int | None:
+        # -1 for none, None if more text decides.
+        name = _NAME.match(text, at)
+        if name is None:
+            return None if not final and at >= len(text) else -1
+        spelling = name[0].replace("\\", "")
+        end = name.end()
+        # A backslash at the end of the chunk may escape an underscore of the name.
+        if end < len(text) and text[end] == "\\" and not final and end + 1 == len(text):
+            end += 1
+        if end >= len(text):
+            return None if not final and self._may_become_name(spelling) else -1
+        return end if spelling in self._known else -1
+
+    def _may_become_name(self, spelling: str) -> bool:
+        place = bisect_left(self._sorted, spelling)
+        return place < len(self._sorted) and self._sorted[place].startswith(spelling)
+
+    def _next_call(self, text: str, end: int, final: bool) -> int | None:
+        # Where another call of the row begins, 0 for none, None if more text decides.
+        between = _BETWEEN.match(text, end)
+        if between is None:
+            # A line break before the comma cannot be told from one behind the last call.
+            return 0
+        head = self._head(text, between.end(), final, False)
+        if head is None:
+            return None
+        return between.end() if head else 0
+
+    def _line_close(self, text: str, end: int, final: bool, first: bool) -> int | NeedMore | None:
+        # If nothing but its line's end, or a closer, is after the row.
+        behind = _AFTER_ROW.match(text, end)
+        after = behind.end() if behind else end
+        if after >= len(text):
+            return after if final else NEED_MORE
+        if text[after] == "\n":
+            return after
+        ends = (*self._heads, *CALL_ENDS, *(self._closers if first else ()))
+        if text.startswith(ends, after):
+            return after
+        rest = text[after : after + max(map(len, ends))]
+        if not final and any(literal.startswith(rest) for literal in ends):
+            return NEED_MORE
+        return None
+
+    def _before_words(self, text: str, end: int, final: bool) -> int | NeedMore | None:
+        # If a comment or a new sentence is after the row on its line.
+        at = end
+        while at < len(text) and at - end < _MOST_WORDS and text[at] in " \t":
+            at += 1
+        stop = text.find("\n", at, at + _MOST_WORDS)
+        if stop < 0 and len(text) - at < _MOST_WORDS:
+            if not final:
+                return NEED_MORE
+            stop = len(text)
+        if at == end or stop < 0 or _DOUBT.search(text, at, stop):
+            return None
+        word = _WORD.match(text, at)
+        if text.startswith(_COMMENT, at):
+            return at
+        if word is None or not word[0][0].isupper():
+            return None
+        return at if text[end - 1] == "]" or not _VERB.match(word[0]) else None
+
+    def _behind_closer(self, text: str, close: int, first: bool) -> int:
+        closers = self._closers if first else ()
+        return next((close + len(c) for c in closers if text.startswith(c, close)), close)
+
+    def _judge(
+        self,
+        text: str,
+        start: int,
+        end: int,
+        close: int,
+        at: int,
+        fenced: bool,
+        reader: Callable[[str, Reading], tuple[Decoded, ...]] = read_calls,
+    ) -> Held:
+        # Each must be readable and one of them a known tool's. In a fence after words, which may
+        # hold code that is only shown, all have to be valid.
+        inner = text[start:end].rstrip(" \t\r;,")
+        decoded, calls = self._calls_in(reader, inner, start, close, at)
+        wanted = (c.valid if fenced else c.status in ("ok", "unknown_tool") for c in calls)
+        if not calls or not all(wanted):
+            return Held(close)
+        return Held(close, Span(at + start, at + start + len(inner)), decoded, inner)
+
+
+@lru_cache(maxsize=32)
+def _fence_end(run: int, *, one_line: bool) -> re.Pattern[str]:
+    before = r"[ \t]{0,16}" if one_line else r"\r?\n[ \t]{0,16}"
+    return re.compile(rf"{before}`{{{run}}}")
+
+
+@lru_cache(maxsize=64)
+def _spellings(names: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
+    # As a set and sorted.
+    plain = {*names, *(name.replace(".", "_") for name in names)}
+    all_ways = plain | {module + name for module in MODULES for name in plain}
+    return frozenset(all_ways), tuple(sorted(all_ways))
+
+
+@lru_cache(maxsize=64)
+def first_signs(names: tuple[str, ...]) -> frozenset[str]:
+    # The characters that calls of these tools, or a list of them, may begin with.
+    spellings, _ = _spellings(names)
+    # A backslash may escape the underscore that a name begins with.
+    return frozenset(name[:1] for name in spellings) | {"[", "\\"}

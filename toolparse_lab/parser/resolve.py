@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias, TypeVar
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
@@ -44,14 +45,14 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
-from ..core.types.readings import Reading as Candidate
 from ..core.types.spans import StepSpans, make_problem
-from ..core.values import Value, escape_token, write_canonical
+from ..core.values import escape_token, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
 from .provenance import find_spans, find_step_spans, trace_table
 
+Outcome: TypeAlias = tuple[Decoded, ...] | Refusal  # of a codec: its calls, or its refusal
 # How a body was closed, where its own closer did not do it -> what to say of that.
 _CLOSER_NOTES = {
     "rescued": ("call.rescued-closer", "the closer stood inside what reads as an open string"),
@@ -82,10 +83,7 @@ class Body:
 class Resolver:
     """Turns bodies into calls under one protocol, one set of tools and one set of options."""
 
-    __slots__ = ("_plain_tools", "options", "protocol", "tools")
-
     def __init__(self, protocol: Protocol, tools: Tools, options: ParseOptions) -> None:
-        """Take the protocol whose bodies come, the tools on offer by name, and the options."""
         self.protocol = protocol
         self.tools = tools
         self.options = options
@@ -93,10 +91,8 @@ class Resolver:
 
     @property
     def plain_tools(self) -> Mapping[str, ToolSpec]:
-        """The tools whose arguments may be read in one pass over their texts, by name.
-
-        Worked out when first asked for, since many answers hold no call.
-        """
+        # Tools whose arguments may be read in one pass over their texts. Worked out when first
+        # asked for, since many answers hold no call.
         if self._plain_tools is None:
             tools = self.tools if self.options.coerce == "safe" else {}
             self._plain_tools = {n: t for n, t in tools.items() if takes_texts(t.schema_json)}
@@ -110,13 +106,9 @@ class Resolver:
             opening, closed, options.repair, options.max_depth, self.tools, None, envelope
         )
 
-    def decode(self, body: Body, reading: Reading) -> tuple[Decoded, ...] | Refusal:
-        """Return the codec's reading of a body.
-
-        A refusal comes back, since it becomes a call as well.
-
-        Never raises: a fault of a codec is a refusal that says so.
-        """
+    def decode(self, body: Body, reading: Reading) -> Outcome:
+        # Never raises: a refusal comes back, since it becomes a call as well, and so does a
+        # fault.
         try:
             return self.protocol.codec.read(body.text, reading)
         except Refusal as refusal:
@@ -126,12 +118,7 @@ class Resolver:
             return _fault(e)
 
     def calls(
-        self,
-        decoded: tuple[Decoded, ...] | Refusal,
-        body: Body,
-        segment: Segment,
-        segment_index: int,
-        index: int,
+        self, decoded: Outcome, body: Body, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
         """Return the calls of one body, numbered from `index`.
 
@@ -143,7 +130,7 @@ class Resolver:
         if isinstance(decoded, Refusal):
             return (self._refused(decoded, body, segment, segment_index, index),)
         if len(decoded) == 1:
-            try:  # as `_safe_call`, which would be one Python call more for nearly every body
+            try:
                 return (self._call(decoded[0], body, segment, segment_index, index),)
             except Exception as e:
                 return (self._refused(_fault(e), body, segment, segment_index, index),)
@@ -151,14 +138,15 @@ class Resolver:
             empty = Refusal("decode.empty", "there is no call in this body", 0)
             return (self._refused(empty, body, segment, segment_index, index),)
         return tuple(
-            self._safe_call(d, body, segment, segment_index, index + i)
+            call
             for i, d in enumerate(decoded)
+            for call in self.calls((d,), body, segment, segment_index, index + i)
         )
 
     def leading(
         self, body: Body, opening: Opening, segment: Segment, segment_index: int, index: int
     ) -> tuple[ToolCall, ...]:
-        """Return the calls that stand whole in front of the damage of a body that was refused."""
+        # The calls that are whole in front of the damage of a body that was refused.
         try:
             decoded = self.protocol.codec.leading(body.text, self.reading(opening, body.closed))
         except Exception:
@@ -177,14 +165,8 @@ class Resolver:
         segment_index: int,
         index: int,
     ) -> ToolCall | None:
-        """Return the call of a body that its codec showed in one look.
-
-        None if its texts are not plainly what its tool wants. The same as `decode` and `calls`
-        return otherwise.
-
-        texts: the arguments. opening: the opener before the body. body: its characters. name_at:
-        the offset of the tool's name in raw. The rest as for `calls`.
-        """
+        # The call of a body that its codec showed in one look, the same as `decode` and `calls`
+        # return otherwise; None if its texts are not plainly what its tool wants.
         arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
         if arguments_json is None:
             return None
@@ -204,11 +186,7 @@ class Resolver:
     def _refused(
         self, refusal: Refusal, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return the call of a body that no codec could read.
-
-        If the text ends inside the body it is truncated, else undecodable. The name is the
-        opener's, or one that the refusal could still make out.
-        """
+        # The name is the opener's, or one that the refusal could still make out.
         problems: list[Problem] = []
         if not body.closed:
             message = "the text ends inside this call"
@@ -235,71 +213,63 @@ class Resolver:
             "",
             problems=tuple(problems),
             segment=segment,
-            readings=tuple(_named(r.shift(body.start), name) for r in refusal.readings),
+            readings=tuple(
+                replace(r.shift(body.start), name=r.name or name) for r in refusal.readings
+            ),
         )
 
     def _unreadable(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return a call without arguments among those of a body that its codec could read.
-
-        Its problems come from the codec, which alone knows why.
-        """
+        # Its problems come from the codec, which alone knows why.
         return ToolCall(
             index=index,
             segment_index=segment_index,
             name=d.name,
-            name_span=_shift(d.name_span, body.start),
+            name_span=d.name_span and d.name_span.shift(body.start),
             wire_id=d.wire_id,
             protocol=body.protocol or self.protocol.id,
             status="truncated" if d.truncated else "undecodable",
             confidence=1.0,
             source_json="",
             arguments_json="",
-            edits=_shift_edits(d.edits, body.start),
-            problems=_shift_problems(d.problems, body.start),
+            edits=tuple(Edit(e.span.shift(body.start), e.text, e.rule) for e in d.edits),
+            problems=_shifted(d.problems, body.start),
             segment=segment,
             readings=tuple(reading.shift(body.start) for reading in d.readings),
         )
 
     # a call that was read, stage by stage
 
-    def _safe_call(
-        self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
-    ) -> ToolCall:
-        """Return one call through all stages.
-
-        A fault of ours in one of them is a refusal that says so.
-        """
-        try:
-            return self._call(d, body, segment, segment_index, index)
-        except Exception as e:
-            return self._refused(_fault(e), body, segment, segment_index, index)
-
     def _call(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
-        """Return one call that the codec read, through all stages."""
         if not d.readable:
             return self._unreadable(d, body, segment, segment_index, index)
         # Arguments are passed by position, and stages with nothing to do are not called: this runs
         # for every call, and a Python call costs as much as the whole look at a good one's closer.
         start = body.start
-        problems = [*_shift_problems(d.problems, start)] if d.problems else []
+        problems = [*_shifted(d.problems, start)] if d.problems else []
         if body.kind != "closer" or not body.closed:
-            problems.extend(_closer_notes(body, segment))
+            # A body may be whole at the end of the text, where its closer is missing as well.
+            note = _CLOSER_NOTES.get(
+                body.kind if body.closed or body.kind in _CLOSER_NOTES else "implicit"
+            )
+            if note is not None:
+                problems.append(Problem("scan", note[0], "warning", note[1], "", segment.span))
 
         tool = self.tools.get(d.name)
         status: CallStatus = "ok"
         if tool is None and self.tools:
             d, tool = self._respelt(d)
-        if d.edits and tool is not None:
+        keys = d.arguments if d.edits and isinstance(d.arguments, dict) else ()
+        if tool is not None and "\\_" in "\n".join(keys):
             d = _without_escapes(d, tool)
         if tool is None and self.tools:
             status = "unknown_tool"
             problems.append(self._unknown_tool(d, start))
 
-        steps = _shift_steps(d.steps, start) if d.steps else ()
+        steps = _shifted(d.steps, start) if d.steps else ()
         source_json, arguments_json, coerced = self._fitted(d, tool, body, problems)
         if coerced:
             steps += coerced
@@ -307,6 +277,9 @@ class Resolver:
         name_span = d.name_span
         if name_span is not None:
             name_span = Span(name_span.start + start, name_span.end + start)
+        edits = d.edits and tuple(
+            [Edit(Span(e.span.start + start, e.span.end + start), e.text, e.rule) for e in d.edits]
+        )
         return make_call(
             index,
             segment_index,
@@ -318,7 +291,7 @@ class Resolver:
             1.0,
             source_json,
             arguments_json,
-            _shift_edits(d.edits, start) if d.edits else (),
+            edits,
             steps,
             tuple(problems),
             segment,
@@ -326,10 +299,6 @@ class Resolver:
         )
 
     def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
-        """Return a call and its tool where its name means one of the tools.
-
-        The call as it was, and None, where it does not.
-        """
         offered = offered_name(d.name, self.tools)
         if offered is None:
             return d, None
@@ -342,25 +311,18 @@ class Resolver:
         return call, self.tools[name]
 
     def _unknown_tool(self, d: Decoded, start: int) -> Problem:
-        """Return the problem of a call whose name is not a tool's.
-
-        start: the body's offset in raw.
-        """
         names = ", ".join(list(self.tools)[:_TOOLS_IN_MESSAGE])
         near = near_tool(d.name, self.tools)
         hint = f"; the one near to it is {near!r}" if near else ""
         message = f"{d.name!r} is none of the tools: {names}{hint}"
-        span = _shift(d.name_span, start)
+        span = d.name_span and d.name_span.shift(start)
         return Problem("read", "call.unknown-tool", "error", message, "", span)
 
     def _fitted(
         self, d: Decoded, tool: ToolSpec | None, body: Body, problems: list[Problem]
     ) -> tuple[str, str, tuple[Step, ...]]:
-        """Return arguments as JSON before and after they are fit to the schema, and the steps.
-
-        What the schema says against the result is added to the problems. tool: None if it is none
-        of those on offer, so that nothing is known of its arguments.
-        """
+        # Arguments as JSON before and after they are fit to the schema, and the steps. tool: None
+        # if the tool is unknown, so that nothing is known of its arguments.
         policy = self.options.coerce
         # One look is enough for arguments that plainly are what the schema says, which most are;
         # and one pass for texts that plainly say what it wants.
@@ -381,77 +343,45 @@ class Resolver:
         ):
             return source_json, source_json, ()
 
-        coerced, value, arguments_json = self._coerce(d, tool, body, source_json, problems)
-        if self.options.validate:
-            problems.extend(self._validate(d, tool, body, coerced, value))
-        return source_json, arguments_json, coerced
+        coerced: tuple[Step, ...] = ()
+        value, arguments_json = d.arguments, source_json
+        if policy != "none":
+            result = coerce(value, tool.schema_json, policy, one_item=d.untyped, raw_text=d.untyped)
+            problems.extend(result.problems)
+            try:
+                if result.steps:
+                    arguments_json = write_canonical(result.value)
+                    coerced, value = result.steps, result.value
+                    spans = partial(find_step_spans, d, coerced, body.start, body.text)
+                    StepSpans(coerced, spans)
+            except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
+                message = (
+                    "coercion gave a number that is not finite, so the arguments stay as they were"
+                )
+                problems.append(Problem("coerce", "coerce.not-finite", "error", message))
+        if not self.options.validate:
+            return source_json, arguments_json, coerced
 
-    def _coerce(
-        self,
-        d: Decoded,
-        tool: ToolSpec,
-        body: Body,
-        source_json: str,
-        problems: list[Problem],
-    ) -> tuple[tuple[Step, ...], Value, str]:
-        """Fit arguments to the schema: the steps, with spans in raw, the new value, and its text.
-
-        No step, and the arguments as they were, where the policy changes nothing. A result that
-        JSON cannot carry is dropped, and a problem added that says so.
-        """
-        policy = self.options.coerce
-        if policy == "none":
-            return (), d.arguments, source_json
-        result = coerce(
-            d.arguments, tool.schema_json, policy, one_item=d.untyped, raw_text=d.untyped
-        )
-        problems.extend(result.problems)
-        if not result.steps:
-            return (), d.arguments, source_json
-        try:
-            arguments_json = write_canonical(result.value)
-        except TypeError:  # the Go policy reads "inf" as a number, which no call may carry
-            message = (
-                "coercion gave a number that is not finite, so the arguments stay as they were"
-            )
-            problems.append(Problem("coerce", "coerce.not-finite", "error", message))
-            return (), d.arguments, source_json
-
-        StepSpans(result.steps, partial(find_step_spans, d, result.steps, body.start, body.text))
-        return result.steps, result.value, arguments_json
-
-    def _validate(
-        self, d: Decoded, tool: ToolSpec, body: Body, coerced: tuple[Step, ...], value: Value
-    ) -> list[Problem]:
-        """Return the schema's complaints about a value that did not plainly fit, with their spans.
-
-        value: the arguments after coercion. coerced: the steps that led there, through which the
-        paths of complaints are traced back to raw.
-        """
         # What did not fit under these policies was not changed by them, and does not fit now; so
         # the look whether it fits, with which `validate` begins, is left out.
-        misfit = not coerced and self.options.coerce in ("none", "safe")
-        misfit = misfit and not may_be_wrapped(d.arguments)
-        # As `validate`, which would be a call more.
-        if not misfit and fits(value, tool.schema_json):
-            return []
-        problems = find_problems(value, tool.schema_json)
-        if not problems:
-            return []
-        spans = find_spans(d, coerced, body.start, body.text, [p.path for p in problems])
-        return [
-            Problem(p.stage, p.code, p.severity, p.message, p.path, span)
-            for p, span in zip(problems, spans, strict=True)
-        ]
+        misfit = not coerced and policy in ("none", "safe") and not may_be_wrapped(d.arguments)
+        found = (
+            find_problems(value, tool.schema_json)
+            if misfit or not fits(value, tool.schema_json)
+            else ()
+        )
+        if found:
+            places = find_spans(d, coerced, body.start, body.text, [p.path for p in found])
+            problems.extend(
+                Problem(p.stage, p.code, p.severity, p.message, p.path, span)
+                for p, span in zip(found, places, strict=True)
+            )
+        return source_json, arguments_json, coerced
 
 
 def _plain_account(
     resolver: Resolver, tool: ToolSpec, opening: Opening, body: str, segment: Segment
 ) -> tuple[str, tuple[Step, ...], OriginTable]:
-    """Return source, steps and origins of a plain call, as its codec reads the body.
-
-    tool: that of the call. The rest as for `plain_call`.
-    """
     start = (segment.body or segment.span).start
     (d,) = resolver.protocol.codec.read(body, resolver.reading(opening, True))
     record = Record("safe")
@@ -465,81 +395,33 @@ def _plain_account(
 
 
 def _fault(error: Exception) -> Refusal:
-    """Return a fault of ours as the refusal of the body that it happened at."""
     return Refusal("parser.failed", f"{type(error).__name__}: {error}", 0)
 
 
-def _closer_notes(body: Body, segment: Segment) -> list[Problem]:
-    """Return the warning about how a body was closed.
-
-    None if its own closer did it.
-    """
-    kind = body.kind
-    # A body may be whole at the end of the text, where its closer is missing as well.
-    if kind not in _CLOSER_NOTES:
-        if body.closed:
-            return []
-        kind = "implicit"
-    code, message = _CLOSER_NOTES[kind]
-    return [Problem("scan", code, "warning", message, "", segment.span)]
-
-
 def _without_escapes(d: Decoded, tool: ToolSpec) -> Decoded:
-    """Return a call without the backslashes of Markdown in names of parameters."""
-    arguments = d.arguments
-    if not isinstance(arguments, dict) or not any("\\_" in key for key in arguments):
-        return d
-    properties = view_of(tool.schema_json).properties
+    # Without the backslashes of Markdown in names of parameters.
+    arguments, properties = d.arguments, view_of(tool.schema_json).properties
     names: dict[str, str] = {}
     for key in arguments:
         plain = key.replace("\\_", "_")
         if key not in properties and plain in properties and plain not in arguments:
             names[key] = plain
+
+    def places() -> Places:
+        paths = {escape_token(old): escape_token(new) for old, new in names.items()}
+        moved: dict[str, tuple[int, int]] = {}
+        for path, place in d.places().items():
+            first, slash, rest = path.removeprefix("/").partition("/")
+            moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
+        return moved
+
     steps = tuple(Step("read", _ESCAPED, "", None, old, new) for old, new in names.items())
     plain_arguments = {names.get(key, key): value for key, value in arguments.items()}
-    return replace(
-        d,
-        arguments=plain_arguments,
-        steps=(*d.steps, *steps),
-        places=partial(_plain_places, d, names),
-    )
+    return replace(d, arguments=plain_arguments, steps=(*d.steps, *steps), places=places)
 
 
-def _plain_places(d: Decoded, names: Mapping[str, str]) -> Places:
-    """Return the places of a call, under the plain names of its parameters."""
-    paths = {escape_token(old): escape_token(new) for old, new in names.items()}
-    moved: dict[str, tuple[int, int]] = {}
-    for path, place in d.places().items():
-        first, slash, rest = path.removeprefix("/").partition("/")
-        moved[f"/{paths.get(first, first)}{slash}{rest}" if path else ""] = place
-    return moved
+_Placed = TypeVar("_Placed", Problem, Step)
 
 
-def _named(reading: Candidate, name: str) -> Candidate:
-    """Return a reading with a call's name, where it has none of its own."""
-    return reading if reading.name else replace(reading, name=name)
-
-
-def _shift(span: Span | None, by: int) -> Span | None:
-    """Return a span moved by an offset, if there is one."""
-    return None if span is None else span.shift(by)
-
-
-def _shift_edits(edits: tuple[Edit, ...], by: int) -> tuple[Edit, ...]:
-    """Return the edits with their spans moved by an offset."""
-    return tuple(Edit(e.span.shift(by), e.text, e.rule) for e in edits)
-
-
-def _shift_problems(problems: tuple[Problem, ...], by: int) -> tuple[Problem, ...]:
-    """Return the problems with their spans moved by an offset."""
-    return tuple(
-        Problem(p.stage, p.code, p.severity, p.message, p.path, _shift(p.span, by))
-        for p in problems
-    )
-
-
-def _shift_steps(steps: tuple[Step, ...], by: int) -> tuple[Step, ...]:
-    """Return the steps with their spans moved by an offset."""
-    return tuple(
-        Step(s.stage, s.rule, s.path, _shift(s.span, by), s.before, s.after) for s in steps
-    )
+def _shifted(items: tuple[_Placed, ...], by: int) -> tuple[_Placed, ...]:
+    return tuple(i if i.span is None else replace(i, span=i.span.shift(by)) for i in items)

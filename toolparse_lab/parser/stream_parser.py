@@ -11,7 +11,7 @@ reasoning may be retracted.
 # ------------
 # A parser has four parts, each with one reason to change, and only runs the loop between them:
 #
-#     Feed           takes chunks in, and holds the tail that is not settled yet
+#     Feed           takes chunks in, and has the tail that is not settled yet
 #     TextScanner    settles text up to the next opener
 #     BodyReader     reads what an opener began: a call, reasoning, markup
 #     Log            keeps segments, calls, problems and events
@@ -19,15 +19,21 @@ reasoning may be retracted.
 # The scanners know the feed and the log, and the body reader knows the text scanner; nothing knows
 # the parser.
 #
-# State: either a body is open or text is. The loop gives the tail to the one that is, until it
-# waits for more text.
+# State: either a body is open or text is. The loop gives the tail to the one that is:
+#
+#     open   step                      then
+#     body   False                     wait for more text
+#     body   True                      whichever is open now
+#     text   an Opening                the body of it, if it has one
+#     text   True                      text again
+#     text   False, or no tail left    wait for more text
 #
 # Invariant: what is settled is a function of the text alone. Every decision that could depend on
 # characters that have not come yet waits for them, or for the end; so a text gives the same result
 # in any chunking.
 #
 # Cost: linear in the text, whatever the chunking. Each character is shown to a scanner once, apart
-# from a bounded end of the tail; a long tail is looked at only when it has grown (see `feed`), and
+# from a bounded end of the tail; a long tail is looked at only when it has grown (see `state`), and
 # going back has a budget (see `body`).
 
 from __future__ import annotations
@@ -41,14 +47,8 @@ from ..formats.base import Opening
 from .body import BodyReader
 from .echoes import echoes_of
 from .ending import finish
-from .feed import Feed, not_a_chunk
-from .log import Log
-from .look_alikes import find_look_alikes
-from .lost_calls import find_lost_calls
-from .setting import Setting, setting_of
+from .state import Feed, Log, Setting, not_a_chunk, setting_of
 from .text import TextScanner
-
-__all__ = ["Setting", "StreamParser"]
 
 
 class StreamParser:
@@ -58,20 +58,6 @@ class StreamParser:
 
     silent: it makes no events. inner: the text is a part of another one that is being read.
     """
-
-    __slots__ = (
-        "_bodies",
-        "_closed",
-        "_feed",
-        "_inner",
-        "_log",
-        "_result",
-        "_setting",
-        "_text",
-        "options",
-        "protocol",
-        "tools",
-    )
 
     def __init__(
         self,
@@ -88,7 +74,7 @@ class StreamParser:
         self.tools = setting.tools
         self.options = setting.options
         self._feed = feed = Feed()
-        self._log = log = Log(silent, feed.text_of)
+        self._log = log = Log(silent, feed)
         if request is not None:
             log.echoes = echoes_of(request, setting.options, feed.text_of)
         self._text = text = TextScanner(setting, feed, log)
@@ -117,13 +103,7 @@ class StreamParser:
             # Most chunks go into the tail whole: no call to learn that nothing is left.
             more = feed.chunk != "" and feed.next_block()
 
-        events = self._log.events
-        if not events:
-            return ()
-        # As `flush`, which would be a call more for every chunk.
-        settled = tuple(events)
-        events.clear()
-        return settled
+        return self.last_events() if self._log.events else ()
 
     def close(self) -> ParseResult:
         """Return the result.
@@ -135,16 +115,14 @@ class StreamParser:
         if self._result is not None:
             return self._result
         self._closed = True
-        feed, log = self._feed, self._log
+        feed, log, setting = self._feed, self._log, self._setting
         feed.end()
         self._run(True)
-        log.end_text(feed.base)
-        raw = feed.raw()
-        finish(self._setting, log, raw)
-        if not self._inner:
-            find_lost_calls(log, raw, self._setting, self._read_inner)
-            if log.texts and self._setting.recovers:
-                log.problems += find_look_alikes(log, raw, self._setting, self._read_inner)
+        if feed.base > log.text_start:
+            log.end_text(feed.base)
+        raw = "".join(feed.pieces)
+        if log.texts or log.thought_end is not None or not log.calls:
+            finish(log, raw, setting, None if self._inner else self._read_inner)
         self._result = ParseResult(
             raw=raw,
             protocol=self.protocol.id,
@@ -152,7 +130,7 @@ class StreamParser:
             segments=tuple(log.segments),
             calls=tuple(log.calls),
             problems=tuple(log.problems),
-            tools=self._setting.specs,
+            tools=setting.specs,
         )
         return self._result
 
@@ -163,7 +141,9 @@ class StreamParser:
 
         A stream is the result of `feed`, and then this.
         """
-        return self._log.flush()
+        events = tuple(self._log.events)
+        self._log.events.clear()
+        return events
 
     def text_of(self, span: Span) -> str:
         """Return the characters of a span of the text fed so far, whatever the number of chunks
@@ -175,7 +155,7 @@ class StreamParser:
         return self._feed.text_of(span)
 
     def _read_inner(self, text: str, protocol: str) -> ParseResult:
-        """Return the result of a part of this text, read by the protocol of an id."""
+        # A part of this text, read by the protocol of an id.
         from ..formats.auto import AUTO  # start-up time: few texts hold such a part
 
         setting, own = self._setting, self.protocol
@@ -185,10 +165,7 @@ class StreamParser:
         )
 
     def _run(self, final: bool) -> None:
-        """Settle as much of the tail as can be. final: no more text will come.
-
-        Returns when the open body, or the text, waits for more.
-        """
+        # Settles as much of the tail as can be. final: no more text will come.
         feed, bodies = self._feed, self._bodies
         while True:
             body = bodies.open
@@ -206,9 +183,7 @@ class StreamParser:
 
 
 def _read_alone(setting: Setting, text: str) -> ParseResult:
-    """Return the result of a text of its own, for a body that wants to know what its end
-    would say.
-    """
+    # For a body that wants to know what its end would say.
     parser = StreamParser(setting, silent=True, inner=True)
     parser.feed(text)
     return parser.close()

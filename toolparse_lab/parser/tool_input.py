@@ -63,8 +63,7 @@ _CHANGED = "This input was read otherwise in the end."
 
 
 class _Slot(NamedTuple):
-    """A text parameter of a tool as the format writes it: before its value, and after it."""
-
+    # A text parameter of a tool as the format writes it: before its value, and after it.
     tool: str
     parameter: str
     before: str
@@ -73,11 +72,7 @@ class _Slot(NamedTuple):
 
 @dataclass(slots=True)
 class _Input:
-    """An input that is on display.
-
-    text: all deltas so far. wire_id: as the text gave it by then.
-    """
-
+    # An input on display. text: all deltas so far. wire_id: as the text gave it by then.
     id: str
     wire_id: str | None
     name: str
@@ -90,8 +85,7 @@ def whole_input(id: str, name: str, text: str) -> list[Part]:
 
 
 class _Format:
-    """Writes the text parameters of some tools, and reads a body that was completed."""
-
+    # Writes the text parameters of some tools, and reads a body that was completed.
     def __init__(
         self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
     ) -> None:
@@ -105,7 +99,7 @@ class _Format:
         self._slots: dict[str, tuple[_Slot, ...]] = {}
 
     def calls(self, text: str) -> tuple[ToolCall, ...]:
-        """Return the calls of a body that was completed, none if it is not one that is clean."""
+        # None for a body that is not clean.
         if self._reader is None:
             self._reader = Reader(self._protocol, tuple(self._tools.values()), self._options)
         result: ParseResult = self._reader.parse(text)
@@ -116,7 +110,7 @@ class _Format:
         return ()
 
     def slots(self, text: str) -> Iterable[_Slot]:
-        """Yield the parameters that may be the one that is being written, the last named first."""
+        # The parameters that may be the one that is being written, the last named first.
         for name in _last_named(self._tools, text):
             tool = self._tools[name]
             if name not in self._slots:
@@ -221,7 +215,7 @@ class ToolInputs:
         return self._look(format) if self._slot is None else self._more(format, self._slot)
 
     def _look(self, format: _Format) -> list[Part]:
-        """Read the body from its opener, and show what its calls have in common with the end."""
+        # Read the body from its opener, and show what its calls have in common with the end.
         self._next = self._seen + max(_FEW, (self._seen - self._start) // 16)
         text = self._text_of(Span(self._start, self._seen))
         for slot in format.slots(text):
@@ -240,7 +234,7 @@ class ToolInputs:
         return []
 
     def _more(self, format: _Format, slot: _Slot) -> list[Part]:
-        """Show what was added to the value that is being written."""
+        # Show what was added to the value that is being written.
         self._next = self._seen + max(_PIECE, (self._seen - self._at) // 16)
         text = self._text_of(Span(self._at, self._seen))
         new = text[: _settled(text, slot.after)]
@@ -264,10 +258,7 @@ class ToolInputs:
         return [_delta(input.id, input.text[-1])]
 
     def _up_to(self, place: int, call: ToolCall, text: str) -> list[Part]:
-        """Show the input of a call of the open body up to `text`, which it will begin with.
-
-        Nothing where it says something else than was shown: the end of the call decides.
-        """
+        # Nothing where the input says something else than was shown: the end of the call decides.
         call = replace(call, index=self._n_calls + place)
         input = self._inputs.get(call.index)
         if input is None:
@@ -284,13 +275,13 @@ class ToolInputs:
 
 
 def _last_named(names: Iterable[str], text: str) -> list[str]:
-    """Return the few of some names that a text holds nearest to its end, the last one first."""
+    # The few names that are nearest to the text's end.
     places = sorted(((text.rfind(name), len(name), name) for name in names), reverse=True)
     return [name for at, _, name in places[:_MOST_TRIED] if at >= 0]
 
 
 def _slots_of(protocol: Protocol, tool: ToolSpec) -> Iterable[_Slot]:
-    """Yield the parameters of a tool that are plain text, as a format writes them."""
+    # The parameters that are plain text, as the format writes them.
     schema = tool.schema
     properties = schema.get("properties") if isinstance(schema, dict) else None
     for name, member in (properties or {}).items():
@@ -309,11 +300,9 @@ def _slots_of(protocol: Protocol, tool: ToolSpec) -> Iterable[_Slot]:
 
 
 def _settled(text: str, after: str) -> int:
-    """Return how much of a value's text is final, whatever follows.
-
-    after: what ends the value. A part of it at the end of the text is held back, and so are white
-    space, which a format may trim, and the beginning of an escape, an entity or a tag.
-    """
+    # How much of a value's text is final, whatever follows. A part of `after` at the end is held
+    # back, and so are white space, which a format may trim, and the beginning of an escape, an
+    # entity or a tag.
     end = partial_start(text, (after, after.lstrip()))
     late = max(0, end - _LONGEST)
     places = [at for sign in _BEGINS_MORE if (at := text.find(sign, late, end)) >= 0]
@@ -322,9 +311,8 @@ def _settled(text: str, after: str) -> int:
 
 
 def _ends_in(call: ToolCall, slot: _Slot) -> bool:
-    """Return True if the last value of a call is a text of that parameter, and one that no format
-    trims: the beginning is there, and no white space at the end.
-    """
+    # The last value is a text of that parameter, and one that no format trims: the beginning is
+    # there, and no white space at the end.
     arguments = call.arguments
     if next(reversed(arguments), None) != slot.parameter:
         return False
@@ -333,7 +321,7 @@ def _ends_in(call: ToolCall, slot: _Slot) -> bool:
 
 
 def _is_half(value: str) -> bool:
-    """Return True for a text that ends in a half of a character, as an escape may leave it."""
+    # Half of a surrogate pair, as an escape may leave it.
     return bool(value) and "\ud800" <= value[-1] <= "\udbff"
 
 

@@ -19,14 +19,14 @@ from html import unescape
 
 from ..formats.scan import longest_of
 from ..formats.turns import PLAIN, TURNS
-from .open_heads import Examples
-from .quotation import LINE_HEAD, WINDOW, is_quoted
+from .quoting import LINE_HEAD, WINDOW, is_quoted
+from .unclosed import Examples
 
 _BARS = str.maketrans("｜", "|")
 
 
 def _key(token: str) -> str:
-    """Return the form of a token that all of its spellings share."""
+    # The form of a token that all of its spellings share.
     plain = unescape(token).translate(_BARS).lower()
     if plain[:1] != "<" or "|" not in plain:
         return token
@@ -35,7 +35,7 @@ def _key(token: str) -> str:
 
 
 def _loose(token: str) -> str:
-    """Return the pattern of a special token in any case, with other bars, spaces or entities."""
+    # A special token in any case, with other bars, spaces or entities.
     pattern = re.escape(token.translate(_BARS))
     pattern = pattern.replace(r"<\|", r"(?:<|&lt;)\s{0,2}[|｜]\s{0,2}")
     return pattern.replace(r"\|>", r"\s{0,2}[|｜]\s{0,2}(?:>|&gt;|(?=\s|\Z))")
@@ -180,7 +180,6 @@ def thought_end(text: str) -> int:
 
 
 def _dialogue(text: str) -> int | None:
-    """Return the offset of a user's line in a text, if one of the assistant is after it."""
     # The line of a user alone, and then a call that is no user's.
     if text[-1:] == "\n":
         plain = text.rstrip(" *:\n\t")

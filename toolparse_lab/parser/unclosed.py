@@ -1,25 +1,205 @@
-"""unreadable Bodies as they stand, because a closer or a quote is missing: where else such a body
-may have ended.
+"""Calls that nothing ends: beginnings in text, bodies whose closer is missing, and the text after
+either, which may still be part of their value."""
 
-Each function proposes a place. Whether a call is read from it is for the codec to say.
-"""
+# How it works
+# ------------
+# Each text between two other segments is looked through once, when something that is no text ends
+# it. A head is the beginning of a call in any format that names its tool in a tag or before a
+# bracket, if the tool is known. A head is open if no closer of its kind follows in the text.
+#
+# A tag that only has a tool's name is common in prose ("the <search> tool"). So it counts where a
+# call would write it: at the beginning of a line, or in front of an attribute, a parameter's
+# element or a comment. Heads in inline code or a fence are examples.
+#
+# What a page or a prompt shows things in counts as well: comments, CDATA, elements such as `<pre>`,
+# the text of an image, fences of tildes.
+#
+# Cost: one search for heads, each look around one bounded, and one for the closers of a head; what
+# they skip is not looked at again, and without a closer the search is over. Linear in the text.
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import string
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from functools import lru_cache
 
-from ..arguments.rjson.damage import Refusal
-from ..core.types import ParseResult, Problem, Span, ToolCall
-from ..formats.base import Decoded
+from ..core.types import Span
 from ..formats.scan import any_of, partial_start
 from ..formats.turns import TURN_ENDS
-from .setting import Setting
 
-# Rules that a lost quote sets off: what they touched may be text that was read as a string.
-_GUESSED_QUOTES = frozenset(("rjson.unescaped-quote", "rjson.missing-bracket"))
-_LAST_CALLS = 8  # calls looked at behind open reasoning, so that the cost stays bounded
+_NAME = r"[^\s<>()\"'=/`]{1,256}+"
+_HEAD = re.compile(
+    rf"<(?:[|｜]{{1,2}}\w{{1,20}}[|｜]{{1,2}} ?)?(?:function[ \t]*(?:=|[ \t]name[ \t]*=)"
+    rf"|invoke[ \t]+name[ \t]*="
+    rf"|tool_call[ \t]+name[ \t]*=)[ \t]*[\"']?(?P<function>{_NAME})"
+    rf"|<[|｜](?![^<>|｜\s]{{0,64}}end)(?P<slot>[^<>|｜\s]{{0,32}}"
+    rf"(?:arg|param|value)[^<>|｜\s]{{0,32}})[|｜]>"
+    rf"|<\|open\|>(?P<argument>argument)[^<>]{{0,200}}<\|sep\|>"
+    rf"|<(?P<mark>!--|!\[CDATA\[)|(?P<image>!\[)|\\begin\{{(?P<block>verbatim|lstlisting)\}}"
+    rf"|(?P<fence>~~~)"
+    rf"|<(?P<element>{_NAME})(?=[\s>/<])"
+    rf"|\((?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}=\s{{0,64}}[\"'])"
+    rf"|(?P<object>\{{)(?=\s{{0,64}}[A-Za-z_]\w{{0,255}}\s{{0,64}}:)"
+)
+# Elements that show what they hold, in pages and in prompts, and other things that do.
+_BOXES = frozenset(
+    ("pre", "code", "samp", "blockquote", "quote", "q", "example", "document", "details")
+)
+_RESULTS = frozenset(("tool_response", "tool_result"))
+# Elements that hold the value of a parameter, in whatever format.
+_VALUES = frozenset(("arg_value", "param_value", "parameter", "param", "arg", "argument"))
+_SHOWING = _BOXES | _RESULTS | _VALUES
+_ENDS = {"!--": "-->", "![CDATA[": "]]>"}
+_NAME_CHARACTERS = string.ascii_letters + string.digits + "_.-"
+_LONGEST_NAME = 256
+_LONGEST_INDENT = 64
+_LONGEST_CALL = 4096  # a tag or arguments that are longer count as open
+# Behind a tag's name: an attribute whose value may hold markup, or what only a call has inside.
+_ATTRIBUTE = re.compile(r"\s{1,64}[\w:.\-]{1,256}\s{0,64}=\s{0,64}[\"']")
+_INSIDE = re.compile(r">\s{0,64}<(?:!--|!\[CDATA\[|[A-Za-z_])")
+_EMPTY = re.compile(r"(?:[^<>\"'/]|/(?!>)|\"[^\"]*\"|'[^']*')*+/>")
+_ARGUMENTS = re.compile(
+    r"""\((?:[^"'()]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'|\([^()"']*\))*+\)""", re.DOTALL
+)
+_BARE_TAG = re.compile(r"^[ \t]{0,8}(?P<name>[\w.-]{1,64}+)>(?=\s{0,8}(?:<|\Z))", re.MULTILINE)
+_NOTHING = re.compile(r"[\s>]*+\Z")
+_QUOTE_MARK = re.compile(r"(?:^|\n)(?P<fence>[ \t]{0,3}```)?|`")
+_FUNCTION_CLOSERS = (
+    "</function>", "</invoke>", "</tool_call>", "</function_calls>", "|invoke>", "｜invoke>",
+    "| invoke>", "｜ invoke>",
+)  # fmt: skip
+_TOKENS = ("<|", "<｜")  # any other token ends the value of one such as `<|tool_arg:value|>`
+_OBJECT_CLOSERS = ("}<", "}\n", "}|")
+_CALL_CLOSERS = ('")', "')")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHead:
+    """The beginning of a call in text. end: after it. closers: the literals that would end it."""
+
+    end: int
+    closers: tuple[str, ...]
+
+
+def open_head(text: str, tools: Container[str]) -> OpenHead | None:
+    """Return the first beginning of a known tool's call in a text that nothing in it ends, else
+    None.
+
+    >>> open_head("<function=note>please ", {"note"}).closers[0]
+    '</function>'
+    >>> open_head("<function=note>please</function> ", {"note"}) is None
+    True
+    """
+    # Plain words, which nearly every text is, are passed without the pattern.
+    may_call = "<" in text or ">" in text or ("(" in text and "=" in text)
+    if not may_call and "![" not in text and "~~~" not in text and "\\begin{" not in text:
+        return None
+    lost = _lost_bracket(text, tools)
+    if lost is not None:
+        return OpenHead(len(text), (f"</{lost}>",))
+    match = _HEAD.search(text)
+    examples = Examples(text)
+    while match is not None:
+        pos = match.end()
+        closers = _box_closers(text, match, tools)
+        # An opener of another format right before a call is one that was written twice; an element
+        # is the beginning of a value.
+        if not closers and (match["element"] or not _NOTHING.match(text, pos)):
+            closers = _closers(text, match, tools)
+        if closers and not examples.holds(match.start()):
+            closer = _any_of(closers).search(text, pos)
+            if closer is None:
+                return OpenHead(pos, closers)
+            # The token that ends one value may begin the next.
+            pos = closer.start() if closers is _TOKENS else closer.end()
+        match = _HEAD.search(text, pos)
+    return None
+
+
+def _lost_bracket(text: str, tools: Container[str]) -> str | None:
+    for tag in _BARE_TAG.finditer(text) if ">" in text else ():
+        if tag["name"] in tools and f"</{tag['name']}>" not in text:
+            return tag["name"]
+    return None
+
+
+@lru_cache(maxsize=512)
+def _any_of(closers: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, closers)))
+
+
+def _box_closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
+    # The literal that would end text that only shows its content. A fence at the very beginning
+    # of a text is not a sign.
+    if head["mark"]:
+        return (_ENDS[head["mark"]],)
+    if head["slot"] or head["argument"]:
+        return _TOKENS
+    if head["image"]:
+        return ("](",)
+    if head["block"]:
+        return (f"\\end{{{head['block']}}}",)
+    if head["fence"]:
+        line = text[max(0, head.start() - _LONGEST_INDENT) : head.start()].rstrip(" ")
+        spoken = text[: min(head.start(), _LONGEST_NAME)].strip()
+        return ("\n~~~",) if spoken and line.endswith("\n") else ()
+    name = head["element"]
+    words = re.split(r"[:|｜]", name.lower()) if name else []
+    if not name or name in tools or not _SHOWING.intersection(words):
+        return ()
+    shows = _NOTHING.match(text, head.end()) or _begins_call(text, *head.span())
+    return (f"</{name}>",) if shows else ()
+
+
+def _closers(text: str, head: re.Match[str], tools: Container[str]) -> tuple[str, ...]:
+    start, end = head.span()
+    if head["function"]:
+        return _FUNCTION_CLOSERS if head["function"] in tools else ()
+    name = head["element"]
+    if head[0] not in ("(", "{"):
+        if name not in tools or not _begins_call(text, start, end):
+            return ()
+        return () if _EMPTY.match(text, end, end + _LONGEST_CALL) else (f"</{name}>",)
+    before = text[max(0, start - _LONGEST_NAME) : start]
+    name = before[len(before.rstrip(_NAME_CHARACTERS)) :]
+    if name.removeprefix("functions.") not in tools:
+        return ()
+    if head["object"]:
+        return _OBJECT_CLOSERS
+    return () if _ARGUMENTS.match(text, start, start + _LONGEST_CALL) else _CALL_CLOSERS
+
+
+def _begins_call(text: str, start: int, end: int) -> bool:
+    # Whether the tag of a tool's name is more than a word of prose.
+    if _ATTRIBUTE.match(text, end) or _INSIDE.match(text, end):
+        return True
+    before = text[max(0, start - _LONGEST_INDENT) : start].rstrip(" \t\r")
+    return before.endswith("\n") or (not before and start <= _LONGEST_INDENT)
+
+
+class Examples:
+    """The inline code and the fences of one text, asked for places in their order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._fence = False
+        self._ticks = False
+
+    def holds(self, place: int) -> bool:
+        for mark in _QUOTE_MARK.finditer(self._text, self._at, place):
+            if mark[0] == "`":
+                self._ticks = not self._ticks
+                continue
+            self._ticks = False
+            if mark["fence"]:
+                self._fence = not self._fence
+        self._at = place
+        return self._fence or self._ticks
+
+
 _WRONG_CLOSER = re.compile(
     rf"(?:</?[A-Za-z_|\uff5c][\w:|\uff5c.\-]{{0,40}}>?|{any_of(TURN_ENDS)})\s*\Z"
 )
@@ -32,77 +212,35 @@ _DAMAGED_CLOSER = re.compile(
 _LAST = 160  # characters that hold any closer
 
 
-def doubtful_end(text: str, decoded: tuple[Decoded, ...] | Refusal) -> int:
-    """Behind the last character of a body's text that may not belong to it.
-
-    -1 for a sound body.
-
-    A body that was refused is doubtful to its end, one that was read only where repairs guessed at
-    quotes.
-    """
-    if isinstance(decoded, Refusal):
-        return len(text)
-    return max(
-        (e.span.end for d in decoded for e in d.edits if e.rule in _GUESSED_QUOTES), default=-1
-    )
-
-
-def restarts(
-    text: str, start: int, before: int, heads: tuple[str, ...], opens: Callable[[int], bool]
-) -> Iterator[int]:
-    """Yield the places in a body, from `start` to `before`, where the model may have begun a call
-    again.
-
-    heads: the literals of openers. At most one place for each, its first that `opens` something.
-    """
-    for head in heads:
-        at = text.find(head, start)
-        while 0 <= at < before:
-            if opens(at):
-                yield at
-                break
-            at = text.find(head, at + 1)
-
-
 class GivenUp:
-    """Text that a call which was given up leaves behind: it may still be part of its last value.
+    """Text that a call which was given up leaves: it may still be part of its last value.
 
     A call found in it is part of the value's quotation, until a closer says that the value is over.
-    State: `_at`, up to where the text was looked through for closers (-1 = nothing was given up),
-    and `_closers`. `_suspect` is a text that only looked like a call, from one offset to another,
-    with the question if it breaks off inside a value. Calls inside it are its quotation.
     """
 
-    __slots__ = ("_at", "_closers", "_suspect", "_text_of")
-
+    # State: `_at`, up to where the text was looked through for closers (-1: nothing was given
+    # up), and `_closers`. `_suspect` is a text that only looked like a call, from one offset to
+    # another, with the question whether it breaks off inside a value: calls inside it are its
+    # quotation.
     def __init__(self, text_of: Callable[[Span], str]) -> None:
-        """Begin with nothing given up. text_of: the characters of a span of raw."""
         self._text_of = text_of
         self._at = -1
         self._closers: tuple[str, ...] = ()
         self._suspect: tuple[int, int, Callable[[str], bool]] | None = None
 
     def begin(self, at: int, closers: tuple[str, ...]) -> None:
-        """Note that a call was given up inside a value, at an offset in raw.
-
-        closers: the literals that would have ended it.
-        """
+        # A call was given up inside a value, at an offset in raw.
         if self._at < 0:
             self._closers = closers
         self._at = at
 
     def suspect(self, start: int, end: int, in_value: Callable[[str], bool]) -> None:
-        """Note that raw[start:end] looked like a call and is text.
-
-        in_value: whether it breaks off inside a value behind its beginning.
-        """
+        # raw[start:end] looked like a call and is text.
         self._suspect = start, end, in_value
 
     def quotes(self, start: int, end: int) -> bool:
-        """Return True if the call raw[start:end] stands inside a value of one that was given up.
-
-        To be asked of each call in turn. The closers before it are looked for on the way.
-        """
+        # Whether raw[start:end] is inside a value of a call that was given up. Asked of each call
+        # in turn: the closers before it are looked for on the way.
         if self._suspect is not None:
             begin, stop, in_value = self._suspect
             if start < stop and in_value(self._text_of(Span(begin, start))):
@@ -117,28 +255,8 @@ class GivenUp:
         return True
 
 
-_INSIDE = "the call stands inside another call, or in what only shows it, which does not end before"
-
-
-def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:
-    """Return a call that is quoted, by default in another one: it is shown and never executed.
-
-    code, message: of the problem that says so.
-    """
-    span = call.segment.span if call.segment else None
-    problem = Problem("scan", code, "error", message, "", span)
-    # One that could not be read keeps saying why.
-    status = "draft" if call.status in ("ok", "unknown_tool") else call.status
-    return replace(call, status=status, problems=(problem, *call.problems))
-
-
 def partial_closer(text: str, closers: tuple[str, ...]) -> int:
-    """Return the offset of the beginning of a closer at the end of a text that ended early.
-    Len(text) when there is none.
-
-    closers: the literals that close a body of this format. White space behind the beginning is
-    ignored.
-    """
+    # Where the beginning of a closer starts that a text ends in, len(text) for none.
     stripped = text.rstrip()
     at = partial_start(stripped, closers) if closers else len(stripped)
     return at if at < len(stripped) else len(text)
@@ -168,7 +286,6 @@ def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
 
 
 def _is_closer(match: re.Match[str], closers: tuple[str, ...]) -> bool:
-    """Return True if text has the letters of a closer, and something of its signs."""
     if match[0].strip() == match["word"]:
         return False
     letters = _letters(match["word"])
@@ -177,27 +294,3 @@ def _is_closer(match: re.Match[str], closers: tuple[str, ...]) -> bool:
 
 def _letters(text: str) -> str:
     return "".join(filter(str.isalpha, text)).lower()
-
-
-def calls_at_end(
-    text: str, setting: Setting, read_alone: Callable[[Setting, str], ParseResult]
-) -> int | None:
-    """Return the offset of the calls at the very end of reasoning that was never closed, or None
-    when there are none.
-
-    They must be good ones, with nothing behind them: reasoning also speaks about calls. An opener
-    that begins no such text may stand inside a call, or close a section.
-
-    `read_alone` parses a text of its own.
-    """
-    heads = [m.start() for m in setting.tokens.finditer(text) if m["head"] in setting.heads]
-    options = replace(setting.options, recover=False, reasoning="none")
-    alone = Setting(setting.protocol, setting.specs, options)
-    first: int | None = None
-
-    for start in reversed(heads[-_LAST_CALLS:]):
-        result = read_alone(alone, text[start:])
-        if result.calls and not result.text.strip() and all(c.valid for c in result.calls):
-            first = start
-
-    return first

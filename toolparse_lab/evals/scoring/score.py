@@ -26,7 +26,7 @@ from ...core.values import read_strict, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...parser.attempt import find_own_result
-from ...parser.lost_calls import CALL_ENDS
+from ...parser.ending import CALL_ENDS
 from ...runner.exchange.types import Completion
 from ..cases.case import Case
 from ..cases.final_text import matches_answer

@@ -1,5 +1,20 @@
-"""The parts of another's parser, as a ParseResult of ours."""
+"""The parts of another's parser, as a ParseResult of ours: where they belong in the raw text, and
+what their calls are."""
 
+# How it works
+# ------------
+# A foreign parser gives texts and calls, in order, and no positions. Its texts are looked for in
+# raw, and what lies between two of them belongs to the calls between them; the pieces that its own
+# `extract_tool_call_segments` names, where it has one, divide that more exactly.
+#
+# State: a cursor in raw behind the last text that was placed, and the calls that came since
+# (`pending`). A text is looked for behind the cursor, and behind the names of the pending calls.
+#
+# Invariant: the pieces partition raw. Characters that no part accounts for are markup, with a
+# problem that says so; a part without characters goes with its neighbour.
+#
+# Cost: a text that is not there costs a search of the rest, once (`missing`).
+#
 # How it works
 # ------------
 # Their parts are brought onto raw (see `placing`), and from there on a call is a call: coerced,
@@ -13,10 +28,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from ...core.errors import ParserClosed
 from ...core.toolspec import ToolSpec
@@ -33,18 +49,244 @@ from ...core.types import (
     Problem,
     ReasoningDelta,
     Segment,
+    SegmentKind,
     Span,
     TextDelta,
     ToolCall,
 )
-from ...core.values import Value, leaves, read_strict, write_canonical
+from ...core.values import leaves, read_strict, write_canonical
 from ...formats.base import Decoded, Protocol
-from ..echoes import judged
-from ..feed import not_a_chunk
-from ..request_texts import request_texts
+from ..echoes import judged, request_texts
 from ..resolve import Body, Resolver
-from .placing import Piece, Placement, TheirPart, place
-from .protocol import ForeignProtocol, TheirOptions, tools_for_them
+from ..state import not_a_chunk
+from .protocol import ForeignProtocol, TheirOptions, member, tools_for_them
+
+# calls' own texts looked through for a name, where there are more or fewer of them than calls
+_AHEAD = 8
+_NEAR = 64  # characters behind a text in which a second place of it makes the first doubtful
+
+
+@dataclass(frozen=True, slots=True)
+class TheirPart:
+    """One part of theirs: a text, reasoning, or a call with its name and its input as it came."""
+
+    kind: Literal["text", "reasoning", "call"]
+    text: str = ""
+    name: str = ""
+    input: Any = None
+    id: str = ""
+
+
+@dataclass(slots=True)
+class Piece:
+    """A piece of raw and the calls read from it."""
+
+    kind: SegmentKind
+    start: int
+    end: int
+    calls: list[TheirPart] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The pieces of raw, the fault with the parts, and calls for which raw has no character."""
+
+    pieces: list[Piece]
+    problems: list[Problem]
+    homeless: list[TheirPart]
+
+
+def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Placement:
+    """Cut `raw` into pieces with the calls they hold.
+
+    parts: in order. call_texts: the texts that the parser names as its calls' texts, in order. May
+        be empty.
+    """
+    placing = _Placing(raw, call_texts)
+    missing: set[str] = set()
+    for i, part in enumerate(parts):
+        if part.kind == "call":
+            placing.pending.append(part)
+            continue
+        text = part.text
+        if not text:
+            continue
+        at = None if text in missing else placing.find(text, i == len(parts) - 1)
+        if at is None:
+            placing.unplaced = True
+            missing.add(text)
+            placing.complain("text-not-in-raw", f"{_short(text)} does not stand in the text")
+            continue
+        end = at + len(text)
+        # A call's own text may have the text too.
+        doubtful = placing.pending and not placing.spans
+        if doubtful and text in raw[at + 1 : end + len(text) + _NEAR]:
+            message = "stands behind the call more than once; the first place was taken"
+            placing.complain("ambiguous-place", f"{_short(text)} {message}", Span(at, end), "info")
+        placing.fill(at)
+        placing.pieces.append(Piece(part.kind, at, end))
+        placing.cursor = end
+
+    placing.fill(len(raw))
+    homeless = placing.house()
+    # Without empty pieces; a text may come in several parts, and white space between two of them.
+    pieces: list[Piece] = []
+    for piece in placing.pieces:
+        if pieces and pieces[-1].kind == piece.kind == "text" and piece.start < piece.end:
+            pieces[-1] = Piece("text", pieces[-1].start, piece.end)
+        elif piece.start < piece.end:
+            pieces.append(piece)
+    return Placement(pieces, placing.problems, homeless)
+
+
+class _Placing:
+    def __init__(self, raw: str, call_texts: Sequence[str]) -> None:
+        self._raw = raw
+        self.problems: list[Problem] = []
+        self.pieces: list[Piece] = []
+        self.cursor = 0  # after the last piece
+        self.pending: list[TheirPart] = []  # calls that came since
+        self.unplaced = False  # a text came since that is not in raw
+        self.spans: list[tuple[int, int]] = []  # the calls' own texts, in order
+        end = 0
+        for text in call_texts:
+            at = raw.find(text, end) if text else -1
+            if at < 0:
+                message = f"the call's text {_short(text)} does not stand in the text"
+                self.complain("text-not-in-raw", message)
+                continue
+            end = at + len(text)
+            self.spans.append((at, end))
+
+    def complain(
+        self,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        severity: Literal["warning", "info"] = "warning",
+    ) -> None:
+        self.problems.append(Problem("scan", f"foreign.{code}", severity, message, "", span))
+
+    def find(self, text: str, last: bool) -> int | None:
+        # The last part is looked for at the end first: the end of the text is most likely there.
+        raw, cursor = self._raw, self.cursor
+        if not self.pending and raw.startswith(text, cursor):
+            return cursor
+        if last and raw.endswith(text) and len(raw) - len(text) >= cursor:
+            return len(raw) - len(text)
+        # A text after a call is after the call's name, if the name is written out.
+        start = cursor
+        for call in self.pending:
+            name_at = raw.find(call.name, start)
+            if name_at < 0:
+                break
+            start = name_at + len(call.name)
+
+        at = self._outside(text, start)
+        return at if at is not None else self._outside(text, cursor)
+
+    def _outside(self, text: str, start: int) -> int | None:
+        # The first place that does not cut into a call's own text; one that contains it as a whole
+        # does not. Spans are in order, so only the first and the last that the range touches can be
+        # cut.
+        spans, at = self.spans, self._raw.find(text, start)
+        while at >= 0:
+            end, after = at + len(text), 0
+            first = bisect_right(spans, at, key=lambda s: s[1])
+            for i in (first, bisect_left(spans, end, key=lambda s: s[0]) - 1):
+                a, b = spans[i] if 0 <= i < len(spans) else (end, at)
+                if a < end and at < b and not (at <= a and b <= end):
+                    # Inside a call's text no place can be right, so the search goes on after it.
+                    after = max(at + 1, b if at > a else at + 1)
+                    break
+            if not after:
+                return at
+            at = self._raw.find(text, after)
+        return None
+
+    def fill(self, end: int) -> None:
+        # Pieces of the gap up to `end`, for the calls that are pending. A gap without text makes an
+        # empty piece of them.
+        at = self.cursor
+        inside = self._call_spans(end) if self.pending else []
+        for (first, after), calls in zip(inside, self._share(inside), strict=True):
+            self._between(at, first)
+            if calls:
+                self.pieces.append(Piece("call", first, after, calls))
+            else:
+                self._between(first, after)
+            at = after
+        self._between(at, end)
+        if self.pending and not inside:
+            self.pieces.append(Piece("call", at, at, self.pending))
+        self.pending = []
+        self.unplaced = False
+
+    def _call_spans(self, end: int) -> list[tuple[int, int]]:
+        # Where none is known, all of the gap but the white space around it.
+        low = bisect_left(self.spans, self.cursor, key=lambda s: s[0])
+        high = bisect_right(self.spans, end, lo=low, key=lambda s: s[1])
+        if high > low:
+            return self.spans[low:high]
+        gap, start = self._raw[self.cursor : end], self.cursor
+        if not gap.strip():
+            return []
+        return [(start + len(gap) - len(gap.lstrip()), start + len(gap.rstrip()))]
+
+    def _between(self, start: int, end: int) -> None:
+        # Characters that no part accounts for. White space is text, and so is the source of a
+        # text that is not in raw as it is.
+        text = self._raw[start:end]
+        if start < end and (self.unplaced or not text.strip()):
+            self.pieces.append(Piece("text", start, end))
+        elif start < end:
+            self.pieces.append(Piece("markup", start, end))
+            message = f"no part accounts for {_short(text)}"
+            self.complain("dropped-text", message, Span(start, end))
+
+    def _share(self, spans: list[tuple[int, int]]) -> list[list[TheirPart]]:
+        # One call each where there are as many spans, else by the names in them. Both are in order:
+        # a call never belongs to a span before that of the call before it.
+        if len(self.pending) == len(spans):
+            return [[call] for call in self.pending]
+        shares: list[list[TheirPart]] = [[] for _ in spans]
+        current = 0
+        for call in self.pending if spans else ():
+            # Only a few spans ahead, so that many calls stay linear.
+            for i in range(current, min(len(spans), current + _AHEAD)):
+                start, end = spans[i]
+                if call.name in self._raw[start:end]:
+                    current = i
+                    break
+            shares[current].append(call)
+        return shares
+
+    def house(self) -> list[TheirPart]:
+        # Calls without a character of their own go to the piece before them, or else the first;
+        # what comes back has no piece at all. A text with such a call becomes a call's piece.
+        homeless: list[TheirPart] = []
+        first = next((p for p in self.pieces if p.end > p.start), None)
+        before: Piece | None = None
+        for piece in self.pieces:
+            if piece.end > piece.start:
+                before = piece
+                continue
+            near = before or first
+            if near is None:
+                homeless.extend(piece.calls)
+            elif piece.calls:
+                name = _short(piece.calls[0].name)
+                message = "has no characters of its own; it is shown on what stands next to it"
+                self.complain("no-place", f"{name} {message}", Span(near.start, near.end))
+                near.kind = "call"
+                near.calls.extend(piece.calls)
+            piece.calls = []
+        return homeless
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
 
 # A generator that never ends must not hang us: so many parts for each character, and so many more.
 _PARTS_PER_CHARACTER = 2
@@ -72,7 +314,6 @@ class ForeignParser:
         silent: bool = False,
         request: Any = None,
     ) -> None:
-        """Begin with no text. Their protocol is not called before `close`."""
         self._request = request_texts(request)
         self.protocol = protocol
         self.tools = {t.name: t for t in tools}
@@ -128,95 +369,56 @@ class ForeignParser:
         return span.of("".join(self._chunks))
 
     def _read(self, raw: str) -> ParseResult:
-        """Return the result of a whole text.
-
-        Raises nothing: a fault of theirs is a problem, and the text stays.
-        """
         problems: list[Problem] = []
-        placement = self._place(raw, problems)
-        segments = tuple(map(_segment, placement.pieces))
+        parts = _parts_of(self.protocol, raw, self._specs, problems)
+        call_texts: list[str] = []
+        if parts and self.protocol.method("extract_tool_call_segments") is not None:
+            try:
+                call_texts = self.protocol.extract_tool_call_segments(raw, self._specs)
+            except Exception as e:
+                problems.append(_failed("extract_tool_call_segments", e))
+        # All of it is text if their parser failed.
+        placement = place(raw, (TheirPart("text", raw),) if parts is None else parts, call_texts)
+        problems += placement.problems
+        for lost in placement.homeless:
+            message = (
+                f"the parser says a call of {lost.name!r}, but there is no text it could stand in"
+            )
+            problems.append(Problem("scan", "foreign.no-place", "error", message))
+
+        segments: list[Segment] = []
         calls: list[ToolCall] = []
         # Bodies bring the protocol's id along, and that is all a resolver would ask of it here.
         resolver = Resolver(cast(Protocol, self.protocol), self.tools, self.options)
-
-        for i, (piece, segment) in enumerate(zip(placement.pieces, segments, strict=True)):
+        for i, piece in enumerate(placement.pieces):
+            span = Span(piece.start, piece.end)
+            # A call's body is all of it, since nothing says where it begins.
+            body_span = span if piece.kind in ("call", "reasoning") else None
+            segments.append(Segment(piece.kind, span, body_span))
             if piece.calls:
-                text = segment.span.of(raw)
+                text = span.of(raw)
                 body = Body(text, piece.start, piece.start, True, "closer", self.protocol.id)
-                alone = len(piece.calls) == 1
-                decoded = tuple(_decoded(call, text, alone) for call in piece.calls)
-                resolved = resolver.calls(decoded, body, segment, i, len(calls))
+                decoded = tuple(_decoded(call, text, len(piece.calls) == 1) for call in piece.calls)
+                resolved = resolver.calls(decoded, body, segments[i], i, len(calls))
                 calls.extend(map(_with_rough_origins, resolved))
 
         return ParseResult(
             raw=raw,
             protocol=self.protocol.id,
             options=self.options,
-            segments=segments,
+            segments=tuple(segments),
             calls=tuple(calls),
             problems=tuple(problems),
             tools=self._specs,
         )
 
-    def _place(self, raw: str, problems: list[Problem]) -> Placement:
-        """Return the pieces of `raw` with their calls, as their methods report.
-
-        Adds problems.
-
-        A call for which raw has no character at all drops out, with a problem of severity error.
-        """
-        parts = _parts_of(self.protocol, raw, self._specs, problems)
-        if parts is None:
-            # Their parser failed: all of it is text.
-            placement = place(raw, (TheirPart("text", raw),), ())
-        else:
-            placement = place(raw, parts, self._call_texts(raw, problems) if parts else ())
-
-        problems.extend(placement.problems)
-
-        for call in placement.homeless:
-            message = (
-                f"the parser says a call of {call.name!r}, but there is no text it could stand in"
-            )
-            problems.append(Problem("scan", "foreign.no-place", "error", message))
-
-        return placement
-
-    def _call_texts(self, raw: str, problems: list[Problem]) -> list[str]:
-        """Return the texts that they name as calls.
-
-        None if they have no such method, or it fails.
-        """
-        if self.protocol.method("extract_tool_call_segments") is None:
-            return []
-        try:
-            return self.protocol.extract_tool_call_segments(raw, self._specs)
-        except Exception as e:
-            problems.append(_failed("extract_tool_call_segments", e))
-            return []
-
-
-def _segment(piece: Piece) -> Segment:
-    """Return the segment of a piece.
-
-    A call's body is all of it, since nothing says where it begins.
-    """
-    span = Span(piece.start, piece.end)
-    return Segment(piece.kind, span, span if piece.kind in ("call", "reasoning") else None)
-
 
 def _parts_of(
     protocol: ForeignProtocol, raw: str, tools: tuple[ToolSpec, ...], problems: list[Problem]
 ) -> list[TheirPart] | None:
-    """Return the parts that their parser makes of a text, or None if it fails.
-
-    Adds problems.
-
-    They get the tools as AI SDKs hand them over, and options with an `on_error` that adds problems.
-    """
-
+    # None if their parser fails. They get the tools as AI SDKs hand them over, and an `on_error`
+    # that adds problems.
     def on_error(message: Any = "", metadata: Any = None, *_: Any) -> None:
-        """Add their message as a problem of the result."""
         problems.append(_reported(raw, str(message), metadata))
 
     limit = _PARTS_PER_CHARACTER * len(raw) + _MORE_PARTS
@@ -255,14 +457,9 @@ def read_parts(parts: Iterable[Any], problems: list[Problem]) -> Iterator[TheirP
 
 
 def _read_part(part: Any) -> TheirPart | None:
-    """Return a part that is a mapping or an object.
-
-    None if it is neither text nor call.
-
-    Name, input and id may have the names that other SDKs give them. An input may be JSON text or a
-    value.
-    """
-    kind, text = _member(part, "type"), _member(part, "text")
+    # Name, input and id may have the names that other SDKs give them. An input may be JSON text
+    # or a value.
+    kind, text = member(part, "type"), member(part, "text")
     if kind in ("text", "reasoning") and isinstance(text, str):
         return TheirPart("reasoning" if kind == "reasoning" else "text", text)
     if kind not in ("tool-call", "tool_call"):
@@ -270,43 +467,25 @@ def _read_part(part: Any) -> TheirPart | None:
     name = _first_text(part, _NAME_KEYS)
     if name is None:
         return None
-    inputs = (_member(part, key) for key in _INPUT_KEYS)
+    inputs = (member(part, key) for key in _INPUT_KEYS)
     input = next((value for value in inputs if value is not None), None)
     return TheirPart("call", "", name, input, _first_text(part, _ID_KEYS) or "")
 
 
-def _member(part: Any, key: str) -> Any:
-    """Return a member of a mapping or an attribute of an object.
-
-    None if it is missing.
-    """
-    return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
-
-
 def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
-    """Return the first of some members that is a string."""
     for key in keys:
-        value = _member(part, key)
+        value = member(part, key)
         if isinstance(value, str):
             return value
     return None
 
 
 def _failed(method: str, e: Exception) -> Problem:
-    """Return the problem of a method of theirs that raised.
-
-    method: the name in our spelling.
-    """
     return Problem("scan", "parser.failed", "error", f"{method} raised {type(e).__name__}: {e}")
 
 
 def _reported(raw: str, message: str, metadata: Any) -> Problem:
-    """Return the problem that they reported through `on_error`, with its place if they name the
-    text.
-
-    metadata: the fields that they report beside the message. Its member `toolCall` is the text of
-        the call.
-    """
+    # Member `toolCall` of their metadata is the text of the call, if they name it.
     message = message or "the parser reported an error"
     text = None
     if isinstance(metadata, Mapping):
@@ -316,26 +495,21 @@ def _reported(raw: str, message: str, metadata: Any) -> Problem:
 
 
 def _find(text: str, part: str) -> Span | None:
-    """Return the first place of a part in a text, or None if it is empty or not there.
-
-    Returns a span in `text`. Of several places the first.
-    """
     at = text.find(part) if part else -1
     return Span(at, at + len(part)) if at >= 0 else None
 
 
 def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
-    """Return a call of theirs as a codec would have read it from `text`. alone: the only one in it.
-
-    An input that is not a JSON object makes an unreadable call, since arguments are an object.
-    """
+    # An input that is not a JSON object makes an unreadable call. alone: the only one in `text`.
     # Of several, the first place of a name is not each one's own.
     name_span = _find(text, call.name) if alone else None
     # An id made up while parsing would differ every time.
     wire_id = call.id if alone and call.id and call.id in text else None
 
     try:
-        value = _strict(call.input)
+        # JSON text is read, Python values are written and read back; no input is an empty object.
+        given = "{}" if call.input is None else call.input
+        value = read_strict(given if isinstance(given, str) else write_canonical(given))
         complaint = None if isinstance(value, dict) else "the call's input is no JSON object"
     except (TypeError, ValueError, RecursionError) as e:
         value, complaint = None, f"the call's input is no JSON: {e}"
@@ -346,27 +520,12 @@ def _decoded(call: TheirPart, text: str, alone: bool) -> Decoded:
     return Decoded(call.name, None, name_span, wire_id, problems=(problem,), readable=False)
 
 
-def _strict(input: Any) -> Value:
-    """Return an input as a value of ours: JSON text is read, Python values are written and read
-    back.
-
-    No input is an empty object. Raises TypeError, ValueError or RecursionError for anything that is
-    not JSON.
-    """
-    if input is None:
-        return {}
-    return read_strict(input if isinstance(input, str) else write_canonical(input))
-
-
 def _with_rough_origins(call: ToolCall) -> ToolCall:
-    """Return the call with itself as the origin of every value, marked as inexact: they say no
-    places.
-    """
+    # The call itself, marked as inexact, is the origin of every value: they say no places.
     if not call.readable:
         return call
 
     def table() -> dict[str, Origin]:
-        """Return the call's own place as the origin of every value."""
         origin = Origin(call.segment.span, False)
         origins = {"": origin}
         for path, _ in leaves(read_strict(call.arguments_json)):
@@ -379,7 +538,7 @@ def _with_rough_origins(call: ToolCall) -> ToolCall:
 
 
 def _events_of(result: ParseResult) -> Iterator[Event]:
-    """Yield the events that a parser of ours might have sent for such a result."""
+    # The events that a parser of ours might have sent for such a result.
     kinds: dict[str, type[TextDelta | ReasoningDelta | Markup]]
     kinds = {"text": TextDelta, "reasoning": ReasoningDelta, "markup": Markup}
     calls: dict[int, list[ToolCall]] = {}

@@ -216,27 +216,20 @@ def adapt(x: Any) -> Protocol | ForeignProtocol | None:
 
 
 def _is_one(x: Any) -> bool:
-    """Return True for an object with the one method that nothing else has."""
+    # The one method that nothing else has.
     return _first(x, ("parse_generated_text", "parseGeneratedText")) is not None
 
 
 def _name_of(x: Any) -> str:
-    """Return a name for an object: its own id or name, else its type's.
-
-    Used in the id, behind `custom:`.
-    """
+    # Its own id or name, else its type's.
     for key in ("id", "name", "__name__"):
-        name = _member(x, key)
+        name = member(x, key)
         if isinstance(name, str) and name:
             return name
     return "object" if isinstance(x, Mapping) else type(x).__name__
 
 
-def _member(x: Any, key: str) -> Any:
-    """Return a member of a mapping or an attribute of an object.
-
-    None if it is missing.
-    """
+def member(x: Any, key: str) -> Any:
     return x.get(key) if isinstance(x, Mapping) else getattr(x, key, None)
 
 
@@ -248,10 +241,8 @@ def _member(x: Any, key: str) -> Any:
 
 
 def _call(method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Call a method of theirs as its signature asks: by names, with one mapping, or in order.
-
-    arguments: by our names, in the order in which methods take them.
-    """
+    # By names, with one mapping, or in order. arguments: by our names, in the order in which
+    # methods take them.
     try:
         parameters = list(inspect.signature(method).parameters.values())
     except (TypeError, ValueError):
@@ -269,15 +260,9 @@ def _call(method: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 def _by_name(
     parameters: list[inspect.Parameter], arguments: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the keyword arguments for a method.
-
-    None if it is not to be called by names.
-
-    It is where it takes at least one of ours, in either case, and needs nothing we do not have.
-
-    arguments: by our names. A method that takes any keyword gets all of them, in our spelling where
-    it names none.
-    """
+    # None if the method is not to be called by names: it is where it takes at least one of ours,
+    # in either case, and needs nothing we do not have. One that takes any keyword gets all of
+    # them, in our spelling where it names none.
     # Their parameter -> our name for it.
     ours = {p.name: _CAPITAL.sub(r"_\1", p.name).lower() for p in parameters}
     if any(_is_needed(p) and ours[p.name] not in arguments for p in parameters):
@@ -294,14 +279,12 @@ def _by_name(
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:
-    """Return True for a parameter that every call has to fill."""
     if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
         return False
     return parameter.default is parameter.empty
 
 
 def _takes_name(parameter: inspect.Parameter) -> bool:
-    """Return True for a parameter that may be filled by its name."""
     return parameter.kind is not parameter.POSITIONAL_ONLY
 
 
@@ -309,7 +292,6 @@ class TheirOptions(dict[str, Any]):
     """Options as other people's code asks for them: by key or attribute, in snake or camel case."""
 
     def __init__(self, options: Any = None) -> None:
-        """Take options of any form. Only a mapping counts, and `on_error` is always there."""
         super().__init__(options if isinstance(options, Mapping) else {})
         on_error = self.get("on_error") or self.get("onError") or (lambda *_: None)
         self["on_error"] = self["onError"] = on_error
@@ -348,10 +330,6 @@ class TheirStream:
     """
 
     def __init__(self, parser: Any) -> None:
-        """Raises UnknownProtocol for an object that is none of these.
-
-        parser: an object, a mapping of functions, or a function.
-        """
         self._chunks: list[str] = []
         self._out: list[Any] = []
         self._transform = _first(parser, ("transform",))
@@ -403,28 +381,20 @@ class TheirStream:
         return self._drain()
 
     def _take(self, parts: Any) -> None:
-        """Add the result of a method: one part, several, or nothing.
-
-        A mapping or a string is one part, and so it is not gone through.
-        """
+        # One part, several, or nothing. A mapping or a string is one part.
         if isinstance(parts, (Mapping, str)):
             self._out.append(parts)
         elif isinstance(parts, Iterable):
             self._out.extend(parts)
 
     def _drain(self) -> list[Any]:
-        """Return the parts since the last time."""
         out, self._out = self._out, []
         return out
 
 
 def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
-    """Return the first of some methods that an object, or a mapping of functions, has.
-
-    names: in the order of preference.
-    """
     for name in names:
-        method = _member(x, name)
+        method = member(x, name)
         if callable(method):
             return cast(Callable[..., Any], method)
     return None

@@ -1,0 +1,444 @@
+"""The state of a parse: what is the same for every text (`Setting`), the text that came in
+(`Feed`), and the record of what was settled (`Log`).
+"""
+
+# How it works
+# ------------
+# What was fed is in raw, one part after the other:
+#
+#     settled | tail | late | rest of the chunk
+#             ^ base
+#
+# Feed: `tail` is what the scanners see, and `base` its offset in raw. `_late` waits because the
+# tail is long already; `chunk` is the chunk that is being read, '' when nothing of it is left, and
+# `_offset` how much of it was read. `_half` is a surrogate whose other half may come with the next
+# chunk; it is not in raw yet. base + len(tail) + the size of `_late` + the rest of the chunk =
+# characters fed. The pieces joined are raw, and raw never changes; going back only moves `base`.
+#
+# Log: `segments` partition raw from 0 to `text_start`; from there on text is open, or a body. Text
+# becomes a segment only when something else begins, so two texts are never next to each other. The
+# spans of all events, with each Retract honoured, cover raw exactly once up to what was settled; a
+# TextDelta is never retracted.
+#
+# Cost: cutting the settled beginning off the tail copies the rest of it. So a chunk is read in
+# blocks, and a tail that stays long (text is being held back, and nothing settles) is looked at
+# anew only when it has grown by a sixteenth. Both make the whole linear in the text. An event and
+# its span are two objects, and more of the time than their use suggests: a silent log makes none.
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+
+from ..core.errors import UnreadableInput
+from ..core.toolspec import ToolSpec
+from ..core.types import (
+    CallDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Markup,
+    ParseOptions,
+    Problem,
+    ReasoningDelta,
+    Recovered,
+    Retract,
+    Segment,
+    Span,
+    TextDelta,
+    ToolCall,
+)
+from ..core.types.spans import make_segment
+from ..formats.base import Codec, Envelope, Protocol
+from ..formats.scan import longest_of, partial_finder
+from ..formats.tags import THINK_ENDS, THINK_TAGS
+from ..formats.turns import TURN_ENDS
+from .echoes import Echoes, Repeats, as_draft
+from .recovery import first_signs, name_heads
+from .resolve import Resolver
+
+LONG_RUN = 256  # a longer run of backticks counts as several, so that it need not be held back
+_MOST_SETTINGS = 128
+
+
+class Setting:
+    """A protocol, tools and options, and everything that follows from them.
+
+    Computed once for any number of texts, and never changed: parsers share it.
+    """
+
+    def __init__(
+        self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
+    ) -> None:
+        self.protocol = protocol
+        self.specs = tools
+        self.options = options
+        self.tools = {t.name: t for t in tools}
+        self.resolver = Resolver(protocol, self.tools, options)
+        # The literals that an opener may begin with.
+        self.heads = protocol.envelope.heads(self.tools)
+        self.longest_head = max(map(len, self.heads), default=0)
+        self.reads_reasoning = options.reasoning != "none"
+        # A call outside its format is recognised by its tool's name: without tools there is none.
+        self.recovers = options.recover and bool(tools)
+        names = tuple(self.tools) if self.recovers else ()
+        # Calls that are a tool's name on a line of its own, none where no call is recovered.
+        self.name_heads = name_heads(names)
+        # What Python's calls outside their format may begin with, empty where they are not read.
+        is_python = self.recovers and protocol.envelope.calls_are_python
+        self.python_starts = first_signs(names) if is_python else frozenset()
+        # What a line of nothing but calls outside their format may begin with: a value or a name.
+        words = (c for c in self.python_starts if c.isalpha() or c == "_")
+        self.value_starts = frozenset(("{", "[", *words)) if self.recovers else frozenset()
+        self.line_starts = self.value_starts | self.name_heads.starts
+        # What most formats leave as it is in their base class, and need not be asked.
+        envelope, codec = type(protocol.envelope), type(protocol.codec)
+        self.speculates = (
+            envelope.speculates is not Envelope.speculates
+            or envelope.resumes is not Envelope.resumes
+        )
+        self.repeats = protocol.envelope.repeats
+        self.reads_plain = protocol.id == "auto" or codec.plain_call is not Codec.plain_call
+        # A format's own opener may be, or begin with, what ends the turns of another family.
+        ends = tuple(e for e in TURN_ENDS if not any(h.startswith(e) for h in self.heads))
+        # The end of a tail waits for these.
+        self.literals = (*self.heads, *ends) + (
+            (*THINK_TAGS, *THINK_ENDS) if self.reads_reasoning else ()
+        )
+        self.partial_start = partial_finder(self.literals)
+        self.tokens = _text_tokens(self.literals, ends, bool(self.python_starts))
+        # Of the literals that close a body and mean nothing else, None without such.
+        self.closers = _closer_tokens(protocol.envelope.closers_in_text(self.tools), self.heads)
+
+
+_settings: dict[tuple[int, int, ParseOptions], Setting] = {}
+
+
+def setting_of(protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions) -> Setting:
+    """Return the setting of a protocol, tools and options, made once while it is among the last."""
+    # By identity, since to hash a protocol takes as long as to read a call. The setting keeps both
+    # objects alive, so that no other ones get their numbers.
+    key = id(protocol), id(tools), options
+    setting = _settings.get(key)
+    if setting is None:
+        setting = Setting(protocol, tools, options)
+        # Emptied as a whole: nothing here is worth the order of a better rule. `clear` is a
+        # single step, so that threads need no lock.
+        if len(_settings) >= _MOST_SETTINGS:
+            _settings.clear()
+        _settings[key] = setting
+    return setting
+
+
+# Compiling takes longer than parsing a short answer, and most readers share a few sets of heads.
+@lru_cache(maxsize=512)
+def _text_tokens(
+    literals: tuple[str, ...], ends: tuple[str, ...] = (), lists: bool = False
+) -> re.Pattern[str]:
+    # Everything that means something in text. Exactly one group matches: `head`, `line`, `ticks`,
+    # `list` (a bracket that may begin a list of calls) or `end` (of a turn, and it begins nothing).
+    bracket = r"\[" if lists else "(?!)"
+    first = {literal[0] for literal in literals} | {"\n", "`"} | ({"["} if lists else set())
+    # Nearly every character begins nothing, and one look at a set says so; an alternation of all
+    # heads would be tried at each.
+    look = f"(?=[{re.escape(''.join(sorted(first)))}])"
+    heads = longest_of(literal for literal in literals if literal not in ends)
+    return re.compile(
+        f"{look}(?:(?P<end>{longest_of(ends)})|(?P<head>{heads})|(?P<line>\n)"
+        f"|(?P<ticks>`{{1,{LONG_RUN}}})|(?P<list>{bracket}))"
+    )
+
+
+@lru_cache(maxsize=512)
+def _closer_tokens(closers: tuple[str, ...], heads: tuple[str, ...]) -> re.Pattern[str] | None:
+    no_closers = (*heads, *TURN_ENDS)
+    only = [c for c in closers if c[0] not in "`\r\n ]" and c not in no_closers]
+    return re.compile(longest_of(only)) if only else None
+
+
+# A longer chunk is read in blocks, so that taking the settled part off the tail stays cheap.
+_BLOCK = 4096
+_LONG_TAIL = 2 * _BLOCK
+_GROWTH = 16  # a long tail is looked at when what waits is at least this part of it
+_HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def not_a_chunk(x: object) -> UnreadableInput:
+    """Return the error for a chunk that is neither text nor None."""
+    return UnreadableInput(
+        "a chunk is text",
+        got=f"{type(x).__name__} {x!r}",
+        expected="a str, or None for an empty delta",
+        hint="pass the delta's content: parser.feed(chunk.choices[0].delta.content)",
+    )
+
+
+class Feed:
+    """The text of one parser: all that was fed, and the tail of it that is not final yet."""
+
+    def __init__(self) -> None:
+        self.tail = ""
+        self.base = 0  # offset in raw of the tail's first character
+        self.chunk = ""  # the chunk that is being read in blocks
+        self._offset = 0  # how much of it was read
+        self.pieces: list[str] = []  # joined, they are raw
+        self._ends: list[int] = []  # the offset after each piece, by which a place is found
+        self._size = 0  # characters in the pieces
+        self._half = ""  # a surrogate whose other half may come
+        self._late: list[str] = []  # blocks that wait because the tail is long
+        self._late_size = 0
+        self._closers: dict[str, int] = {}  # a closer -> its next offset in the chunk
+
+    def add(self, chunk: str) -> bool:
+        """Take in a chunk. Return True when the tail has grown and is to be scanned; after that,
+        `next_block` gives the rest of a chunk that `self.chunk` still has.
+        """
+        if self._half or not chunk.isascii():
+            chunk = self._join_surrogates(chunk)
+        size = len(chunk)
+        if not size:
+            return False
+        self.pieces.append(chunk)
+        self._size += size
+        self._ends.append(self._size)
+        # The usual chunk is a few characters: it goes straight into the tail.
+        if size <= _BLOCK and len(self.tail) <= _LONG_TAIL:
+            self.tail += chunk
+            return True
+        self.chunk = chunk
+        self._offset = 0
+        return self.next_block()
+
+    def next_block(self) -> bool:
+        """Move the next block of the chunk into the tail.
+
+        False means that the chunk is used up: it is in the tail, or waits behind a long one.
+        """
+        while self.chunk:
+            block = self.chunk[self._offset : self._offset + _BLOCK]
+            self._pass_chunk(self._offset + _BLOCK)
+            if len(self.tail) <= _LONG_TAIL:
+                self.tail += block
+                return True
+            self._late.append(block)
+            self._late_size += len(block)
+            if self._late_size * _GROWTH >= len(self.tail):
+                self._join_late()
+                return True
+
+        return False
+
+    def _pass_chunk(self, offset: int) -> None:
+        self._offset = offset
+        if offset >= len(self.chunk):
+            self.chunk = ""
+            self._closers.clear()
+
+    def end(self) -> None:
+        """Bring all that waits into the tail, once, before the last scan."""
+        if self._half:
+            self.pieces.append(self._half)
+            self._size += 1
+            self._ends.append(self._size)
+            self._late.append(self._half)
+            self._half = ""
+        if self._late:
+            self._join_late()
+
+    def fetch_closer(self, closer: str) -> None:
+        """Bring a whole body into the tail where its closer is in the chunk already: it is scanned
+        faster in one go. The body begins where the tail does, and every closer of it contains
+        this literal.
+        """
+        chunk = self.chunk
+        begin = max(0, self._offset - len(self.tail))
+        # Kept until it is passed, so that many bodies look through a long chunk only once.
+        at = self._closers.get(closer, -1)
+        if at < begin:
+            at = chunk.find(closer, begin)
+            if at < 0:
+                at = len(chunk)
+            self._closers[closer] = at
+
+        end = at + len(closer)
+        if self._offset < end <= len(chunk):
+            self.tail += chunk[self._offset : end]
+            self._pass_chunk(end)
+
+    def take(self, n: int) -> None:
+        """Cut `n` settled characters off the tail; the rest of it is copied."""
+        if n:
+            self.tail = self.tail[n:]
+            self.base += n
+
+    def text_of(self, span: Span) -> str:
+        """Return the characters of a span of the text fed so far, at the cost of those alone."""
+        begin, end = span.start, span.end
+        at = bisect_right(self._ends, begin)
+        parts: list[str] = []
+        for i in range(at, len(self.pieces)):
+            piece = self.pieces[i]
+            start = self._ends[i] - len(piece)
+            if start >= end:
+                break
+            parts.append(piece[max(0, begin - start) : end - start])
+
+        return "".join(parts)
+
+    def _join_surrogates(self, chunk: str) -> str:
+        # A pair comes apart where a client cuts a text by UTF-16 units, as JavaScript does. A half
+        # at the end stays back.
+        chunk, self._half = self._half + chunk, ""
+        if _PAIR.search(chunk):
+            chunk = chunk.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        if _HIGH_AT_END.search(chunk):
+            chunk, self._half = chunk[:-1], chunk[-1]
+        return chunk
+
+    def _join_late(self) -> None:
+        self.tail += "".join(self._late)
+        self._late.clear()
+        self._late_size = 0
+
+
+_AFTER_TURN = "the call is after the end of the model's own turn"
+SHORTEST = 3  # characters of a text that may hold words; white space between calls is less
+
+
+class Log:
+    """The segments, calls, problems and events of one text. silent: it makes no events."""
+
+    def __init__(self, silent: bool, feed: Feed) -> None:
+        self.silent = silent
+        self._feed = feed
+        self.echoes: Echoes | None = None  # None if no request is known
+        self.repeats: Repeats | None = None
+        self.said: list[Segment] = []  # text and reasoning since the last call
+        self.segments: list[Segment] = []
+        self.texts: list[Segment] = []  # those of them that may hold words
+        self.calls: list[ToolCall] = []  # in the order of their segments
+        self.problems: list[Problem] = []
+        self.events: list[Event] = []  # since the last flush
+        self.text_start = 0  # where the segments end, and open text begins
+        # Where the first closing think tag is that no tag opened.
+        self.thought_end: int | None = None
+        # Where the turn of the assistant ended: no call after it is the model's own.
+        self.turn_end: int | None = None
+        # The last token that ends a message of some format: what follows may go on with the turn.
+        self.message_end: tuple[int, str] | None = None
+
+    def delta(
+        self, kind: type[TextDelta | ReasoningDelta | CallDelta], start: int, end: int
+    ) -> None:
+        """Report characters of text, reasoning or a call's body. Their segment comes later."""
+        if not self.silent:
+            self.events.append(kind(Span(start, end)))
+
+    def retract(self, start: int) -> None:
+        """Take back the deltas of a body from `start` on: it ends earlier."""
+        if not self.silent:
+            self.events.append(Retract(start))
+
+    def add(self, segment: Segment) -> None:
+        """Add the next segment: it begins where the last one ends, the text before it ended."""
+        self.segments.append(segment)
+        self.text_start = segment.span.end
+
+    def end_text(self, at: int) -> None:
+        """Make the open text up to `at` a segment, if there is any."""
+        start = self.text_start
+        if at > start:
+            segment = make_segment("text", Span(start, at))
+            self.segments.append(segment)
+            self.text_start = at
+            if at - start >= SHORTEST:
+                self.texts.append(segment)
+            if at - start > 1:
+                self.said.append(segment)
+
+    def markup(self, start: int, end: int) -> None:
+        """Add characters that are neither text nor call, if there are any."""
+        if end > start:
+            span = Span(start, end)
+            if not self.silent:
+                self.events.append(Markup(span))
+            self.add(Segment("markup", span))
+
+    def reasoning(self, start: int, end: int, closed: bool) -> None:
+        """Add reasoning whose deltas were reported before, if there is any."""
+        if end > start:
+            span = Span(start, end)
+            segment = Segment("reasoning", span, span, closed)
+            self.said.append(segment)
+            self.add(segment)
+
+    def call(self, segment: Segment, closer: int, calls: tuple[ToolCall, ...]) -> None:
+        """Add a call's segment and the calls of its body. closer: where its closer begins."""
+        self.segments.append(segment)
+        self.text_start = segment.span.end
+        if self.echoes is not None or self.turn_end is not None or self.calls:
+            calls = self._doubted(calls)
+        self.said.clear()
+        self.calls.extend(calls)
+        if not self.silent:
+            self.events.append(CallEnd(Span(closer, segment.span.end), calls))
+
+    def recovered(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
+        """Add text that was held back, and so made no events, and turned out to be calls."""
+        self.add(segment)
+        calls = self._doubted(calls)
+        self.said.clear()
+        self.calls.extend(calls)
+        if not self.silent:
+            self.events.append(Recovered(segment.span, calls))
+
+    def _doubted(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        # With what speaks against running them: an echo, the end of the turn, or that the answer
+        # says them again.
+        if self.echoes is not None:
+            calls = self.echoes.judge(calls)
+        end = self.turn_end
+        if end is not None:
+            # A body may have several calls, and the end of the turn between two of them.
+            calls = tuple(
+                as_draft(call, "call.after-turn", _AFTER_TURN)
+                if (call.name_span or call.segment.span).start >= end
+                else call
+                for call in calls
+            )
+        if self.calls and (self.said or self.repeats is not None):
+            if self.repeats is None:
+                self.repeats = Repeats(self._feed.text_of)
+            # Those before a lone closing think tag are taken back.
+            start = self.thought_end or 0
+            meant = (c for c in self.calls if c.segment is None or c.segment.span.start >= start)
+            calls = self.repeats.judge(meant, len(self.calls), self.said, calls)
+        return calls
+
+    # the parts of a body that is a whole message
+
+    def message_call(self, segment: Segment, calls: tuple[ToolCall, ...]) -> None:
+        """Add a call inside a message: the message has the delimiters, the call none."""
+        span = segment.span
+        if not self.silent:
+            self.events.append(CallStart(Span(span.start, span.start)))
+            self.events.append(CallDelta(span))
+        self.call(segment, span.end, calls)
+
+    def message_text(self, span: Span) -> None:
+        """Add a text inside a JSON string of a message."""
+        segment = Segment("text", span, escaped=True)
+        self.add(segment)
+        if len(span) >= SHORTEST:
+            self.texts.append(segment)
+            self.said.append(segment)
+        if not self.silent:
+            self.events.append(TextDelta(span, escaped=True))
+
+    def message_reasoning(self, span: Span) -> None:
+        """Add reasoning inside a JSON string of a message."""
+        self.add(Segment("reasoning", span, span, escaped=True))
+        if not self.silent:
+            self.events.append(ReasoningDelta(span, escaped=True))
