@@ -114,7 +114,6 @@ class ToolparseError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        """Return the message, and below it the value, the expectation, and the fix."""
         parts = [self.message]
         if self.got is not None:
             parts.append(f"got: {_short(self.got)}")
@@ -127,7 +126,6 @@ class ToolparseError(Exception):
 
 
 def _short(x: object) -> str:
-    """Return a value in an error, cut where it would fill a terminal."""
     try:
         # A credential is a kind of text whose `repr` hides it.
         text = x if type(x) is str else repr(x)

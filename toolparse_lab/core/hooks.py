@@ -48,10 +48,7 @@ _PROVIDERS = {
 
 
 def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
-    """Return the function of that name applied to `subject`.
-
-    Raises MissingExtra if its libraries are missing.
-    """
+    """Return the function of that name applied to `subject`."""
     module, function = _PROVIDERS[name]
     return getattr(importlib.import_module(module), function)(subject, *arguments, **options)
 

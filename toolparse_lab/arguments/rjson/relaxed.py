@@ -7,15 +7,15 @@ is a typed error with its position. A bare word is a string, so ``True`` is the 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from ...core.errors import BadOptions
-from ...core.values import read_plain, write_canonical
-from .relaxed_reader import RelaxedReader
+from ...core.errors import BadOptions, RJSONParseError
+from ...core.values import Value, number, plain_number, read_plain, write_canonical
 from .strict import read_unique
-from .tokens import RELAXED, lexemes, token_of
 
 _DEFAULT_DEPTH = 1000
 _BUT_WHITE_SPACE = re.compile(r"[^\t\n\r ]")
@@ -67,7 +67,6 @@ def parse(
 
 
 def _read_if_strict(text: str, *, duplicate: bool, max_depth: int) -> Any:
-    """Return the value of strict JSON by the C-backed reader, or `_NOT_STRICT` if it is none."""
     if text.count("[") + text.count("{") > max_depth:
         return _NOT_STRICT  # it may nest too deep; the slow reader counts
     try:
@@ -127,7 +126,6 @@ def stringify(value: object) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """Return a copy with the keys of every object in order. Without recursion."""
     # The copy hangs in a list of its own, so that the value itself is replaced like any other.
     root: list[Any] = [value]
     stack: list[tuple[Any, Any]] = [(root, 0)]
@@ -145,9 +143,6 @@ def _sorted(value: Any) -> Any:
 
 
 def _revive(value: Any, reviver: Reviver) -> Any:
-    """Return every value through the reviver, innermost first, the whole last, under the key ''.
-    Without recursion.
-    """
     # Parents come before what they hold in `order`; gone through backwards, they come after it.
     root: dict[str, Any] = {"": value}
     order: list[tuple[Any, Any]] = []
@@ -166,3 +161,318 @@ def _revive(value: Any, reviver: Reviver) -> Any:
         box[key] = reviver(str(key), box[key])
 
     return root[""]
+
+
+# tokens
+
+
+_SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+# Each alternative is a kind of lexeme, named; the first one that matches wins, so that a comment is
+# none where a string or word has already begun.
+RELAXED = re.compile(
+    rf"""(?P<space>[{_SPACE}]+)"""
+    r"""|(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*+")"""
+    r"""|(?P<punct>[{}\[\],:])"""
+    r"""|(?P<comment>//[^\n]*|/\*.*?\*/)"""
+    r"""|(?P<single>'(?:[^'\\\x00-\x1f]|\\.)*+')"""
+    r"""|(?P<word>[$a-zA-Z0-9_\-+.*?!|&%^/#\\]+)""",
+    re.DOTALL,
+)
+STRICT = re.compile(
+    r"""(?P<space>[\t\n\r ]+)|(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*+")|(?P<punct>[{}\[\],:])"""
+    r"""|(?P<word>[a-z]+|-?[0-9][0-9.eE+\-]*)""",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_ATOMS: Final = {"true": True, "false": False, "null": None}
+_SINGLE_ESCAPE = re.compile(r"\\(.)|\"", re.DOTALL)
+SCALARS = ("atom", "string", "number")
+"""The kinds of tokens that are values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """kind: string, number, atom, one of {}[],: or eof."""
+
+    kind: str
+    value: Value
+    text: str
+    start: int
+    line: int
+
+    def __str__(self) -> str:
+        if self.kind in SCALARS:
+            return f"{self.kind} {write_canonical(self.value)}"
+        return "end of text" if self.kind == "eof" else f"'{self.kind}'"
+
+
+def lexemes(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, str]]:
+    """(start, kind, raw) of every lexeme, white space and comments too."""
+    pos = 0
+    while pos < len(text):
+        match = pattern.match(text, pos)
+        if not match:
+            raise error_at(text, pos, _unexpected_character(text[pos : pos + 100]))
+
+        yield pos, str(match.lastgroup), match[0]
+        pos = match.end()
+
+
+def _unexpected_character(rest: str) -> str:
+    return f"Unexpected character: {rest[0]}; input: {rest}"
+
+
+def token_of(text: str, start: int, kind: str, raw: str, line: int = 1) -> Token:
+    """Return the token that a lexeme, neither white space nor comment, stands for."""
+    if kind == "punct":
+        return Token(raw, None, raw, start, line)
+    if kind == "string":
+        return _string(text, start, raw, line)
+    if kind == "single":
+        inner = _SINGLE_ESCAPE.sub(_as_in_double_quotes, raw[1:-1])
+        return _string(text, start, f'"{inner}"', line)
+
+    return _word(text, start, raw, line)
+
+
+def _string(text: str, start: int, quoted: str, line: int) -> Token:
+    try:
+        value = json.loads(quoted)
+    except ValueError as error:
+        raise error_at(text, start, f"Bad string: {error}") from None
+
+    return Token("string", value, quoted, start, line)
+
+
+def _word(text: str, start: int, raw: str, line: int) -> Token:
+    if raw in _ATOMS:
+        return Token("atom", _ATOMS[raw], raw, start, line)
+    if not _NUMBER.fullmatch(raw):
+        return Token("string", raw, write_canonical(raw), start, line)
+
+    try:
+        value = number(raw)
+    except ValueError as error:
+        raise error_at(text, start, f"Bad number: {error}") from None
+
+    plain = value if isinstance(value, int) else plain_number(value)
+    return Token("number", plain, raw, start, line)
+
+
+def _as_in_double_quotes(match: re.Match[str]) -> str:
+    if match[0] == '"':
+        return '\\"'
+    return "'" if match[1] == "'" else match[0]
+
+
+def tokens_of(text: str, *, relaxed: bool) -> list[Token]:
+    """Return the tokens of a whole text, the last one of kind eof."""
+    tokens: list[Token] = []
+    line = 1
+    for start, kind, raw in lexemes(text, RELAXED if relaxed else STRICT):
+        if kind not in ("space", "comment"):
+            token = token_of(text, start, kind, raw, line)
+            if not relaxed and kind == "word" and token.kind == "string":
+                raise error_at(text, start, _unexpected_character(raw[:100]))
+            if relaxed and raw in ("]", "}") and _ends_in_trailing_comma(tokens):
+                tokens.pop()
+            tokens.append(token)
+        line += raw.count("\n")
+
+    tokens.append(Token("eof", None, "", len(text), line))
+    return tokens
+
+
+def _ends_in_trailing_comma(tokens: list[Token]) -> bool:
+    # After `[,` and `,,` there is no value that a comma could trail.
+    if len(tokens) < 2 or tokens[-1].kind != ",":
+        return False
+    return tokens[-2].kind not in ("[", "{", ",")
+
+
+def error_at(text: str, position: int, message: str) -> RJSONParseError:
+    """Return an error with the line and column of an offset, both from 1 on."""
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return RJSONParseError(message, position=position, line=line, column=column)
+
+
+# the reader
+
+# How it works. A stack of the containers that are open, the innermost last, with a list at its
+# bottom that takes the value itself; so depth costs no recursion. After each value the reader goes
+# on over commas and closers until the next value is due. With `tolerant`, a complaint is noted
+# instead of raised, and the reader makes the step that leaves the fewest tokens unread: it goes on
+# as if what it expected had been there.
+
+_VALUE = "'[', '{', number, string or atom"
+_OPENERS = ("{", "[")
+
+
+class RelaxedReader:
+    """One text under way."""
+
+    def __init__(
+        self, text: str, *, relaxed: bool, tolerant: bool, duplicate: bool, max_depth: int
+    ) -> None:
+        self._text = text
+        self._tolerant = tolerant
+        self._duplicate = duplicate
+        self._max_depth = max_depth
+        self._warnings: list[RJSONParseError] = []
+        self._tokens = tokens_of(text, relaxed=relaxed)
+        self._pos = 0
+        self._stack: list[Any] = []
+        self._key: str | None = None  # of the member whose value is due
+
+    def read(self) -> Any:
+        """Return the value of the whole text."""
+        value = self._value()
+        end = self._next()
+        if end.kind != "eof":
+            self._unexpected(end, "end of text")
+        if self._warnings:
+            raise self._all_warnings(value)
+
+        return value
+
+    def _all_warnings(self, value: Any) -> RJSONParseError:
+        first, count = self._warnings[0], len(self._warnings)
+        return RJSONParseError(
+            first.message if count == 1 else f"{count} parse warnings",
+            position=first.position,
+            line=first.line,
+            column=first.column,
+            obj=value,
+            warnings=tuple(
+                {"message": warning.message, "line": warning.line, "column": warning.column}
+                for warning in self._warnings
+            ),
+        )
+
+    # tokens
+
+    def _next(self) -> Token:
+        token = self._tokens[self._pos]
+        if token.kind != "eof":
+            self._pos += 1
+
+        return token
+
+    def _peek(self) -> Token:
+        return self._tokens[self._pos]
+
+    def _unexpected(self, token: Token, expected: str) -> None:
+        self._complain(token, f"Unexpected token: {token}, expected {expected}")
+
+    def _complain(self, token: Token, message: str) -> None:
+        error = error_at(self._text, token.start, message)
+        if not self._tolerant:
+            raise error
+
+        self._warnings.append(error)
+
+    # values
+
+    def _value(self) -> Any:
+        root: list[Any] = []
+        self._stack = [root]
+        while True:
+            token = self._next()
+            if self._is_skipped(token):
+                continue
+
+            opened = self._place(token)
+            if opened is not None and self._enter(opened, token):
+                continue
+
+            # Behind a value: commas and closers until the next value begins.
+            while len(self._stack) > 1 and not self._goes_on():
+                self._stack.pop()
+
+            if len(self._stack) == 1:
+                return root[0]
+            if isinstance(self._stack[-1], dict):
+                self._key = self._read_key()
+
+    def _is_skipped(self, token: Token) -> bool:
+        # Return True if another value may follow. Before the end, or a comma, the value is simply
+        # missing: it is null, and the comma stays.
+        if token.kind in SCALARS or token.kind in _OPENERS:
+            return False
+
+        self._unexpected(token, _VALUE)
+        if token.kind == ",":
+            self._pos -= 1
+            return False
+
+        return token.kind != "eof"
+
+    def _place(self, token: Token) -> Any:
+        node: Any = token.value
+        if token.kind in _OPENERS:
+            node = {} if token.kind == "{" else []
+
+        box = self._stack[-1]
+        if isinstance(box, dict):
+            self._put(box, node, token)
+        else:
+            box.append(node)
+
+        return node if token.kind in _OPENERS else None
+
+    def _put(self, box: dict[str, Any], node: Any, token: Token) -> None:
+        name = "" if self._key is None else self._key
+        if name in box and not self._duplicate:
+            self._complain(token, f"Duplicate key: {name}")
+
+        box[name] = node
+
+    def _enter(self, box: Any, token: Token) -> bool:
+        if len(self._stack) > self._max_depth:
+            raise error_at(self._text, token.start, f"Nested deeper than {self._max_depth}")
+
+        is_object = isinstance(box, dict)
+        if self._peek().kind == ("}" if is_object else "]"):
+            self._pos += 1
+            return False
+
+        self._stack.append(box)
+        if is_object:
+            self._key = self._read_key()
+
+        return True
+
+    def _goes_on(self) -> bool:
+        # The comma before another member (True), or the closer (False).
+        closer = "}" if isinstance(self._stack[-1], dict) else "]"
+        token = self._next()
+        if token.kind == ",":
+            return True
+        if token.kind == closer:
+            return False
+
+        self._unexpected(token, f"',' or '{closer}'")
+        if token.kind in SCALARS or token.kind in _OPENERS:
+            self._pos -= 1  # as if there had been a comma
+            return True
+
+        return False
+
+    def _read_key(self) -> str:
+        token = self._next()
+        name = str(token.value) if token.kind == "string" else "null"
+        if token.kind != "string":
+            self._unexpected(token, "string")
+            if token.kind in SCALARS:
+                name = token.text
+            elif token.kind == ":":
+                self._pos -= 1
+
+        colon = self._peek()
+        if colon.kind == ":":
+            self._pos += 1
+        else:
+            self._unexpected(colon, "':'")
+
+        return name

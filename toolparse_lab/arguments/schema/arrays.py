@@ -16,20 +16,8 @@ from .view import View
 
 
 def list_from_json(record: Record, value: str, path: str) -> Value:
-    """Return a list out of JSON text.
-
-    An object becomes the only item of one.
-
-    Text that does not begin like either is left to other rules, as is JSON that cannot be read.
-
-    record: takes a note of each change.
-    value: the text where the schema wants a list.
-    path: the JSON Pointer of the value in the arguments.
-
-    >>> record = Record("middleware")
-    >>> list_from_json(record, "[1, 2]", "/a"), list_from_json(record, '{"k": 1}', "/a")
-    ([1, 2], [{'k': 1}])
-    """
+    """Return a list out of JSON text."""
+    # JSON that cannot be read is left to other rules.
     text = value.strip(SPACE)
     if text[:1] not in ("[", "{"):
         return value
@@ -45,20 +33,9 @@ def list_from_json(record: Record, value: str, path: str) -> Value:
 
 
 def list_from_separated_text(record: Record, value: str, view: View, path: str) -> Value:
-    """Return a list out of lines, or of comma-separated cells where there is only one line.
-
-    Cells are trimmed and empty ones left out. If the schema says nothing of items, each cell is
-    read as untyped text.
-
-    record: takes a note of the split.
-    view: the schema of the list.
-    path: the JSON Pointer of the list in the arguments.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"type": "array", "items": {"type": "string"}})
-    >>> list_from_separated_text(Record("middleware"), "a, b,", view, "/tags")
-    ['a', 'b']
-    """
+    """Return a list out of lines, or of comma-separated cells where there is only one line."""
+    # Cells are trimmed and empty ones left out. If the schema says nothing of items, each cell is
+    # read as untyped text.
     text = value.strip(SPACE)  # first of all: a line feed at the end separates nothing
     if text == "":
         return record.note("coerce.array-from-empty", path, value, [])
@@ -79,40 +56,19 @@ def list_from_separated_text(record: Record, value: str, view: View, path: str) 
 
 
 def _cells(text: str, separator: str) -> list[Value]:
-    """Return the parts between separators, trimmed, empty ones left out.
-
-    >>> _cells(" a, ,b", ",")
-    ['a', 'b']
-    """
     cells = (cell.strip(SPACE) for cell in text.split(separator))
     return [cell for cell in cells if cell]
 
 
 def _typed_items(record: Record, items: Value, path: str) -> Value:
-    """Items read as untyped text.
-
-    The list itself if that changes none of them.
-
-    Each item that changes is a step of its own, at its own path below the list's.
-
-    items: the cells of a list that was split, all of them text.
-    path: the JSON Pointer of the list.
-    """
     typed = [from_untyped_text(record, cell, f"{path}/{i}") for i, cell in enumerate(items)]
     changed = any(new is not old for new, old in zip(typed, items, strict=True))
     return typed if changed else items
 
 
 def list_from_mapping(record: Record, value: dict[str, Value], path: str) -> Value:
-    """Return a list out of {item: …}, of numeric keys, or (policy `middleware`) of one key's list.
-
-    Numeric keys stand in the order of their numbers, not of the text.
-
-    Returns the object itself if it has none of these shapes.
-
-    >>> list_from_mapping(Record("safe"), {"1": "b", "0": "a"}, "/tags")
-    ['a', 'b']
-    """
+    """Return a list out of {item: …}, of numeric keys, or (policy `middleware`) of one key's list."""
+    # Numeric keys are in the order of their numbers, not of the text.
     if len(value) == 1:
         new = _list_from_only_member(record, value, path)
         if new is not value:
@@ -127,10 +83,6 @@ def list_from_mapping(record: Record, value: dict[str, Value], path: str) -> Val
 
 
 def _list_from_only_member(record: Record, value: dict[str, Value], path: str) -> Value:
-    """Return a list out of an object with one member: its items, or (policy `middleware`) its list.
-
-    value: the object, with exactly one member. It comes back as it is where its member is no list.
-    """
     key, inner = next(iter(value.items()))
     if key == "item":
         # What XML leaves of <item> elements: one alone is no list yet.
@@ -143,11 +95,5 @@ def _list_from_only_member(record: Record, value: dict[str, Value], path: str) -
 
 
 def _is_index(key: str) -> bool:
-    """Tell if a key is the number of an item.
-
-    Other scripts' digits are no number in JSON.
-
-    >>> _is_index("10"), _is_index("-1"), _is_index("٣")
-    (True, False, False)
-    """
+    # Other scripts' digits are not a number in JSON.
     return key.isascii() and key.isdigit()

@@ -100,16 +100,11 @@ def coerce(
 
 
 def _left_alone(value: Value, message: str) -> Coerced:
-    """Return a value that was given up, with the problem that says why."""
     message = f"the arguments stay as they are: {message}"
     return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
 
 
 def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
-    """Return a value under one of the policies that read a compiled schema.
-
-    one_item, raw_text: see `coerce`. Raises TooDeep and OverBudget.
-    """
     if policy == "lossy":
         return _coerced(*coerce_lossy(value, view))
 
@@ -131,10 +126,6 @@ def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text:
 
 
 def _coerced(value: Value, steps: list[Step]) -> Coerced:
-    """Return a value and the steps that led to it as one result.
-
-    steps: in the order in which they were taken.
-    """
     return _make_coerced(value, tuple(steps))
 
 

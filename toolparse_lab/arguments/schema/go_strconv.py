@@ -26,13 +26,7 @@ _INFINITIES = (float("inf"), float("-inf"))
 
 
 def parse_float(text: str) -> float | None:
-    """Return the result of `strconv.ParseFloat(text, 64)`.
-
-    None if it fails (overflow included).
-
-    >>> parse_float("1_000"), parse_float("0x1p4"), parse_float("1e309"), parse_float(" 1")
-    (1000.0, 16.0, None, None)
-    """
+    """Return the result of `strconv.ParseFloat(text, 64)`."""
     if text.isascii() and _SPECIAL.fullmatch(text):
         return float(text)
 
@@ -41,16 +35,6 @@ def parse_float(text: str) -> float | None:
 
 
 def _finite_or_overflow(text: str) -> float | None:
-    """Return a number in decimal or hexadecimal digits.
-
-    Infinite or None if it is too large.
-
-    Python reads the same digits once the underscores are out. Only its error differs, which for
-    hexadecimal digits is an exception instead of infinity.
-
-    >>> _finite_or_overflow("1e999"), _finite_or_overflow("0x1p9999"), _finite_or_overflow("1,5")
-    (inf, None, None)
-    """
     if _DECIMAL.fullmatch(text):
         return float(text.replace("_", ""))
     if not _HEX.fullmatch(text):
@@ -63,11 +47,7 @@ def _finite_or_overflow(text: str) -> float | None:
 
 
 def parse_int(text: str) -> int | None:
-    """Return the result of `strconv.ParseInt(text, 10, 64)`, or None if it fails.
-
-    >>> parse_int("-007"), parse_int("9223372036854775808"), parse_int("1_000")
-    (-7, None, None)
-    """
+    """Return the result of `strconv.ParseInt(text, 10, 64)`, or None if it fails."""
     digits = text.lstrip("+-").lstrip("0")
     if not _INTEGER.fullmatch(text) or len(digits) > _INT64_DIGITS:
         return None
@@ -80,24 +60,14 @@ def parse_int(text: str) -> int | None:
 
 
 def parse_bool(text: str) -> bool | None:
-    """Return the result of `strconv.ParseBool(text)`, or None if it fails.
-
-    >>> parse_bool("T"), parse_bool("0"), parse_bool("yes")
-    (True, False, None)
-    """
+    """Return the result of `strconv.ParseBool(text)`, or None if it fails."""
     if text in _TRUE:
         return True
     return False if text in _FALSE else None
 
 
 def format_v(value: float | int | bool) -> str:
-    """The text `%v` writes: the shortest digits that read back.
-
-    A float has an exponent below 1e-4 and from 1e+06 on.
-
-    >>> format_v(1e6), format_v(0.00001), format_v(2.50)
-    ('1e+06', '1e-05', '2.5')
-    """
+    """The text `%v` writes: the shortest digits that read back."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -108,24 +78,12 @@ def format_v(value: float | int | bool) -> str:
 
 
 def _format_special(value: float) -> str:
-    """Return the word for infinity or NaN, as Go spells it.
-
-    >>> _format_special(float("-inf")), _format_special(float("nan"))
-    ('-Inf', 'NaN')
-    """
     if value > 0:
         return "+Inf"
     return "-Inf" if value < 0 else "NaN"
 
 
 def _format_finite(value: float) -> str:
-    """Return a finite float, from the digits that Python's own shortest form has.
-
-    Both languages print the shortest digits that read back, so that only their layout differs.
-
-    >>> _format_finite(-0.0), _format_finite(123456.0), _format_finite(1234567.0)
-    ('-0', '123456', '1.234567e+06')
-    """
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     minus = "-" if sign else ""
     significant = "".join(map(str, digits)).rstrip("0")
@@ -142,14 +100,6 @@ def _format_finite(value: float) -> str:
 
 
 def _with_exponent(significant: str, power: int) -> str:
-    """Digits with a point behind the first, and an exponent of at least two digits.
-
-    significant: the digits without zeros at the end.
-    power: the power of ten of the first digit.
-
-    >>> _with_exponent("25", -7)
-    '2.5e-07'
-    """
     mantissa = significant[0]
     if len(significant) > 1:
         mantissa += "." + significant[1:]
@@ -159,13 +109,6 @@ def _with_exponent(significant: str, power: int) -> str:
 
 
 def _with_point(significant: str, scale: int, power: int) -> str:
-    """Digits with the zeros and the point that their place asks for.
-
-    scale: the power of ten of the last digit. power: of the first.
-
-    >>> _with_point("25", 1, 2), _with_point("25", -1, 0), _with_point("25", -4, -3)
-    ('250', '2.5', '0.0025')
-    """
     if scale >= 0:
         return significant + "0" * scale
     if power >= 0:

@@ -24,26 +24,12 @@ _MOST_DIGITS = 10_000  # of a number that is divided: the cost grows with their 
 
 
 def brief(text: str, limit: int = 60) -> str:
-    """Return a text cut to a message's length.
-
-    limit: the longest answer, with the mark of the cut counted in.
-
-    >>> brief("a long text", 6)
-    'a lon…'
-    """
+    """Return a text cut to a message's length."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def brief_value(value: Value) -> str:
-    """Return a value in a message, briefly.
-
-    A number as it was written.
-
-    Never raises: the value is a model's, and may be anything that JSON can say.
-
-    >>> brief_value(["a", None])
-    "['a', None]"
-    """
+    """Return a value in a message, briefly."""
     if isinstance(value, (Num, BigNum)):
         return brief(value.text)
     try:
@@ -56,12 +42,7 @@ def brief_value(value: Value) -> str:
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
-    """Yield the keyword `pattern`, with a limit on its time.
-
-    Raises TooSlow.
-
-    As in JSON Schema, the pattern may match anywhere in the text, and only text is looked at.
-    """
+    # The pattern may match anywhere in the text.
     # Late, as everywhere here: the library takes longer to load than most parses.
     from jsonschema.exceptions import ValidationError
 
@@ -72,16 +53,6 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 def _pattern_properties(
     validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
 ) -> Iterator[Any]:
-    """Yield the keyword `patternProperties`, with a limit on its time.
-
-    Raises TooSlow.
-
-    A key that several patterns match must satisfy the schema of each.
-
-    validator: the library's, for the schema of each member.
-    patterns: pattern of a key -> schema of the member below it.
-    instance: the value, of which only an object has such members.
-    """
     if not isinstance(instance, dict):
         return
     for pattern, subschema in patterns.items():
@@ -91,15 +62,6 @@ def _pattern_properties(
 
 
 def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """Yield the keyword `multipleOf`, by decimal digits.
-
-    Raises ArithmeticError for too many.
-
-    The library divides floats, and finds that 0.3 is no multiple of 0.1.
-
-    factor: the keyword's own value.
-    instance: the value, of which only a number can break the rule.
-    """
     from jsonschema.exceptions import ValidationError
 
     if is_type(instance, "number") and not is_multiple(instance, factor):
@@ -107,13 +69,8 @@ def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Ite
 
 
 def is_multiple(number: Value, factor: Value) -> bool:
-    """Tell if a number is a multiple of another, by their decimal digits.
-
-    Raises ArithmeticError for a number of too many digits, ZeroDivisionError for a factor of 0.
-
-    >>> is_multiple(0.3, 0.1), is_multiple(0.35, 0.1)
-    (True, False)
-    """
+    """Tell if a number is a multiple of another, by their decimal digits."""
+    # Raises ArithmeticError for a number of too many digits, ZeroDivisionError for a factor of 0.
     whole, power = _scaled(number)
     part, part_power = _scaled(factor)
     # Remainders by 0 have no answer, and a schema that asks for one is broken.
@@ -132,15 +89,6 @@ def is_multiple(number: Value, factor: Value) -> bool:
 
 
 def _scaled(number: Value) -> tuple[int, int]:
-    """Return a finite number, without its sign, as an integer and the power of ten beside it.
-
-    Raises ArithmeticError for infinity, NaN, and a number of too many digits.
-
-    Decimal digits are kept exactly, with no float on the way.
-
-    >>> _scaled(-2.50)
-    (25, -1)
-    """
     _, digits, power = Decimal(exact(number)).as_tuple()
     if not isinstance(power, int) or len(digits) > _MOST_DIGITS:
         raise ArithmeticError("a number of too many digits")
@@ -170,15 +118,9 @@ def spending(budget: Budget) -> Iterator[None]:
 
 
 def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any] | None]:
-    """Return a keyword's function that first takes a step of the budget.
-
-    Raises OverBudget.
-
-    check: in the library's form.
-    """
+    """Return a keyword's function that first takes a step of the budget."""
 
     def check_with_budget(validator: Any, keyword: Any, instance: Any, schema: Any) -> Any:
-        """Return the errors of the keyword, if there are steps left."""
         budget = _BUDGET.get()
         if budget is not None:
             budget.spend()

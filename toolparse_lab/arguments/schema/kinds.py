@@ -35,13 +35,7 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 
 
 def is_type(value: Value, name: str) -> bool:
-    """Tell if a value has a type by JSON Schema's idea of it: 3.0 is an integer, True no number.
-
-    name: a type of JSON Schema. One that it does not have is no value's.
-
-    >>> is_type(3.0, "integer"), is_type(True, "number")
-    (True, False)
-    """
+    """Tell if a value has a type by JSON Schema's idea of it: 3.0 is an integer, True no number."""
     names = _NAMES.get(type(value))
     if names is None:
         names = _names_of_subclass(value)
@@ -52,14 +46,6 @@ def is_type(value: Value, name: str) -> bool:
 
 
 def _names_of_subclass(value: Value) -> tuple[str, ...]:
-    """Return the types of a value whose class is derived from one of the table's, such as an enum.
-
-    Rare, and slow beside a look into the table: it asks one class after another.
-
-    >>> from http import HTTPStatus
-    >>> _names_of_subclass(HTTPStatus.OK) == _names_of_subclass(1), _names_of_subclass({1})
-    (True, ())
-    """
     for base, names in _NAMES.items():
         if isinstance(value, base):
             return names

@@ -14,14 +14,10 @@ _HEAVY = frozenset(("jsonschema", _GRAMMARS))
 
 
 def load_jsonschema() -> Any:
-    """Return the module `jsonschema`, whole.
-
-    Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
-    "iri", and that builds grammars at import, for a second. It is loaded here when such a format is
-    first checked, by whomever.
-
-    The stand-in is taken away again even where the import fails.
-    """
+    """Return the module `jsonschema`, whole."""
+    # Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
+    # "iri", and that builds grammars at import, for a second. It is loaded here when such a format
+    # is first checked, by whomever.
     stand_in = _stand_in_for_grammars() if _would_load_grammars() else None
     if stand_in is not None:
         sys.modules[_GRAMMARS] = stand_in
@@ -37,11 +33,6 @@ def load_jsonschema() -> Any:
 
 
 def _would_load_grammars() -> bool:
-    """Tell if importing the library now would build the grammars.
-
-    It would not if either is imported already, or if the library would take the package `rfc3987`
-    in their place.
-    """
     if not _HEAVY.isdisjoint(sys.modules):
         return False
     # Where `rfc3987` is installed, the library takes that instead.
@@ -49,22 +40,12 @@ def _would_load_grammars() -> bool:
 
 
 def _stand_in_for_grammars() -> ModuleType:
-    """Return a module with the one name the library takes from the heavy one.
-
-    The name is a function that imports the heavy module when it is first called.
-    """
     stand_in: Any = ModuleType(_GRAMMARS)
     stand_in.is_valid_syntax = _is_valid_syntax
     return stand_in  # type: ignore[no-any-return]  # Any, so that it takes a name of its own
 
 
 def _is_valid_syntax(term: str, value: str) -> bool:
-    """Return the heavy module's function, imported at the first call.
-
-    By then the stand-in is gone from `sys.modules`, so that the import finds the real one.
-
-    term: the grammar's rule, such as "iri". value: the text to check.
-    """
     from rfc3987_syntax import is_valid_syntax
 
     return bool(is_valid_syntax(term, value))

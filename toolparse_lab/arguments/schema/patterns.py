@@ -19,7 +19,6 @@ class TooSlow(Exception):
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
-    """Return the pattern, compiled once. Raises regex.error where it is broken."""
     # Late: few schemas have patterns, and the package is slow to load.
     import regex
 
@@ -27,16 +26,8 @@ def _compiled(pattern: str) -> Any:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell if the pattern matches somewhere in the text.
-
-    Raises TooSlow, and regex.error for a broken pattern.
-
-    pattern: as a schema's author wrote it, so it may be broken or slow.
-    text: a model's, so it may be long.
-
-    >>> matches("b+", "abc"), matches("^b", "abc")
-    (True, False)
-    """
+    """Tell if the pattern matches somewhere in the text."""
+    # Raises TooSlow, and regex.error for a broken pattern.
     try:
         return _compiled(pattern).search(text, timeout=LIMIT) is not None
     except TimeoutError:

@@ -42,14 +42,8 @@ _NODES_IN_ORDER = ("prefixItems", "anyOf")
 
 
 def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool = False) -> bool:
-    """Tell if a value plainly conforms to a plain schema.
-
-    The policy then changes nothing in it, and `validate` finds no problem. False says nothing.
-
-    schema_json: the schema's text, by which the compiled view is cached.
-    policy: the one that would coerce the value if it did not fit.
-    raw_text: the value was written as raw text, see `coerce`. There a text that fits may be more.
-    """
+    """Tell if a value plainly conforms to a plain schema."""
+    # True: the policy changes nothing in it, and `validate` finds no problem. False says nothing.
     if raw_text and holds_bare_null(value):
         return False
 
@@ -78,16 +72,8 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
 
 
 def plain_members(value: Value, schema_json: str) -> frozenset[str]:
-    """Return the members of an object that plainly are right, of which the library need not be
-    asked.
-
-    Used where a value does not conform as a whole, to spare the library the right answer in it. A
-    member with bounds is left to the library, which has the words for a value out of bounds.
-
-    >>> schema = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
-    >>> plain_members({"n": 1}, schema), plain_members({"n": "1"}, schema)
-    (frozenset({'n'}), frozenset())
-    """
+    """Return the members of an object that plainly are right, of which the library need not be asked."""
+    # A member with bounds is left to the library, which has the words for a value out of bounds.
     plain = plain_schema(schema_json)
     if plain is None or '"$ref"' in schema_json:
         return frozenset()  # a reference may lead to another member's schema
@@ -107,13 +93,7 @@ def plain_members(value: Value, schema_json: str) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
-    """Return the view of a plain schema and the bounds of its members.
-
-    None for all other schemas.
-
-    A broken schema is none that is plain: the library has words for the fault with it. So is one
-    with names of types that JSON Schema does not have, which its author should hear of.
-    """
+    """Return the view of a plain schema and the bounds of its members."""
     try:
         return _judged(schema_json)
     except Exception:  # of all the ways in which a schema can be broken; looked at once a schema
@@ -121,10 +101,6 @@ def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
 
 
 def _judged(schema_json: str) -> tuple[View, Bounds] | None:
-    """Return the answer of `plain_schema`.
-
-    Raises the errors of a broken schema: ValueError for no JSON, and others for wrong structure.
-    """
     schema, bounds = split_bounds(unwrap_json_schema(read_plain(schema_json)))
     stack: list[Any] = [schema]
     visited: set[int] = set()
@@ -153,11 +129,6 @@ def _judged(schema_json: str) -> tuple[View, Bounds] | None:
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
-    """Tell if one node, its inner nodes apart, has nothing but plain keywords.
-
-    >>> _is_plain({"type": "string", "format": "date"}), _is_plain({"not": {}})
-    (True, False)
-    """
     if not node.keys() <= _PLAIN:
         return False
 
@@ -170,14 +141,7 @@ def _is_plain(node: dict[str, Any]) -> bool:
 
 
 def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:
-    """Yield the inner nodes of a plain one.
-
-    None, which is not a node, where a keyword is malformed.
-
-    The caller finds the None and gives up, so that the library says the malformed part.
-
-    node: one that `_is_plain` has passed.
-    """
+    # None, which is not a node, where a keyword is malformed: the caller then gives up.
     for keyword in _NODES_BY_NAME:
         yield from _values_of(node.get(keyword, {}))
     for keyword in _NODES_IN_ORDER:
@@ -188,33 +152,14 @@ def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:
 
 
 def _values_of(nodes: Any) -> Iterable[Any]:
-    """Return the nodes of a keyword that names them.
-
-    One None if it does not.
-
-    >>> list(_values_of({"a": True})), _values_of(5)
-    ([True], [None])
-    """
     return nodes.values() if isinstance(nodes, dict) else [None]
 
 
 def _items_of(nodes: Any) -> Iterable[Any]:
-    """Return the nodes of a keyword that lists them.
-
-    One None if it does not.
-
-    >>> _items_of([True, False]), _items_of({})
-    ([True, False], [None])
-    """
     return nodes if isinstance(nodes, list) else [None]
 
 
 def _target(node: dict[str, Any], schema: Any) -> Any:
-    """Return the node a plain reference names: an object that holds no reference of its own, else
-    None.
-
-    node: the one with the reference. schema: the whole, in which it is looked up.
-    """
     if not _may_stand_beside(node, schema) or not isinstance(node["$ref"], str):
         return None
 
@@ -226,13 +171,6 @@ def _target(node: dict[str, Any], schema: Any) -> Any:
 
 
 def _may_stand_beside(node: dict[str, Any], schema: Any) -> bool:
-    """Tell if the keywords beside a reference change nothing.
-
-    Definitions may stand beside the reference of the whole schema, and are plain if everything
-    referred to is.
-
-    node: the one with the reference.
-    schema: the whole schema, for which definitions are allowed.
-    """
+    # Definitions may be next to the reference of the whole schema.
     beside = node.keys() - _ANNOTATIONS - {"$ref"}
     return not beside or (node is schema and beside <= _DEFINITIONS)

@@ -38,15 +38,7 @@ _MAX_DEPTH = 100  # of a value that `lossy` looks into
 
 
 def coerce_like_go(value: Value, schema: Any) -> tuple[Value, list[Step]]:
-    """Top-level text arguments only, by the type's name in lower case.
-
-    A text that strconv refuses stays as it is. Returns the new value and the steps.
-
-    schema: as it came, before any view of it. Anything but a schema changes nothing.
-
-    >>> coerce_like_go({"n": "7"}, {"properties": {"n": {"type": "integer"}}})[0]
-    {'n': 7}
-    """
+    """Top-level text arguments only, by the type's name in lower case."""
     if not isinstance(value, dict):
         return value, []
 
@@ -69,13 +61,7 @@ def coerce_like_go(value: Value, schema: Any) -> tuple[Value, list[Step]]:
 
 
 def _type_names(schema: Any) -> dict[str, str]:
-    """Return the types that a schema names for the members of an object, one each.
-
-    The orchestrator knows no lists of types: it leaves such a member alone.
-
-    >>> _type_names({"properties": {"a": {"type": "string"}, "b": {"type": ["null"]}, "c": True}})
-    {'a': 'string'}
-    """
+    # The orchestrator knows no lists of types: it leaves such a member alone.
     if isinstance(schema, (list, tuple)):
         # A capability's own list of parameters, as the orchestrator has it.
         schema = {"properties": {p["name"]: p for p in schema if _is_parameter(p)}}
@@ -89,32 +75,16 @@ def _type_names(schema: Any) -> dict[str, str]:
 
 
 def _is_parameter(x: Any) -> bool:
-    """Return True for a parameter of a capability, which has a name.
-
-    >>> _is_parameter({"name": "lat", "type": "float64"}), _is_parameter({"type": "float64"})
-    (True, False)
-    """
     return isinstance(x, dict) and isinstance(x.get("name"), str)
 
 
 def _type_name(node: Any) -> str | None:
-    """Return the one type that a node names, or None if it names several, or none.
-
-    >>> _type_name({"type": "string"}), _type_name({"type": ["string"]}), _type_name(True)
-    ('string', None, None)
-    """
     kind = node.get("type") if isinstance(node, dict) else None
     return kind if isinstance(kind, str) else None
 
 
 def go_log_line(step: Step) -> str:
-    """Return a step of `seed-layer2` as the orchestrator logs it: `key: string(OLD) ->
-    float64(NEW)`.
-
-    >>> steps = coerce_like_go({"n": "1e6"}, {"properties": {"n": {"type": "number"}}})[1]
-    >>> go_log_line(steps[0])
-    'n: string(1e6) -> float64(1e+06)'
-    """
+    """Return a step of `seed-layer2` as the orchestrator logs it: `key: string(OLD) -> float64(NEW)`."""
     kind = GO_KINDS[step.rule]
     new = float(step.after) if kind == "float64" else step.after
     (key,) = pointer_tokens(step.path)
@@ -122,11 +92,6 @@ def go_log_line(step: Step) -> str:
 
 
 def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
-    """Return text as strconv reads it for a type, and the rule, or None if it refuses.
-
-    >>> _parse_like_go("1e3", "number"), _parse_like_go("1e3", "integer")
-    ((1000, 'coerce.go-parse-float'), (None, 'coerce.go-parse-int'))
-    """
     if kind in _FLOATS:
         x = parse_float(text)
         return (None if x is None else _as_go_writes(x)), "coerce.go-parse-float"
@@ -139,14 +104,6 @@ def _parse_like_go(text: str, kind: str) -> tuple[Value, str]:
 
 
 def _as_go_writes(x: float) -> Value:
-    """Return a finite float as Go's JSON would write it: an integer without a point, and a zero
-    with its sign.
-
-    Infinity and NaN stay floats, since JSON has no text for them.
-
-    >>> _as_go_writes(3.0), _as_go_writes(2.5)
-    (3, 2.5)
-    """
     if x.is_integer() and abs(x) < _LARGEST_EXACT:
         return int(x) if x or not str(x).startswith("-") else Num("-0")
 
@@ -155,13 +112,9 @@ def _as_go_writes(x: float) -> Value:
 
 
 def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
-    """Policy `middleware`, then anything that makes the rest validate.
-
-    A negative control: a parser that scores no better than this one reads nothing into its
-    arguments. Returns the new value and the steps.
-
-    view: the compiled schema of the value.
-    """
+    """Policy `middleware`, then anything that makes the rest validate."""
+    # A negative control: a parser that scores no better than this one reads nothing into its
+    # arguments.
     walk = Walk("middleware", False, Budget(value))
     # The same walk notes the steps of both.
     coerced = walk.value(value, view, "", 0)
@@ -169,13 +122,6 @@ def coerce_lossy(value: Value, view: View) -> tuple[Value, list[Step]]:
 
 
 def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value:
-    """Return a value made to conform, at the lowest place where something is wrong with it.
-
-    depth: how many containers are above. Raises TooDeep, as the check of `conforms` does.
-
-    path: the JSON Pointer of the value.
-    walk: the record that notes each forced change.
-    """
     if depth > _MAX_DEPTH or view.open or conforms(view, value, walk.budget):
         return value
 
@@ -188,11 +134,6 @@ def _force(value: Value, view: View, path: str, walk: Walk, depth: int) -> Value
 
 
 def _force_leaf(value: Value, view: View, path: str, walk: Walk) -> Value:
-    """Return a value of the wrong type replaced as a whole, where the new one conforms.
-
-    walk: the record that notes the change. Returns the value itself if nothing that was made up
-    conforms.
-    """
     forced = _made_up(value, view)
     if forced is value or not conforms(view, forced, walk.budget):
         return value
@@ -203,12 +144,7 @@ def _force_leaf(value: Value, view: View, path: str, walk: Walk) -> Value:
 def _force_members(
     value: dict[str, Value], view: View, path: str, walk: Walk, depth: int
 ) -> dict[str, Value]:
-    """Return an object whose members are made to conform.
-
-    A required one that is missing stays so.
-
-    Nothing is added: even this policy does not make up a member that the model never mentioned.
-    """
+    # Even this policy does not make up a member that the model never mentioned.
     out = dict(value)
     for key, member in value.items():
         child = view.child(key)
@@ -219,10 +155,6 @@ def _force_members(
 
 
 def _force_items(value: list[Value], view: View, path: str, walk: Walk, depth: int) -> list[Value]:
-    """Return a list whose items are made to conform.
-
-    Items of which the schema says nothing stay as they are.
-    """
     out = list(value)
     for i, item in enumerate(value):
         child = view.item(i)
@@ -233,10 +165,6 @@ def _force_items(value: list[Value], view: View, path: str, walk: Walk, depth: i
 
 
 def _made_up(value: Value, view: View) -> Value:
-    """Some value of the wanted type that has something to do with this one, if only the place.
-
-    The value itself if no type is wanted, or only types that nothing is made up for.
-    """
     if view.any_of:
         return _made_up_for_branch(value, view)
 
@@ -248,10 +176,6 @@ def _made_up(value: Value, view: View) -> Value:
 
 
 def _made_up_of_type(value: Value, text: str, types: tuple[str, ...]) -> Value:
-    """Some value of the first type that one can be made up for.
-
-    The value itself if a type before that one is its own, or if there is none.
-    """
     for name in types:
         if is_type(value, name):
             return value
@@ -263,12 +187,6 @@ def _made_up_of_type(value: Value, text: str, types: tuple[str, ...]) -> Value:
 
 
 def _made_up_for_branch(value: Value, view: View) -> Value:
-    """Return the first made-up value that its branch accepts.
-
-    The value itself if there is none.
-
-    Branches are tried in the schema's order, which is the order of its author's preference.
-    """
     # A branch that nothing can be made up for is passed over, not reported.
     for branch in view.any_of:
         made_up = _made_up(value, branch)
@@ -279,14 +197,6 @@ def _made_up_for_branch(value: Value, view: View) -> Value:
 
 
 def _made_up_member(value: Value, text: str, members: tuple[Value, ...]) -> Value:
-    """Return the member that differs in nothing but case, else simply the first.
-
-    text: the value as text.
-    members: of the enum. The value itself comes back if it has none.
-
-    >>> _made_up_member("x", " KM ", ("mi", "km")), _made_up_member("x", "m", ("mi", "km"))
-    ('km', 'mi')
-    """
     # Case and white space are what a model gets wrong most often.
     text = text.strip().casefold()
     for member in members:
@@ -297,34 +207,18 @@ def _made_up_member(value: Value, text: str, members: tuple[Value, ...]) -> Valu
 
 
 def _made_up_integer(value: Value, text: str) -> Value:
-    """Some integer: the first number in the text, cut at its point.
-
-    >>> _made_up_integer("about 2.9", "about 2.9")
-    2
-    """
     sign, whole, _ = _some_number(text)
     return number(f"{sign}{whole}" if whole != "0" else "0")
 
 
 def _made_up_number(value: Value, text: str) -> Value:
-    """Some number: the first one in the text, an integer where it is whole.
-
-    >>> _made_up_number("2.0 km", "2.0 km"), _made_up_number("2.5 km", "2.5 km")
-    (2, 2.5)
-    """
     sign, whole, part = _some_number(text)
     return number(f"{sign}{whole}.{part}") if part else _made_up_integer(value, text)
 
 
 def _some_number(text: str) -> tuple[str, str, str]:
-    """Return the sign, the whole part and the fraction of the first number in a text, with a comma
-    or a point. A zero where it has none.
-
-    They stay text, so that no number is too long for them. The fraction is '' for a whole number.
-
-    >>> _some_number("about -02,50 km"), _some_number("none")
-    (('-', '2', '5'), ('', '0', ''))
-    """
+    # Sign, whole part, fraction: as strings, so that no number is too long. The fraction is '' for
+    # a whole number.
     digit = re.search("-?[0-9]", text)
     match = _SOME_NUMBER.match(text, digit.start()) if digit else None
     if match is None:
@@ -345,13 +239,7 @@ _MAKERS: dict[str, Callable[[Value, str], Value]] = {
 
 
 def _as_text(value: Value) -> str:
-    """Return a value as text.
-
-    Containers as JSON, for Python cannot print deep nesting.
-
-    >>> _as_text({"a": [1]}), _as_text(2)
-    ('{"a":[1]}', '2')
-    """
+    # Containers as JSON, for Python cannot print deep nesting.
     if isinstance(value, (dict, list)):
         return write_canonical(value)
     return value if isinstance(value, str) else str(value)

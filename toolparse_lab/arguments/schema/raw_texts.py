@@ -20,13 +20,7 @@ _STARTS = frozenset("{[-0123456789tf")  # of JSON that is neither a text nor nul
 
 
 def holds_typed_text(value: Value, view: View) -> bool:
-    """Tell if a parameter is a text that may be a value of another type, by its first character.
-
-    >>> from .view import view_of
-    >>> view = view_of({"properties": {"a": {"type": ["string", "integer"]}}})
-    >>> holds_typed_text({"a": "42"}, view), holds_typed_text({"b": "42"}, view)
-    (True, False)
-    """
+    """Tell if a parameter is a text that may be a value of another type, by its first character."""
     if not isinstance(value, dict):
         return False
     for name, member in value.items():
@@ -38,13 +32,7 @@ def holds_typed_text(value: Value, view: View) -> bool:
 
 
 def value_of_text(text: str, view: View, budget: Budget | None = None) -> Value:
-    """Return the value of another type that a raw text is, or the text itself.
-
-    >>> from .view import view_of
-    >>> view = view_of({"type": ["string", "integer", "array"]})
-    >>> [value_of_text(text, view) for text in ("42", "042", "[1]", "4.5", "[a]")]
-    [42, '042', [1], '4.5', '[a]']
-    """
+    """Return the value of another type that a raw text is, or the text itself."""
     inner = text.strip(_SPACE)
     if inner[:1] not in _STARTS or not view.types_beside_text or is_member(text, view.texts):
         return text
@@ -61,5 +49,5 @@ def value_of_text(text: str, view: View, budget: Budget | None = None) -> Value:
 
 
 def _shortest(value: Value) -> str:
-    """Return the one text of a scalar that says nothing but its value: 1.5 for 1.50."""
+    # The one text of a scalar that says nothing but its value: 1.5 for 1.50.
     return float.__repr__(value) if isinstance(value, float) else write_canonical(value)

@@ -16,11 +16,7 @@ _MAX_PARTS = 2_000  # allOf members of one node, those of its members included
 
 
 def unwrap_json_schema(schema: Any) -> Any:
-    """Return a schema out of any number of {jsonSchema: …} wrappers.
-
-    >>> unwrap_json_schema({"jsonSchema": {"type": "object"}})
-    {'type': 'object'}
-    """
+    """Return a schema out of any number of {jsonSchema: …} wrappers."""
     while _is_wrapper(schema):
         schema = schema["jsonSchema"]
 
@@ -28,54 +24,25 @@ def unwrap_json_schema(schema: Any) -> Any:
 
 
 def _is_wrapper(schema: Any) -> bool:
-    """Tell if a schema is a mapping that only carries another one.
-
-    A property that is called jsonSchema and holds anything else is no wrapper.
-
-    >>> _is_wrapper({"jsonSchema": {}}), _is_wrapper({"jsonSchema": "text"})
-    (True, False)
-    """
+    # A property that is called jsonSchema and holds anything else is not a wrapper.
     if not isinstance(schema, Mapping) or "jsonSchema" not in schema:
         return False
     return isinstance(schema["jsonSchema"], (Mapping, bool))
 
 
 def resolve(node: Any, root: Any) -> Any:
-    """Return a node with its references followed and its allOf members merged into it.
-
-    root: the whole schema, in which references are looked up. A reference that leads back to itself
-    says nothing, and so does the parts of an allOf beyond its two thousandth member.
-
-    >>> root = {"$defs": {"km": {"type": "number"}}}
-    >>> resolve({"$ref": "#/$defs/km"}, root)
-    {'type': 'number'}
-    """
+    """Return a node with its references followed and its allOf members merged into it."""
     return _Resolution(root).resolve(node, frozenset())
 
 
 class _Resolution:
-    """One node under resolution, with the budget that all allOf members below it share.
-
-    Without the budget a schema of a few lines, each naming the next one twice, would take
-    exponential time.
-    """
-
     __slots__ = ("_budget", "_root")
 
     def __init__(self, root: Any) -> None:
-        """Begin to resolve nodes of one schema.
-
-        root: the whole schema, in which references are looked up.
-        """
         self._root = root
         self._budget = _MAX_PARTS
 
     def resolve(self, node: Any, trail: frozenset[str]) -> Any:
-        """Return the node that `node` stands for. trail: the references that led here.
-
-        References are followed one after the other. allOf members by recursion, each with the trail
-        of its own, since two of them may well name the same node.
-        """
         node, trail = self._followed(unwrap_json_schema(node), trail)
         if isinstance(node, Mapping) and isinstance(node.get("allOf"), list):
             return self._merged(node, trail)
@@ -83,10 +50,6 @@ class _Resolution:
         return node
 
     def _followed(self, node: Any, trail: frozenset[str]) -> tuple[Any, frozenset[str]]:
-        """Return the node at the end of a chain of references, and the trail that leads to it.
-
-        {} for a chain that comes back to itself.
-        """
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
             if ref in trail:
@@ -97,28 +60,14 @@ class _Resolution:
         return node, trail
 
     def _target(self, node: Mapping[str, Any], ref: str) -> Mapping[str, Any]:
-        """Return the node a reference names.
-
-        Keywords beside the reference come before its own.
-
-        Draft 7 ignored the text beside a reference, later drafts hold to it. Authors mean it.
-
-        node: the one with the reference.
-        ref: the reference's text. One that leads nowhere leaves the text beside it.
-        """
+        # Draft 7 ignored the keywords next to a reference, later drafts keep to them. Authors mean
+        # them.
         beside = {k: v for k, v in node.items() if k != "$ref"}
         target = node_at(self._root, ref)
         return {**target, **beside} if isinstance(target, Mapping) else beside
 
     def _merged(self, node: Mapping[str, Any], trail: frozenset[str]) -> dict[str, Any]:
-        """Return a node and the members of its allOf as one.
-
-        The node's own members come first.
-
-        This is a view for reading arguments, not for validation, which takes allOf as it stands.
-
-        trail: the references that led here, so that a circle is noticed.
-        """
+        # A view for reading arguments, not for validation, which takes allOf as it is.
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
         for part in node["allOf"]:
             self._budget -= 1
@@ -133,15 +82,6 @@ class _Resolution:
 
 
 def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
-    """Add one member of an allOf to everything merged so far.
-
-    Members of objects and required names add up. Of any other keyword the first one counts.
-
-    >>> node = {"required": ["a"]}
-    >>> _merge(node, {"required": ["b"], "title": "T"})
-    >>> node
-    {'required': ['a', 'b'], 'title': 'T'}
-    """
     for key, value in part.items():
         if key not in into:
             into[key] = value
@@ -152,45 +92,19 @@ def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
 
 
 def _merge_members(into: dict[str, Any], key: str, members: Any) -> None:
-    """Add the members of a part under a keyword that is there.
-
-    The later ones win.
-
-    What is no mapping on either side is broken, and left for validation to complain of.
-
-    >>> node = {"properties": {"a": True}}
-    >>> _merge_members(node, "properties", {"b": False})
-    >>> node
-    {'properties': {'a': True, 'b': False}}
-    """
     earlier = into[key]
     if isinstance(earlier, Mapping) and isinstance(members, Mapping):
         into[key] = {**earlier, **members}
 
 
 def _merge_required(into: dict[str, Any], names: Any) -> None:
-    """Add required names, each once, in the order they first appear in.
-
-    What is no list on either side is broken, and left for validation to complain of.
-
-    >>> node = {"required": ["a"]}
-    >>> _merge_required(node, ["b", "a"])
-    >>> node
-    {'required': ['a', 'b']}
-    """
     earlier = into["required"]
     if isinstance(earlier, list) and isinstance(names, list):
         into["required"] = [*earlier, *(name for name in names if name not in earlier)]
 
 
 def node_at(root: Any, ref: str) -> Any:
-    """Return the node a local reference names, {} if there is none.
-
-    Nothing is ever fetched.
-
-    >>> node_at({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
-    {'type': 'null'}
-    """
+    """Return the node a local reference names, {} if there is none."""
     # The whole schema: how a tree refers to its own nodes.
     if ref == "#":
         return root
@@ -211,13 +125,6 @@ _NOWHERE = object()
 
 
 def _below(node: Any, token: str) -> Any:
-    """Return the member or item of a node that a token names, or `_NOWHERE` if there is none.
-
-    token: one part of a JSON Pointer, its escapes undone.
-
-    >>> _below({"a": 1}, "a"), _below([5, 6], "1"), _below([5], "2") is _NOWHERE
-    (1, 6, True)
-    """
     if isinstance(node, Mapping):
         return node.get(token, _NOWHERE)
     if isinstance(node, list) and token.isdigit() and int(token) < len(node):

@@ -28,11 +28,7 @@ _READ_AS = ("integer", "number", "boolean")
 
 
 class _Member(NamedTuple):
-    """A declared scalar: what reads a text as one, its classes, and its JSON Pointer.
-
-    reader: None for a text, which stays as it is. key: its name in JSON, with the colon.
-    """
-
+    # reader: None for a text, which stays as it is. key: its name in JSON, with the colon.
     reader: _Reader | None
     classes: tuple[type, ...]
     path: str
@@ -40,27 +36,15 @@ class _Member(NamedTuple):
 
 
 class _Members(NamedTuple):
-    """The scalars of one schema by their names, the names it requires, and the scalars' bounds."""
-
     by_name: dict[str, _Member]
     required: frozenset[str]
     bounds: Bounds
 
 
 def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Record) -> str | None:
-    """Return raw texts read as a schema wants them, as canonical JSON.
-
-    None where `coerce` has to be asked. The result is that of the policy ``safe`` for raw text, and
-    is valid.
-
-    texts: the arguments with their names. Of a name that stands twice nothing is read.
-    schema_json: the schema's text, by which what it says is cached. record: takes the steps.
-
-    >>> from toolparse_lab.arguments.schema.record import UNRECORDED
-    >>> schema = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
-    >>> read_texts([("n", "5")], schema, UNRECORDED), read_texts([("n", "?")], schema, UNRECORDED)
-    ('{"n":5}', None)
-    """
+    """Return raw texts read as a schema wants them, as canonical JSON."""
+    # None where `coerce` has to be asked. The result is that of the policy `safe` for raw text, and
+    # is valid.
     members = _members_of(schema_json)
     if members is None:
         return None
@@ -105,7 +89,6 @@ def takes_texts(schema_json: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def _members_of(schema_json: str) -> _Members | None:
-    """Return the plain scalars of a schema, None if it says more of the object than its members."""
     plain = plain_schema(schema_json)
     if plain is None:
         return None

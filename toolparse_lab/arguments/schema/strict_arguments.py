@@ -23,10 +23,7 @@ from .view import View, view_of
 
 @dataclass(frozen=True, slots=True)
 class DroppedNulls:
-    """One object of arguments of which nulls were dropped.
-
-    path: its JSON Pointer. before, after: the object.
-    """
+    """One object of arguments of which nulls were dropped."""
 
     path: str
     before: dict[str, Value]
@@ -34,23 +31,12 @@ class DroppedNulls:
 
 
 def strict_arguments(arguments: Value, schema: JsonSchema) -> Value:
-    """Return arguments as a strict mode writes them: what is left out is null.
-
-    >>> schema = {"properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
-    >>> strict_arguments({"b": "x"}, schema)
-    {'b': 'x', 'a': None}
-    """
+    """Return arguments as a strict mode writes them: what is left out is null."""
     return _walked(arguments, schema, restoring=False)[0]
 
 
 def plain_arguments(arguments: Value, schema: JsonSchema) -> tuple[Value, tuple[DroppedNulls, ...]]:
-    """Return arguments without the nulls that only the strict form asked for.
-
-    schema: as it was before the translation. The objects that changed come with their places.
-
-    >>> plain_arguments({"a": None, "b": None}, {"properties": {"a": {"type": "string"}}})[0]
-    {'b': None}
-    """
+    """Return arguments without the nulls that only the strict form asked for."""
     if not _holds_null(arguments):
         return arguments, ()
     return _walked(arguments, schema, restoring=True)
@@ -59,10 +45,6 @@ def plain_arguments(arguments: Value, schema: JsonSchema) -> tuple[Value, tuple[
 def _walked(
     arguments: Value, schema: JsonSchema, *, restoring: bool
 ) -> tuple[Value, tuple[DroppedNulls, ...]]:
-    """Return arguments with every object changed, and the changes.
-
-    Those that nest or branch too often come back as they are.
-    """
     walk = _Walk(restoring, Budget(arguments))
     try:
         return walk.value(arguments, view_of(schema), ""), tuple(walk.changes)
@@ -72,14 +54,11 @@ def _walked(
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk. restoring: nulls are dropped; else they are written."""
-
     restoring: bool
     budget: Budget
     changes: list[DroppedNulls] = field(default_factory=list)
 
     def value(self, value: Value, view: View, path: str) -> Value:
-        """Return a value with the objects in it changed: itself, if none is."""
         self.budget.spend()
         if not isinstance(value, (dict, list)):
             return value
@@ -91,7 +70,6 @@ class _Walk:
         return self._members(value, own, path)
 
     def _items(self, items: list[Value], view: View, path: str) -> Value:
-        """Return an array with its items changed."""
         values = [
             self.value(item, inner, f"{path}/{i}") if (inner := view.item(i)) else item
             for i, item in enumerate(items)
@@ -99,7 +77,6 @@ class _Walk:
         return values if any(a is not b for a, b in zip(values, items, strict=True)) else items
 
     def _members(self, value: dict[str, Value], view: View, path: str) -> Value:
-        """Return an object with its own members changed, and those inside of them."""
         own = _without_nulls(value, view) if self.restoring else _with_nulls(value, view)
         if own is not value:
             self.changes.append(DroppedNulls(path, value, own))
@@ -112,7 +89,6 @@ class _Walk:
         return members if any(members[name] is not own[name] for name in own) else own
 
     def _branch(self, value: Value, view: View) -> View | None:
-        """Return the branch of a union that a value is of, None if it fits none of them."""
         kind = "object" if isinstance(value, dict) else "array"
         branches = [branch for branch in view.alternatives if branch.allows(kind)]
         if len(branches) == 1:
@@ -130,20 +106,17 @@ class _Walk:
         return None
 
     def _has_members_of(self, value: dict[str, Value], view: View) -> bool:
-        """Return True if an object has members of this branch alone, and those it must have."""
         if self.restoring:
             return value.keys() == view.properties.keys()
         return view.required <= value.keys() <= view.properties.keys()
 
 
 def _with_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
-    """Return an object with null for each declared member that it has not."""
     missing = [name for name in view.properties if name not in value]
     return {**value, **dict.fromkeys(missing)} if missing else value
 
 
 def _without_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
-    """Return an object without the nulls of members that may be left out and have none."""
     names = {
         name
         for name, member in value.items()
@@ -153,7 +126,6 @@ def _without_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
 
 
 def _holds_null(value: Value) -> bool:
-    """Return True if null stands anywhere in a value, by a list of work, since values nest."""
     todo: list[Value] = [value]
     while todo:
         node = todo.pop()
@@ -164,7 +136,6 @@ def _holds_null(value: Value) -> bool:
 
 
 def _parts(node: Value) -> Iterator[Value]:
-    """Yield the members or items of a value, nothing of a scalar."""
     if isinstance(node, dict):
         yield from node.values()
     elif isinstance(node, list):

@@ -62,15 +62,7 @@ _SCALARS = ("string", "integer", "number", "boolean", "null")
 
 @dataclass(frozen=True, slots=True)
 class StrictForm:
-    """A schema as a strict mode takes it.
-
-    schema_json: its text. omitted: the JSON Pointers of the keywords in the schema as it was that
-    the strict form does not hold a model to.
-
-    >>> form = strict_form({"properties": {"n": {"type": "string", "maxLength": 5}}})
-    >>> form.schema["properties"], form.omitted
-    ({'n': {'type': ['string', 'null']}}, ('/properties/n/maxLength',))
-    """
+    """A schema as a strict mode takes it."""
 
     schema_json: str
     omitted: tuple[str, ...] = ()
@@ -93,7 +85,6 @@ def strict_form(schema: JsonSchema) -> StrictForm:
 
 @lru_cache(maxsize=1024)
 def _strict_form(schema_json: str) -> StrictForm:
-    """Return the strict form of a schema's text, worked out once."""
     root = unwrap_json_schema(read_plain(schema_json))
     with_own_type_names(root)
     translation = _Translation(root)
@@ -101,17 +92,13 @@ def _strict_form(schema_json: str) -> StrictForm:
 
 
 class _Translation:
-    """One schema on its way into the strict form."""
-
     def __init__(self, root: Any) -> None:
-        """Begin with nothing translated. root: the schema, with JSON Schema's own type names."""
         self.root = root
         self.omitted: list[str] = []
         self._views = Root(root)
         self._definitions: dict[str, Any] = {}  # by reference, None while it is being translated
 
     def whole(self) -> dict[str, Any]:
-        """Return the whole schema: an object, with the definitions that it refers to."""
         root = self.root if isinstance(self.root, Mapping) else {}
         place = ""
         if set(root) - {*_WORDS, *_DEFINITIONS} == {"$ref"}:
@@ -131,7 +118,6 @@ class _Translation:
         return schema
 
     def _node(self, node: Any, path: str) -> dict[str, Any]:
-        """Return one node. path: its JSON Pointer in the schema as it was."""
         if not isinstance(node, Mapping):
             raise NoStrictForm("type", path, f"{node!r} says nothing of a value")
         for keyword in _REFUSED:
@@ -153,7 +139,6 @@ class _Translation:
         return schema
 
     def _keywords(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the keywords of a node that are sent, and note those that are left out."""
         keywords: dict[str, Any] = {}
         for keyword in (*_SENT, *_NARROWING):
             if keyword not in node:
@@ -165,7 +150,6 @@ class _Translation:
         return keywords
 
     def _members(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the members of an object: closed, all of them required, some of them or null."""
         for keyword in _OPEN_OBJECTS:
             if node.get(keyword, False) is not False:
                 reason = "members of any name cannot be listed"
@@ -190,10 +174,7 @@ class _Translation:
         }
 
     def _or_null(self, schema: dict[str, Any], member: Any, path: str) -> dict[str, Any]:
-        """Return the schema of a member that may be left out, which is to be written as null.
-
-        schema: its strict form. member: as it was.
-        """
+        # schema: the strict form of `member`.
         if not self._view(member).admits_null():
             return _with_null(schema)
         # Where the default is null, leaving out and null are one by the schema's own word.
@@ -205,7 +186,6 @@ class _Translation:
         )
 
     def _items(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the schema of an array's items."""
         if isinstance(node.get("items"), list):
             raise NoStrictForm("items", f"{path}/items", "items of a place each cannot be listed")
         if "items" not in node:
@@ -213,11 +193,6 @@ class _Translation:
         return self._node(node["items"], f"{path}/items")
 
     def _union(self, node: Mapping[str, Any], keyword: str, path: str) -> dict[str, Any]:
-        """Return a node that is a reference or a union.
-
-        keyword: the one that makes it one. Beside it may stand words for people, and a type, which
-        its branches have as well.
-        """
         beside = sorted((_ASSERTING - {keyword}).intersection(node))
         if beside:
             reason = f"{', '.join(beside)} beside it cannot be said in a strict form"
@@ -241,7 +216,6 @@ class _Translation:
         return {"anyOf": [self._node(b, f"{place}/{i}") for i, b in enumerate(branches)], **words}
 
     def _reference(self, reference: Any, path: str) -> dict[str, Any]:
-        """Return a reference as it is sent, its definition translated with it."""
         self._target(reference, path)
         if reference != "#" and reference not in self._definitions:
             self._definitions[reference] = None  # it may refer to itself
@@ -250,7 +224,6 @@ class _Translation:
         return {"$ref": reference}
 
     def _target(self, reference: Any, path: str) -> Mapping[str, Any]:
-        """Return the node that a reference names: the whole schema, or one of its definitions."""
         parts = reference[2:].split("/") if isinstance(reference, str) else []
         is_definition = len(parts) == 2 and parts[0] in _DEFINITIONS
         target = node_at(self.root, reference) if is_definition or reference == "#" else None
@@ -260,9 +233,8 @@ class _Translation:
         return target
 
     def _check_alternatives(self, union: Mapping[str, Any], path: str) -> None:
-        """Refuse a union of objects of the same members, if one of these is null in one branch and
-        left out in another: the branch could not be told from the members.
-        """
+        # Refuse objects of the same members if one of these is null in one branch and left out in
+        # another: the branch could not be told from the members.
         objects = [view for view in self._view(union).alternatives if view.allows("object")]
         for i, view in enumerate(objects):
             for other in objects[:i]:
@@ -275,12 +247,10 @@ class _Translation:
                         raise NoStrictForm("anyOf", path, f"{reason} left out in another")
 
     def _view(self, node: Any) -> View:
-        """Return the view of a node of this schema."""
         return self._views.view(node)
 
 
 def _differ(view: View, other: View) -> bool:
-    """Return True if a member that both objects must have has other values in each."""
     for name in view.required & other.required & view.properties.keys():
         own, values = view.properties[name].enum, other.properties[name].enum
         if own is None or values is None:
@@ -291,22 +261,11 @@ def _differ(view: View, other: View) -> bool:
 
 
 def is_null_asked(view: View, name: str) -> bool:
-    """Return True if null of a member says, in the strict form, that it is left out.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"properties": {"a": {"type": "string"}, "b": {"type": "null"}}})
-    >>> is_null_asked(view, "a"), is_null_asked(view, "b")
-    (True, False)
-    """
+    """Return True if null of a member says, in the strict form, that it is left out."""
     return name not in view.required and not view.properties[name].admits_null()
 
 
 def _types_of(node: Mapping[str, Any]) -> list[str]:
-    """Return the types of a node, those that its other keywords give away included.
-
-    >>> _types_of({"type": ["string", "null"]}), _types_of({"enum": [1, None]}), _types_of({})
-    (['string', 'null'], ['integer', 'null'], [])
-    """
     types = node.get("type")
     if isinstance(types, str):
         return [types]
@@ -324,11 +283,6 @@ def _types_of(node: Mapping[str, Any]) -> list[str]:
 
 
 def _is_known(keyword: str, value: Any) -> bool:
-    """Return True if a strict mode takes a keyword with this value.
-
-    >>> _is_known("format", "uri"), _is_known("exclusiveMinimum", True), _is_known("minimum", 1)
-    (False, False, True)
-    """
     if keyword == "format":
         return value in _FORMATS
     if keyword == "pattern":
@@ -337,11 +291,6 @@ def _is_known(keyword: str, value: Any) -> bool:
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that null is valid under as well.
-
-    >>> _with_null({"type": "string"}), _with_null({"type": "string", "enum": ["a"]})
-    ({'type': ['string', 'null']}, {'anyOf': [{'type': 'string', 'enum': ['a']}, {'type': 'null'}]})
-    """
     types = _types_of(schema)
     if types and not {"enum", "const"}.intersection(schema) and set(types) <= set(_SCALARS):
         return {**schema, "type": [*types, "null"]}

@@ -33,22 +33,12 @@ _NODES_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "de
 
 
 def type_name(name: str) -> str:
-    """Return the type of JSON Schema that a name means.
-
-    The name itself if it means none.
-
-    >>> type_name("float"), type_name("List"), type_name("colour")
-    ('number', 'array', 'colour')
-    """
+    """Return the type of JSON Schema that a name means."""
     return name if name in _MEANINGS else _NAMES.get(name.lower(), name)
 
 
 def foreign_type_names(schema: Any) -> dict[str, str]:
-    """Return the names in a schema that are not JSON Schema's own, with their meaning.
-
-    >>> foreign_type_names({"properties": {"a": {"type": ["float", "null"]}}})
-    {'float': 'number'}
-    """
+    """Return the names in a schema that are not JSON Schema's own, with their meaning."""
     names: dict[str, str] = {}
     for node in _nodes(schema):
         for name in _names_of(node.get("type")):
@@ -60,45 +50,24 @@ def foreign_type_names(schema: Any) -> dict[str, str]:
 
 
 def unknown_type_names(schema: Any) -> set[str]:
-    """Return the names of types in a schema that are not JSON Schema's own.
-
-    >>> unknown_type_names({"properties": {"a": {"type": ["colour", "null"]}}})
-    {'colour'}
-    """
+    """Return the names of types in a schema that are not JSON Schema's own."""
     names = {name for node in _nodes(schema) for name in _names_of(node.get("type"))}
     return names - _MEANINGS.keys()
 
 
 def has_own_type_names(schema: Any) -> bool:
-    """Tell if all types in a schema are named as JSON Schema names them.
-
-    `nullable`, which OpenAPI writes beside the type, is no such name.
-
-    >>> has_own_type_names({"type": "array"}), has_own_type_names({"type": "colour"})
-    (True, False)
-    """
+    """Tell if all types in a schema are named as JSON Schema names them."""
+    # `nullable`, which OpenAPI writes next to the type, is not such a name.
     return not unknown_type_names(schema) and not any(map(is_nullable, _nodes(schema)))
 
 
 def is_nullable(node: Mapping[str, Any]) -> bool:
-    """Tell if a node admits null beside its type in OpenAPI's way.
-
-    >>> is_nullable({"type": "string", "nullable": True}), is_nullable({"type": "string"})
-    (True, False)
-    """
+    """Tell if a node admits null beside its type in OpenAPI's way."""
     return node.get("nullable") is True
 
 
 def with_own_type_names(schema: Any) -> None:
-    """Put JSON Schema's own names into a schema, which is changed in place.
-
-    Null is one of them where `nullable` stands for it.
-
-    >>> schema = {"type": "dict", "properties": {"type": {"type": ["int", "null"]}}}
-    >>> with_own_type_names(schema)
-    >>> schema
-    {'type': 'object', 'properties': {'type': {'type': ['integer', 'null']}}}
-    """
+    """Put JSON Schema's own names into a schema, which is changed in place."""
     for node in _nodes(schema):
         keyword = node.get("type")
         if is_nullable(node) and isinstance(keyword, (str, list)):
@@ -112,11 +81,6 @@ def with_own_type_names(schema: Any) -> None:
 
 
 def _each_once(names: Iterator[Any]) -> list[Any]:
-    """Return the names of a list, each where it first stands.
-
-    >>> _each_once(iter(["number", "null", "number"]))
-    ['number', 'null']
-    """
     once: list[Any] = []
     for name in names:
         if name not in once:
@@ -126,11 +90,6 @@ def _each_once(names: Iterator[Any]) -> list[Any]:
 
 
 def _names_of(keyword: Any) -> list[str]:
-    """Return the names under `type`, which holds one or a list of them.
-
-    >>> _names_of("string"), _names_of(["null", 5]), _names_of({})
-    (['string'], ['null'], [])
-    """
     if isinstance(keyword, str):
         return [keyword]
     if isinstance(keyword, list):
@@ -140,7 +99,6 @@ def _names_of(keyword: Any) -> list[str]:
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield every node of a schema that is an object, by a list of work, since schemas nest."""
     todo = [schema]
     while todo:
         node = todo.pop()

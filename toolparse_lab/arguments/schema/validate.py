@@ -63,11 +63,7 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 
 def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
-    """`validate` for a value of which `fits` has said that it does not plainly conform.
-
-    >>> [p.message for p in find_problems({}, '{"required": ["city"]}')]
-    ['missing: city']
-    """
+    """`validate` for a value of which `fits` has said that it does not plainly conform."""
     judgement = _judgement(schema_json)
     if judgement.validator is None:
         return judgement.problems
@@ -87,13 +83,8 @@ def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 
 def _failure(error: Exception, value: Value) -> Problem:
-    """Return the one problem of a value that the library could not validate.
-
-    An error where the value is at fault, a warning where the schema is: nothing is known of the
-    value then, and it may well be right.
-
-    error: the error of the library. value: the one that was validated.
-    """
+    # An error where the value is at fault, a warning where the schema is: nothing is known of the
+    # value then, and it may well be right.
     if isinstance(error, RecursionError):
         return _recursion_failure(value)
     if isinstance(error, ArithmeticError):  # a number so large that the library cannot compute it
@@ -109,10 +100,7 @@ def _failure(error: Exception, value: Value) -> Problem:
 
 
 def _recursion_failure(value: Value) -> Problem:
-    """Return the one problem of a value at which the library ran out of stack.
-
-    A shallow value cannot be the reason, so it is the schema's circle then.
-    """
+    # A shallow value cannot be the reason, so it is the schema's circle then.
     if depth([value]) < _DEEP:
         message = "the tool's schema refers to itself in a circle"
         return _note("validate.schema", "warning", message)
@@ -120,20 +108,10 @@ def _recursion_failure(value: Value) -> Problem:
 
 
 def _note(code: str, severity: Severity, message: str) -> Problem:
-    """Return a problem of the whole value. code: its permanent id.
-
-    severity: "error" if the value is at fault, "warning" if the schema is.
-    """
     return Problem("validate", code, severity, message)
 
 
 def _problem(error: Any) -> Problem:
-    """Return one of the library's errors as a problem, with the JSON Pointer of the value.
-
-    Keywords with no wording of their own have the library's, cut to a message's length.
-
-    error: a `ValidationError` of the library, which is loaded late and so has no type here.
-    """
     path = "".join("/" + escape_token(token) for token in error.absolute_path)
     keyword = str(error.validator)
     code = _CODES.get(keyword, "validate.constraint")
@@ -143,7 +121,6 @@ def _problem(error: Any) -> Problem:
 
 
 def _type_message(error: Any) -> str:
-    """Return the wording of `type`: the types that are allowed, and the value's own."""
     types = error.validator_value
     expected = " or ".join(types) if isinstance(types, list) else str(types)
     value = error.instance
@@ -153,22 +130,16 @@ def _type_message(error: Any) -> str:
 
 
 def _required_message(error: Any) -> str:
-    """Return the wording of `required`: every member that is missing.
-
-    error: the library's, whose value is the list of names and whose instance is the object.
-    """
     missing = [name for name in error.validator_value if name not in error.instance]
     return f"missing: {', '.join(map(str, missing))}"
 
 
 def _enum_message(error: Any) -> str:
-    """Return the wording of `enum`: its members, as many as fit."""
     members = brief(repr(error.validator_value), 120)
     return f"expected one of {members}, got {brief_value(error.instance)}"
 
 
 def _const_message(error: Any) -> str:
-    """Return the wording of `const`."""
     return f"expected {brief(repr(error.validator_value))}, got {brief_value(error.instance)}"
 
 
@@ -183,18 +154,12 @@ _MESSAGES: dict[str, Callable[[Any], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """A schema's validator, None if the schema is broken, and the message about the tool."""
-
     validator: Any
     problems: tuple[Problem, ...]
 
 
 @lru_cache(maxsize=512)
 def _judgement(schema_json: str) -> _Judgement:
-    """Return the library's validator of a schema, with names of types read by their meaning.
-
-    schema_json: the text of the schema, by which the answer is cached, also that it is broken.
-    """
     try:
         schema = unwrap_json_schema(read_plain(schema_json))
         names = foreign_type_names(schema)
@@ -207,23 +172,12 @@ def _judgement(schema_json: str) -> _Judgement:
 
 
 def _type_name_note(names: dict[str, str]) -> Problem:
-    """Return the warning about a tool whose schema has names of types that JSON Schema does not
-    have.
-
-    names: each of them with the type it means.
-    """
     readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
     message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
     return _note("validate.type-name", "warning", brief(message, 300))
 
 
 def _new_validator(schema: Any) -> Any:
-    """Return the library's validator of a schema.
-
-    Raises the errors of a broken schema.
-
-    schema: unwrapped.
-    """
     from referencing import Registry
 
     jsonschema = load_jsonschema()
@@ -240,10 +194,6 @@ def _new_validator(schema: Any) -> Any:
 
 @lru_cache(maxsize=2048)
 def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
-    """Return the validator of the schema in which the members of these names may be anything.
-
-    names: the members known to be right.
-    """
     # The library is told that anything goes where our own view has said yes.
     whole = _judgement(schema_json).validator
     properties = whole.schema.get("properties")

@@ -49,10 +49,7 @@ _ONLY_TEXT = (("string",), ("string", "null"))
 
 
 class Walk(Record):
-    """One coercion under way.
-
-    Use it once: `value` walks a value from its root, and `steps` then holds the changes.
-    """
+    """One coercion under way."""
 
     __slots__ = (
         "_alive",
@@ -71,14 +68,6 @@ class Walk(Record):
     def __init__(
         self, policy: str, one_item: bool = False, budget: Budget | None = None, trials: int = 0
     ) -> None:
-        """Begin a walk with an empty record.
-
-        policy: `safe` or `middleware`.
-        one_item: a single text under a list is one item, as in XML.
-        budget: of the walk that this one is a trial of, or None for one that the first value
-            begins.
-        trials: how many walks are trials of one another on the way here.
-        """
         super().__init__(policy, one_item)
         self.budget = Budget(None) if budget is None else budget
         self._trials = trials
@@ -98,15 +87,9 @@ class Walk(Record):
         self._no_switch_at: str | None = None
 
     def value(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a value brought to a view.
-
-        Itself if it is right, or nothing can be done.
-
-        path: its JSON Pointer in the arguments. depth: how many containers and branches are above.
-
-        Every kind of node is decided on here, in the order of weight: a leaf that is plainly right,
-        then branches, an enum, no type at all, else the kind of the value.
-        """
+        """Return a value brought to a view."""
+        # path: its JSON Pointer in the arguments. depth: how many containers and branches are
+        # above.
         kind = type(value)
         if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
             return value
@@ -136,7 +119,6 @@ class Walk(Record):
         return self.scalar(value, view, path, depth)
 
     def _of_raw_text(self, value: Value, view: View, path: str) -> Value:
-        """Return what a parameter's raw text says, the text itself for a member of its value."""
         if not self.safe or path.count("/") != 1:
             return value
         if self._is_bare_null(value, view):
@@ -145,12 +127,8 @@ class Walk(Record):
         return value if new is value else self.note("coerce.value-from-raw-text", path, value, new)
 
     def _is_bare_null(self, value: Value, view: View) -> bool:
-        """Tell if a parameter's raw text is the word null, where null is legal.
-
-        A format of raw text has no other way to write it, so that there it is null even if text is
-        legal as well. Members of a parameter's own value are left alone, since they may have been
-        quoted.
-        """
+        # A format of raw text has no other way to write null. Members of a parameter's own value
+        # are left alone, since they may have been quoted.
         if not is_bare_null(value):
             return False
         return view.admits_null() and not is_member("null", view.texts)
@@ -158,13 +136,7 @@ class Walk(Record):
     # unions
 
     def union(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return the branch the value fits, as it is or after coercion, tried once for each value.
-
-        view: a node with branches.
-        path, depth: see `value`.
-
-        A union inside itself, where a value contains itself, ends at the outcome that it finds.
-        """
+        """Return the branch the value fits, as it is or after coercion, tried once for each value."""
         # Any text is legal here, so no reading of it as something else is called for.
         if isinstance(value, str) and view.admits_string():
             return value
@@ -185,13 +157,7 @@ class Walk(Record):
         return new
 
     def _replay(self, outcome: tuple[Value, Value, list[Step], str], path: str) -> Value:
-        """Return the outcome of a union, its steps recorded again below another path.
-
-        One value can stand in several places, as an object that Python shares among them.
-
-        outcome: the value, the outcome of it, the steps, and the path at which they were taken.
-        path: where the same value stands now.
-        """
+        # One value can be in several places, as an object that Python shares among them.
         _, new, steps, old_path = outcome
         for step in steps:
             self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
@@ -199,14 +165,7 @@ class Walk(Record):
         return new
 
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return the value as the first branch it can be brought to.
-
-        Untouched where one holds as it is.
-
-        More than one way under `safe` is no way.
-
-        Returns the value itself if no branch can take it.
-        """
+        """Return the value as the first branch it can be brought to."""
         # Inside a union, only `holds` asks what is legal, since it remembers its answers.
         was_in_union, self._in_union = self._in_union, True
         was_no_switch_at = self._no_switch_at
@@ -226,12 +185,6 @@ class Walk(Record):
     def _try_branches(
         self, value: Value, view: View, path: str, depth: int
     ) -> list[tuple[Value, list[Step]]]:
-        """Return the results that branches make of a value, each once.
-
-        None if one holds as it is.
-
-        A result comes with the steps that led to it, which are taken back from the record.
-        """
         mark = len(self.steps)
         results: list[tuple[Value, list[Step]]] = []
         for branch in view.any_of:
@@ -248,10 +201,7 @@ class Walk(Record):
         return results
 
     def holds(self, branch: View, value: Value) -> bool:
-        """Tell if a branch holds for a value.
-
-        Inner unions are asked first, so that outer ones need not look into them again.
-        """
+        """Tell if a branch holds for a value."""
         if self._answers is None:
             self._answers = Answers(self.budget)
         answers = self._answers
@@ -266,11 +216,8 @@ class Walk(Record):
     # what the value is
 
     def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a value whose schema names no type.
-
-        Declared members of objects are still coerced. Text is read only by `middleware`, where text
-        like a number becomes one.
-        """
+        """Return a value whose schema names no type."""
+        # Declared members of objects are still coerced. Text is read only by `middleware`.
         if isinstance(value, dict) and not view.open:
             return self.members(value, view, path, depth)
         if self.safe or not isinstance(value, str):
@@ -279,14 +226,8 @@ class Walk(Record):
         return from_untyped_text(self, value, path)
 
     def text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Return text where the schema may want something else.
-
-        Its types are tried in their order.
-
-        path, depth: see `value`.
-
-        The first type that can read the text wins. The text itself comes back if none can.
-        """
+        """Return text where the schema may want something else."""
+        # The first type that can read the text wins.
         types = view.types or ()
         # Text is legal; `middleware` still prefers another type that stands before it.
         if "string" in types and (self.safe or types in _ONLY_TEXT):
@@ -314,7 +255,6 @@ class Walk(Record):
         return value
 
     def _switch(self, value: Value, view: View, path: str) -> Value:
-        """True or false out of a word like yes and 0, where nothing else than booleans is legal."""
         if not self.safe or not view.only_boolean or path == self._no_switch_at:
             return value
         return boolean_from_switch(self, value, path)
@@ -322,12 +262,6 @@ class Walk(Record):
     def _container_from_text(
         self, name: str, value: str, view: View, path: str, depth: int
     ) -> Value:
-        """Return text as an object or a list.
-
-        Its items are coerced in turn.
-
-        name: a type that is not a scalar's. One that JSON Schema does not have changes nothing.
-        """
         if name == "object":
             new = object_from_text(self, value, path)
             return value if new is value else self.mapping(new, view, path, depth)
@@ -338,11 +272,7 @@ class Walk(Record):
         return value
 
     def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Return a list out of text: JSON, else one item, else (policy `middleware`) lines or
-        cells.
-
-        `safe` never splits a text, because a comma may belong to it.
-        """
+        # `safe` never splits a text, because a comma may belong to it.
         new = list_from_json(self, value, path)
         if new is not value:
             return new
@@ -352,12 +282,6 @@ class Walk(Record):
         return list_from_separated_text(self, value, view, path)
 
     def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Return a list of one item, where nothing in the text says that it might be several.
-
-        In XML one element is one item anyway.
-
-        view: the schema of the list. Returns the text itself if it stays one.
-        """
         item = _view_of_single_item(view)
         if item is None or not self._is_one_item(value):
             return value
@@ -369,23 +293,15 @@ class Walk(Record):
         return self.note("coerce.wrap-array", path, value, [value])
 
     def _is_one_item(self, text: str) -> bool:
-        """Tell if a text is one item of a list, by its look alone.
-
-        An empty text is none, and may mean an empty list.
-        """
+        # An empty text may mean an empty list.
         if text.strip(SPACE) == "":
             return False
         # Where an element is written for each item, commas in it are the item's own.
         return self.one_item or not _may_be_several(text)
 
     def _can_become(self, value: Value, view: View, depth: int) -> bool:
-        """Tell if a value would be legal after coercion, without recording the cost.
-
-        The trial has a record of its own, which is thrown away. A list of lists is a trial inside a
-        trial. One that has no end is not legal.
-
-        depth: see `value`.
-        """
+        # The trial has a record of its own, which is thrown away. A list of lists is a trial inside
+        # a trial.
         if self._trials >= _MAX_TRIALS:
             return False
         # A walk of its own: this one's answers are of values that stay alive.
@@ -393,11 +309,7 @@ class Walk(Record):
         return conforms(view, trial.value(value, view, "", depth), self.budget)
 
     def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return an object: its members, a list out of its shape, or (policy `middleware`) its one
-        member's value.
-
-        path, depth: see `value`.
-        """
+        """Return an object: its members, a list out of its shape, or (policy `middleware`) its one member's value."""
         if view.allows("object"):
             return self.members(value, view, path, depth)
         if view.allows("array"):
@@ -411,12 +323,7 @@ class Walk(Record):
         return self._unwrapped(value, view, path, depth)
 
     def _unwrapped(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return the value of an object's only member, where it then has the type that is wanted.
-
-        Models write {"value": 5} for 5. The record is cut back where that does not help.
-
-        value: the object, with exactly one member.
-        """
+        # Models write {"value": 5} for 5. The record is cut back where that does not help.
         inner = next(iter(value.values()))
         mark = len(self.steps)
         self.note("coerce.unwrap-single", path, value, inner)
@@ -428,14 +335,7 @@ class Walk(Record):
         return value
 
     def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return an object with its members coerced.
-
-        The object itself if none of them changes.
-
-        path, depth: see `value`.
-
-        The copy is made at the first change, so that most objects cost no copy at all.
-        """
+        """Return an object with its members coerced."""
         out: dict[str, Value] | None = None
         leaves, properties = view.leaves, view.properties
         is_plain = depth < _MAX_DEPTH
@@ -464,23 +364,12 @@ class Walk(Record):
         return value if out is None else out
 
     def _undeclared(self, key: str, member: Value, path: str) -> Value:
-        """A member the schema says nothing of: text is read only by `middleware`.
-
-        `safe` keeps it as it came, for no one gave the expected type.
-        """
         if self.safe or not isinstance(member, str):
             return member
         return from_untyped_text(self, member, f"{path}/{escape_token(key)}")
 
     def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
-        """Return a list with its items coerced.
-
-        The list itself if none of them changes.
-
-        path, depth: see `value`.
-
-        As with objects, the copy is made at the first change.
-        """
+        """Return a list with its items coerced."""
         if not view.allows("array"):
             return value
 
@@ -501,15 +390,7 @@ class Walk(Record):
         return value if out is None else out
 
     def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a single value where an array is wanted.
-
-        Under `safe` only if the array is then legal.
-
-        Null is left alone where it is legal, and under `safe` anyway: it may mean no list at all.
-
-        view: a node that allows a list.
-        path, depth: see `value`.
-        """
+        """Return a single value where an array is wanted."""
         if value is None and self._stays_null(view):
             return value
 
@@ -538,18 +419,11 @@ class Walk(Record):
         return new
 
     def _stays_null(self, view: View) -> bool:
-        """Tell if null stays where a list is wanted, instead of becoming its only item.
-
-        view: a node that allows a list.
-        """
         # Under `safe` it may mean no list at all, whatever the schema says of null.
         return self.safe or view.admits_null()
 
     def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a number, boolean or null that is none of the types wanted.
-
-        It becomes text where text is wanted, or the only item of a list, else it stays.
-        """
+        """Return a number, boolean or null that is none of the types wanted."""
         types = view.types or ()
         if any(is_type(value, name) for name in types):
             return value
@@ -563,19 +437,10 @@ class Walk(Record):
 
 
 def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:
-    """Tell if one of the results, each with its steps, has this value."""
     return any(same(value, other) for other, _ in results)
 
 
 def _view_of_single_item(view: View) -> View | None:
-    """Return the view of the item in a list of one.
-
-    None for a tuple of several, and without a view.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _view_of_single_item(view_of({"items": {"type": "null"}})).types
-    ('null',)
-    """
     if view.items is not None:
         return view.items
 
@@ -583,10 +448,4 @@ def _view_of_single_item(view: View) -> View | None:
 
 
 def _may_be_several(text: str) -> bool:
-    """Tell if text holds the separators that people put between items: a comma, or a line feed
-    inside it.
-
-    >>> _may_be_several("a, b"), _may_be_several("a b"), _may_be_several("a\\n")
-    (True, False, False)
-    """
     return "\n" in text.strip(SPACE) or "," in text

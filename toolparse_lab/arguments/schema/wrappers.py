@@ -14,20 +14,12 @@ _OBJECT = '{"type": "object"}'
 
 
 def may_be_wrapped(value: object) -> bool:
-    """Return if arguments have one member, with a name for arguments; cheap, for every call.
-
-    >>> may_be_wrapped({"arguments": {"city": "Rome"}}), may_be_wrapped({"city": "Rome"})
-    (True, False)
-    """
+    """Return if arguments have one member, with a name for arguments; cheap, for every call."""
     return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
 
 
 def unwrap(value: Value, view: View, walk: Walk) -> Value:
-    """Return the arguments that an only member holds, else the value itself.
-
-    view: of the tool's parameters. walk: whose record gets the steps. A text is read where it says
-    one object.
-    """
+    """Return the arguments that an only member holds, else the value itself."""
     if not isinstance(value, dict) or not may_be_wrapped(value) or not view.properties:
         return value
     ((name, inner),) = value.items()

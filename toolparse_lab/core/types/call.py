@@ -86,13 +86,9 @@ class OriginTable:
         return OriginTable(self.get, make_sources)
 
     def __deepcopy__(self, memo: object) -> OriginTable:
-        """Return the table itself: it is never changed."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a pickle of the table, not of the parser behind `make`: a process pool needs no
-        more.
-        """
         # The pickle names the function: a new name would make older pickles unreadable.
         sources = self.sources
         tables = (dict(self.get()),) if sources is None else (dict(self.get()), dict(sources))
@@ -102,10 +98,6 @@ class OriginTable:
 def _known_origins(
     table: dict[str, Origin], sources: dict[str, tuple[Source, ...]] | None = None
 ) -> OriginTable:
-    """Return a table that is there already, read back from a pickle or a dict.
-
-    `sources` likewise.
-    """
     return OriginTable(lambda: table, None if sources is None else lambda: sources)
 
 
@@ -306,17 +298,9 @@ class ToolCall:
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the coercion diff: arguments before and after, each change with its rule.
-
-        The views that IPython asks for. Plain text and HTML, which need no running kernel.
-        """
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """Return one line with the verdict, such as `f({"a":1}) [clean]`.
-
-        The name is `?` if none could be read.
-        """
         return printable(f"{self.name or '?'}({self.arguments_json}) [{self.verdict}]")
 
 
@@ -334,7 +318,6 @@ class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
 
 
 def _late(name: str) -> property:
-    """Return a property for a field of calls that may hold a late account."""
     slot = ToolCall.__dict__[name]
 
     def get(call: ToolCall) -> Any:

@@ -63,7 +63,6 @@ class ParseOptions:
     echoes: EchoChoice = "refuse"
 
     def __post_init__(self) -> None:
-        """Check every field. Raises BadOptions, which names the first that is wrong."""
         # A stored 1 or "false" would pass for a switch, so only bool itself is one.
         for name in _SWITCHES:
             value = getattr(self, name)
@@ -132,10 +131,7 @@ class ParseOptions:
 
 
 def _is_depth(x: object) -> bool:
-    """Return True for an int in the range of `max_depth`.
-
-    True itself is no number here.
-    """
+    # True itself is not a number here.
     if isinstance(x, bool) or not isinstance(x, int):
         return False
     return 1 <= x <= _MOST_DEPTH

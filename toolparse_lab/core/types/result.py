@@ -265,18 +265,12 @@ class ParseResult:
         return frame
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the parse view as plain text and HTML.
-
-        The views that IPython asks for. It reads the same without a running kernel.
-        """
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """`why()`."""
         return self.why()
 
 
 def _unread_segments(calls: tuple[ToolCall, ...]) -> frozenset[int]:
-    """Return the segments that hold calls, none of which could be read."""
     readable = {c.segment_index for c in calls if c.readable}
     return frozenset(c.segment_index for c in calls if c.segment_index not in readable)

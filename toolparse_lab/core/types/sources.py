@@ -33,11 +33,6 @@ class Source:
     span: Span
 
     def __str__(self) -> str:
-        """Return the words for it in a sentence.
-
-        >>> str(Source("tool", 2, Span(4, 9)))
-        'tool result 2'
-        """
         return f"{_WORDS.get(self.role, 'message of ' + repr(self.role))} {self.message}"
 
 

@@ -39,10 +39,7 @@ class Span:
         _set_end(self, end)
 
     def __len__(self) -> int:
-        """Return the number of characters.
-
-        So an empty span is false: compare with None instead.
-        """
+        # So an empty span is false: compare with None instead.
         return self.end - self.start
 
     def of(self, raw: str) -> str:
@@ -227,7 +224,6 @@ class StepSpans:
     def __init__(
         self, steps: tuple[Step, ...], find: Callable[[], tuple[Span | None, ...]]
     ) -> None:
-        """Take new steps, which nobody else has seen, and what finds a span for each of them."""
         self._steps = steps
         self._find = find
         for step in steps:
@@ -240,7 +236,6 @@ class StepSpans:
 
 
 def _span_of(step: Step) -> Span | None:
-    """Return the span of a step."""
     span = _get_step_span(step)
     if type(span) is StepSpans:
         span.settle()

@@ -54,7 +54,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _reject_constant(name: str) -> Value:
-    """Refuse NaN and Infinity, which Python's reader takes and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -63,14 +62,7 @@ _MINUS_ZERO = re.compile(r"-0(?!\.)")
 
 
 def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Decoders:
-    """Two C-backed readers of strict JSON with lexemes kept: for texts whose integers need care,
-    and for all others.
-
-    parse_int: the value of an integer's lexeme, for the first reader. hooks: as `JSONDecoder` takes
-    them, for both.
-
-    The two agree on every text that needs no care. `decoder_for` chooses.
-    """
+    """Two C-backed readers of strict JSON with lexemes kept: for texts whose integers need care, and for all others."""
     common: dict[str, Any] = {"parse_float": real, "parse_constant": _reject_constant, **hooks}
     # int() in C is three times as fast as a hook, so the hook is kept for texts that need it.
     careful = json.JSONDecoder(parse_int=parse_int, **common)
@@ -78,11 +70,7 @@ def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Dec
 
 
 def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
-    """Return the one of two readers that `text` needs: the careful one for -0 and very long
-    integers.
-
-    The look at the text is much cheaper than reading it by hooks.
-    """
+    """Return the one of two readers that `text` needs: the careful one for -0 and very long integers."""
     careful, quick = pair
     # One character is found several times as fast as two, and most texts have no minus.
     if "-" in text and "-0" in text and _MINUS_ZERO.search(text):
@@ -93,12 +81,6 @@ def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
 
 
 def _may_have_long_number(text: str) -> bool:
-    """Return True if a run of `INT_DIGITS` digits may be.
-
-    Also for some shorter ones.
-
-    Stops at the first such place. Texts in which no stride is digits cost two comparisons a stride.
-    """
     # So long a run covers a whole stride somewhere, and two looks at each stride are enough.
     stride = INT_DIGITS // 2
     for start in range(0, len(text), stride):
@@ -113,20 +95,13 @@ _BEHIND = re.compile(_JSON_SPACE.pattern + r"\Z")
 
 
 def space_end(text: str, pos: int = 0) -> int:
-    """Return the offset behind JSON's white space at `pos`.
-
-    JSON's white space is the space, tab, line feed and carriage return, and no other character.
-    """
+    """Return the offset behind JSON's white space at `pos`."""
     # The pattern matches everywhere, if only the empty text.
     return _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]
 
 
 def read_strict(text: str) -> Value:
-    """Strict JSON text of any depth to a value.
-
-    Raises ValueError for anything that is not JSON, NaN and Infinity included. Duplicate keys are
-    *not* noticed here: the last one wins, as in `json.loads`.
-    """
+    """Strict JSON text of any depth to a value."""
     try:
         return decoder_for(text, _STRICT).decode(text)
     except RecursionError:
@@ -134,12 +109,6 @@ def read_strict(text: str) -> Value:
 
 
 def _whole(text: str, value: Value, end: int) -> Value:
-    """Return a value that was read up to `end`.
-
-    Raises ValueError if more than white space follows.
-
-    For readers that stop behind the first value.
-    """
     if not _BEHIND.match(text, end):
         raise ValueError(f"something stands behind the value, at character {end}")
     return value
@@ -152,11 +121,7 @@ _FEW = 16  # members up to which writing them one by one is quicker than a look 
 
 
 def write_canonical(value: Value) -> str:
-    """Return a value to canonical JSON text: compact, keys in order, number lexemes kept, lone
-    surrogates escaped.
-
-    Raises TypeError for values that JSON cannot carry, such as NaN or a list that holds itself.
-    """
+    """Return a value to canonical JSON text: compact, keys in order, number lexemes kept, lone surrogates escaped."""
     try:
         # Arguments are an object, so one look here spares a call.
         text = _write_object(value) if type(value) is dict else _write(value)
@@ -179,10 +144,6 @@ def escape_surrogates(text: str) -> str:
 
 
 def _write(value: Value) -> str:
-    """Canonical text by recursion, which is quick: for values that nest as people nest.
-
-    Raises RecursionError for deeper ones, and ValueError for an int too long for Python.
-    """
     kind = type(value)
     if kind is str:
         return encode_basestring(value)
@@ -199,10 +160,6 @@ def _write(value: Value) -> str:
 
 
 def _write_object(value: dict[Any, Value]) -> str:
-    """Return the canonical text of an object.
-
-    value: a plain dict, any keys. Raises as `_write` does.
-    """
     if (
         len(value) > _FEW
         and _CLEAN.issuperset(map(type, value.values()))
@@ -231,7 +188,6 @@ def _write_object(value: dict[Any, Value]) -> str:
 
 
 def _plain(text: str) -> int | float | Decimal:
-    """Return the ordinary Python number that a lexeme means."""
     n = number(text)
     return n if isinstance(n, int) else plain_number(n)
 
@@ -240,14 +196,7 @@ _PLAIN = decoders(parse_int=_plain, parse_float=_plain)
 
 
 def read_plain(text: str) -> Value:
-    """Strict JSON text of any depth to ordinary Python values.
-
-    Numbers are int, float, and Decimal only where a float loses digits. Raises ValueError for
-    anything that is not JSON.
-
-    >>> read_plain('[1, 2.50, 0.12345678901234567890]')
-    [1, 2.5, Decimal('0.12345678901234567890')]
-    """
+    """Strict JSON text of any depth to ordinary Python values."""
     try:
         return decoder_for(text, _PLAIN).decode(text)
     except RecursionError:
@@ -255,24 +204,12 @@ def read_plain(text: str) -> Value:
 
 
 def unescape(inside: str) -> str:
-    """Return the text that the inside of a JSON string means.
-
-    Raises ValueError for a wrong escape.
-
-    >>> unescape('a\\n\\u00e9')
-    'a\\né'
-
-    inside: the characters between the quotes, as JSON writes them.
-    """
+    """Return the text that the inside of a JSON string means."""
     return str(read_strict(f'"{inside}"')) if "\\" in inside else inside
 
 
 def escape_token(key: str | int) -> str:
-    """Return one reference token of a JSON Pointer (RFC 6901, section 3), for a key or an index.
-
-    >>> escape_token("a/b~c")
-    'a~1b~0c'
-    """
+    """Return one reference token of a JSON Pointer (RFC 6901, section 3), for a key or an index."""
     text = str(key)
     if "~" in text or "/" in text:
         text = text.replace("~", "~0").replace("/", "~1")
@@ -280,13 +217,7 @@ def escape_token(key: str | int) -> str:
 
 
 def pointer_tokens(path: str) -> list[str]:
-    """Return the unescaped tokens of a JSON Pointer.
-
-    Raises ValueError when it is neither empty nor begins with '/'.
-
-    >>> pointer_tokens("/a~1b/0")
-    ['a/b', '0']
-    """
+    """Return the unescaped tokens of a JSON Pointer."""
     if not path:
         return []
     if path[0] != "/":
@@ -296,13 +227,7 @@ def pointer_tokens(path: str) -> list[str]:
 
 
 def pointer_get(value: Value, path: str) -> Value:
-    """Return the value at a JSON Pointer.
-
-    Raises KeyError naming the path when there is nothing, and ValueError for anything that is not a
-    pointer.
-
-    An empty pointer is the value itself.
-    """
+    """Return the value at a JSON Pointer."""
     node = value
     for token in pointer_tokens(path):
         if isinstance(node, dict) and token in node:
@@ -316,21 +241,12 @@ def pointer_get(value: Value, path: str) -> Value:
 
 
 def _is_index(token: str, size: int) -> bool:
-    """Return True for a reference token that names an item of a list of `size` items.
-
-    An index with leading zeros is taken, too.
-    """
     # str.isdigit is true of other scripts' digits as well, which are no JSON Pointer.
     return token.isascii() and token.isdigit() and int(token) < size
 
 
 def pointer_set(value: Value, path: str, new: Value) -> Value:
-    """`value` with `new` at `path`, changed in place except at the root, which comes back.
-
-    Raises KeyError or IndexError if there is nothing to put it into.
-
-    Tokens of lists are indices. The list is not extended.
-    """
+    """`value` with `new` at `path`, changed in place except at the root, which comes back."""
     tokens = pointer_tokens(path)
     if not tokens:
         return new
@@ -346,13 +262,7 @@ def pointer_set(value: Value, path: str, new: Value) -> Value:
 
 
 def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Value]]:
-    """Yield every scalar, empty object and empty array with its JSON Pointer, in document order.
-
-    path: the pointer of `value` itself.
-
-    >>> list(leaves({"a": [1, {}], "b": None}))
-    [('/a/0', 1), ('/a/1', {}), ('/b', None)]
-    """
+    """Yield every scalar, empty object and empty array with its JSON Pointer, in document order."""
     stack = [(path, value)]
     while stack:
         at, node = stack.pop()
@@ -368,13 +278,7 @@ _NUMBERS = (int, float, Decimal)
 
 
 def same(a: Value, b: Value) -> bool:
-    """Return JSON equality: 1 and 1.0 are one number, True and 1 are not.
-
-    Compares numbers by their digits, not as floats, and keys in any order. Without recursion.
-
-    >>> same({"a": 1, "b": 2}, {"b": 2.0, "a": 1}), same(1, True)
-    (True, False)
-    """
+    """Return JSON equality: 1 and 1.0 are one number, True and 1 are not."""
     # Pairs that still have to be the same; the members of two containers join them.
     stack = [(a, b)]
     while stack:
@@ -396,10 +300,6 @@ def same(a: Value, b: Value) -> bool:
 
 
 def _same_scalar(x: Value, y: Value) -> bool:
-    """Return JSON equality of two values that are not both objects or both lists.
-
-    Strings, null and all that is not JSON compare as Python compares them, within one type.
-    """
     # bool is an int in Python, and no number in JSON; two equal ones are one object.
     if isinstance(x, bool) or isinstance(y, bool):
         return False
