@@ -133,9 +133,9 @@ class Damage:
             pos = space_end(text, pos)
             if pos >= self.size or (ch := text[pos]) in _NO_SPACE:
                 return pos
-            if ch == "/" and text[pos + 1 : pos + 2] in ("/", "*"):
-                pos = self._comment(pos)
-            elif ch == "#" and (pos == 0 or text[pos - 1] in " \t\n"):  # none inside a word
+            if (ch == "/" and text[pos + 1 : pos + 2] in ("/", "*")) or (
+                ch == "#" and (pos == 0 or text[pos - 1] in " \t\n")
+            ):
                 pos = self._comment(pos)
             elif odd_space := _ODD_SPACE.match(text, pos):
                 self.edit(pos, odd_space.end(), " ", "rjson.odd-space")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ...core.types import Edit, Span
 from ...core.values import Value
-from .positions import apply_edits
 from .nearest import QUOTES
+from .positions import apply_edits
 from .strict import read_sequence
 
 # How it works. A backslash before a character that JSON does not escape is most often one of a

@@ -24,7 +24,7 @@ from .strict import read_sequence, too_deep
 # that come to one place with the same expectation meet there; only the few cheapest of them live
 # on. A hypothesis whose price is too high, or for which the text makes no sense, dies.
 #
-# Invariant: every edit lies at or behind the place of the hypothesis that makes it, so edits never
+# Invariant: every edit is at or after the place of the hypothesis that makes it, so edits never
 # overlap and come out in order.
 #
 # Cost: the hypotheses at a place differ in their brackets by a few edits, and each lives there at
@@ -32,7 +32,8 @@ from .strict import read_sequence, too_deep
 # there is no reading.
 
 QUOTES = "\"'`´“”„‟‘’‚＂＇«»"
-ALIKE = {
+# Sign -> characters that are easily written for it.
+_ALIKE = {
     "{": "({[｛（<【",
     "[": "[({［（<【",
     "}": ")}]｝）>】",
@@ -41,29 +42,27 @@ ALIKE = {
     ",": ",;；，、.",
     '"': QUOTES,
 }
-"""Sign -> characters that are easily written for it."""
-DROPPABLE = frozenset("".join(ALIKE.values()))
-"""Characters that may be one too many: no letter, digit or word's sign is."""
+_DROPPABLE = frozenset("".join(_ALIKE.values()))  # no letter, digit or sign of words is
 
 _MEETING = 12
 _MAX_STEPS = 40_000
 _MAX_READINGS = 24
 
-PUT_IN = 2
-DROPPED = 2
-DROPPED_DOUBLE = 1
-REPLACED = 2
-REPLACED_BY_OTHER = 3
-SWAPPED = 2
-BARE = 3
-DIALECT = 1
-"""What an edit costs. A sign that stands there twice is the plainest damage; what other languages
-write in JSON's place costs as little."""
+# What an edit costs. A sign that is there twice is the plainest damage; what other languages write
+# in JSON's place costs as little.
+_PUT_IN = 2
+_DROPPED = 2
+_DROPPED_DOUBLE = 1
+_REPLACED = 2
+_REPLACED_BY_OTHER = 3
+_SWAPPED = 2
+_BARE = 3
+_DIALECT = 1
 
-VALUE, ITEM, NEXT_ITEM, MEMBER, NEXT_MEMBER, COLON, AFTER = range(7)
+_VALUE, _ITEM, _NEXT_ITEM, _MEMBER, _NEXT_MEMBER, _COLON, _AFTER = range(7)
 _SPACE = " \t\n\r"
-_VALUES = (VALUE, ITEM, NEXT_ITEM)
-_KEYS = (MEMBER, NEXT_MEMBER)
+_VALUES = (_VALUE, _ITEM, _NEXT_ITEM)
+_KEYS = (_MEMBER, _NEXT_MEMBER)
 _CLOSER = {"{": "}", "[": "]"}
 _SCALAR = re.compile(
     r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)(?![\w+\-]|\.\d)"
@@ -140,7 +139,7 @@ class _Search:
         self.exhausted = False
 
     def run(self) -> Iterator[tuple[int, list[Edit]]]:
-        self._add(0, 0, VALUE, "", None)
+        self._add(0, 0, _VALUE, "", None)
         number = 0
         while self._heap and self._count < _MAX_STEPS and number < _MAX_READINGS:
             pos, cost, _, mode, stack, chain = heappop(self._heap)
@@ -148,7 +147,7 @@ class _Search:
             self._met[key] = self._met.get(key, 0) + 1
             if self._met[key] > _MEETING:
                 continue
-            if pos >= self._size and mode == AFTER and not stack:
+            if pos >= self._size and mode == _AFTER and not stack:
                 number += 1
                 yield cost, _edits_of(chain)
             else:
@@ -174,15 +173,15 @@ class _Search:
         self._strictly(pos, ch, cost, mode, stack, chain)
         # What costs too much is not even made: most hypotheses have spent nearly all.
         budget = self._max_cost - cost
-        if budget < min(DIALECT, DROPPED_DOUBLE):
+        if budget < min(_DIALECT, _DROPPED_DOUBLE):
             return
         self._in_dialect(pos, ch, cost, mode, stack, chain)
-        if budget >= PUT_IN:
+        if budget >= _PUT_IN:
             self._put_in(pos, ch, cost, mode, stack, chain)
         self._drop(pos, ch, cost, mode, stack, chain)
-        if budget >= REPLACED:
+        if budget >= _REPLACED:
             self._replace(pos, ch, cost, mode, stack, chain)
-        if budget >= SWAPPED:
+        if budget >= _SWAPPED:
             self._swap(pos, ch, cost, mode, stack, chain)
 
     def _sign(self, sign: str, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> bool:
@@ -194,7 +193,7 @@ class _Search:
 
     def _string(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
         is_key = mode in _KEYS
-        then = COLON if is_key else AFTER
+        then = _COLON if is_key else _AFTER
         for end, price, edits, sign in self._ends.of(pos, is_key, stack[-1:]):
             if cost + price > self._max_cost:
                 continue
@@ -224,7 +223,7 @@ class _Search:
         elif mode in _VALUES:
             scalar = _SCALAR.match(self._text, pos)
             if scalar:
-                self._add(scalar.end(), cost, AFTER, stack, chain)
+                self._add(scalar.end(), cost, _AFTER, stack, chain)
 
     # what other languages write
 
@@ -236,32 +235,32 @@ class _Search:
         # To the end of the text it would take the rest of the value with it.
         if comment and (comment.end() < self._size or not HOLDS_JSON.search(comment[0])):
             edit = make_edit(Span(pos, comment.end()), "", "rjson.comment")
-            self._add(comment.end(), cost + DIALECT, mode, stack, (chain, edit))
-        if text.startswith("\\n", pos) and mode not in (VALUE, COLON):
+            self._add(comment.end(), cost + _DIALECT, mode, stack, (chain, edit))
+        if text.startswith("\\n", pos) and mode not in (_VALUE, _COLON):
             edit = make_edit(Span(pos, pos + 2), " ", "rjson.literal-newline")
-            self._add(pos + 2, cost + DIALECT, mode, stack, (chain, edit))
+            self._add(pos + 2, cost + _DIALECT, mode, stack, (chain, edit))
         if mode in _VALUES:
             self._dialect_value(pos, cost, stack, chain)
         elif mode in _KEYS and (word := _BARE_KEY.match(text, pos)):
-            self._quoted(word, cost + DROPPED, COLON, stack, chain, "rjson.unquoted-key")
+            self._quoted(word, cost + _DROPPED, _COLON, stack, chain, "rjson.unquoted-key")
 
-        closes_trailing = (ch == "}" and mode == NEXT_MEMBER) or (ch == "]" and mode == NEXT_ITEM)
+        closes_trailing = (ch == "}" and mode == _NEXT_MEMBER) or (ch == "]" and mode == _NEXT_ITEM)
         comma = len(text[:pos].rstrip()) - 1 if closes_trailing else -1
         touched = chain is not None and chain[1].span.end > comma
         if comma >= 0 and text[comma] == "," and not touched:
             edit = make_edit(Span(comma, comma + 1), "", "rjson.trailing-comma")
-            self._sign(ch, pos + 1, cost + DIALECT, AFTER, stack, (chain, edit))
+            self._sign(ch, pos + 1, cost + _DIALECT, _AFTER, stack, (chain, edit))
 
     def _dialect_value(self, pos: int, cost: int, stack: str, chain: Chain) -> None:
         literal = _LITERAL.match(self._text, pos)
         if literal:
             text = _JSON_LITERAL[literal[0][0].lower()]
             edit = make_edit(Span(*literal.span()), text, "rjson.python-literal")
-            self._add(literal.end(), cost + DIALECT, AFTER, stack, (chain, edit))
+            self._add(literal.end(), cost + _DIALECT, _AFTER, stack, (chain, edit))
             return
         word = _BARE_WORD.match(self._text, pos)
         if word and not _SCALAR.match(word[0]) and word[0].strip().lower() not in NO_JSON:
-            self._quoted(word, cost + BARE, AFTER, stack, chain, "rjson.unquoted-value")
+            self._quoted(word, cost + _BARE, _AFTER, stack, chain, "rjson.unquoted-value")
 
     def _quoted(
         self, word: re.Match[str], cost: int, then: int, stack: str, chain: Chain, rule: str
@@ -273,10 +272,10 @@ class _Search:
     # one sign put right
 
     def _at_end(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        if mode == AFTER and stack:
+        if mode == _AFTER and stack:
             closers = "".join(_CLOSER[opener] for opener in reversed(stack))
             edit = make_edit(Span(pos, pos), closers, "rjson.missing-bracket")
-            self._add(pos, cost + PUT_IN * len(stack), AFTER, "", (chain, edit))
+            self._add(pos, cost + _PUT_IN * len(stack), _AFTER, "", (chain, edit))
 
     def _put_in(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
         for sign, rule in _missing(ch, mode, stack):
@@ -285,13 +284,13 @@ class _Search:
             edit = make_edit(Span(pos, pos), sign, rule)
             if sign == '"':
                 # A quote of another kind that stands there was meant as this one.
-                price = PUT_IN + (ch in QUOTES)
+                price = _PUT_IN + (ch in QUOTES)
                 self._string(pos, cost + price, mode, stack, (chain, edit))
             else:
-                self._sign(sign, pos, cost + PUT_IN, mode, stack, (chain, edit))
+                self._sign(sign, pos, cost + _PUT_IN, mode, stack, (chain, edit))
 
     def _drop(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        if ch not in DROPPABLE:
+        if ch not in _DROPPABLE:
             return
         double = ch in (self._text[pos - 1 : pos], self._text[pos + 1 : pos + 2])
         if (
@@ -301,7 +300,7 @@ class _Search:
             and not _SECOND_QUOTE.match(self._text, pos)
         ):
             return  # it opens a string; nobody puts it before a word by mistake
-        price = DROPPED_DOUBLE if double else DROPPED
+        price = _DROPPED_DOUBLE if double else _DROPPED
         if cost + price > self._max_cost:
             return
         edit = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
@@ -311,12 +310,12 @@ class _Search:
         # Behind a number the last of these are its unit, and no sign that went wrong.
         if ch.isalnum() or ch in "\\-_%°$€£":
             return
-        arrow = _ARROW.match(self._text, pos) if mode == COLON else None
+        arrow = _ARROW.match(self._text, pos) if mode == _COLON else None
         size = 2 if arrow else 1
         for sign in _expected(mode, stack):
             if sign == ch or (sign == '"' and ch not in QUOTES):
                 continue
-            price = REPLACED if arrow or ch in ALIKE[sign] else REPLACED_BY_OTHER
+            price = _REPLACED if arrow or ch in _ALIKE[sign] else _REPLACED_BY_OTHER
             if cost + price > self._max_cost:
                 continue
             edit = make_edit(Span(pos, pos + size), sign, "rjson.wrong-sign")
@@ -331,7 +330,7 @@ class _Search:
             return
         edit = make_edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
         longer = (chain, edit)
-        cost += SWAPPED
+        cost += _SWAPPED
         if sign == '"':
             if (mode in _VALUES or mode in _KEYS) and ch not in '"\\':
                 self._string(pos + 2, cost, mode, stack, longer)
@@ -353,40 +352,40 @@ class _Search:
         elif mode in _VALUES:
             scalar = _SCALAR.match(ch + self._text[pos + 2 : pos + 64])
             if scalar:
-                self._add(pos + 1 + scalar.end(), cost, AFTER, stack, longer)
+                self._add(pos + 1 + scalar.end(), cost, _AFTER, stack, longer)
 
 
 def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
     if sign in "{[":
-        opened = MEMBER if sign == "{" else ITEM
+        opened = _MEMBER if sign == "{" else _ITEM
         return (opened, stack + sign) if mode in _VALUES else None
     if sign == ":":
-        return (VALUE, stack) if mode == COLON else None
+        return (_VALUE, stack) if mode == _COLON else None
     if not stack:
         return None
     if sign == ",":
-        following = NEXT_MEMBER if stack[-1] == "{" else NEXT_ITEM
-        return (following, stack) if mode == AFTER else None
-    may_close = mode in (AFTER, MEMBER, ITEM) and _CLOSER[stack[-1]] == sign
-    return (AFTER, stack[:-1]) if may_close else None
+        following = _NEXT_MEMBER if stack[-1] == "{" else _NEXT_ITEM
+        return (following, stack) if mode == _AFTER else None
+    may_close = mode in (_AFTER, _MEMBER, _ITEM) and _CLOSER[stack[-1]] == sign
+    return (_AFTER, stack[:-1]) if may_close else None
 
 
 def _expected(mode: int, stack: str) -> str:
     if mode in _VALUES:
-        return '{["]' if mode == ITEM else '{["'
+        return '{["]' if mode == _ITEM else '{["'
     if mode in _KEYS:
-        return '"}' if mode == MEMBER else '"'
-    if mode == COLON:
+        return '"}' if mode == _MEMBER else '"'
+    if mode == _COLON:
         return ":"
     return "," + _CLOSER[stack[-1]] if stack else ""
 
 
 def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
     begins_value = ch in '"{[-' or ch.isalnum()
-    if mode == COLON:
+    if mode == _COLON:
         if begins_value:
             yield ":", "rjson.missing-colon"
-    elif mode == AFTER:
+    elif mode == _AFTER:
         if stack:
             if begins_value or ch in QUOTES:
                 yield ",", "rjson.missing-comma"
@@ -415,11 +414,11 @@ def _edits_of(chain: Chain) -> list[Edit]:
 # where a string ends
 
 # How it works. The end that strict JSON knows, the next quote, costs nothing. Others are a quote
-# that is missing (before what only stands behind a string), one of another kind, one that changed
+# that is missing (before what only comes after a string), one of another kind, one that changed
 # places with its neighbour, and a later quote where those before it are part of the text. Only
 # places that something plainly follows are taken, since every comma of a prose text might be one.
 
-_PUT_IN, _DROPPED, _REPLACED, _SWAPPED, _ESCAPED, _RAW_CONTROL = 2, 2, 2, 2, 3, 1
+_ESCAPED, _RAW_CONTROL = 3, 1
 _STOP = re.compile(r'["\\\x00-\x1f,:}\]' + QUOTES + "]")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OTHER_QUOTES = frozenset(QUOTES) - {'"'}
@@ -436,7 +435,7 @@ _BEHIND_KEY = re.compile(r"\s*+:")
 _NEVER = re.compile(r"(?!)")
 
 End = tuple[int, int, tuple[Edit, ...], str]
-"""(offset behind, cost, edits, the sign that follows where it was swapped with the quote)"""
+# offset after it, cost, edits, the sign that follows where it was swapped with the quote
 
 
 class _TextEnds:

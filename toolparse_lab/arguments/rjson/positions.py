@@ -1,7 +1,6 @@
-"""Where every value of a strict JSON text stands, and the value of an offset before the edits.
+"""The place of every value of a strict JSON text, and offsets of an edited text as those before.
 
-Strict JSON is the only thing read here: damaged text is edited first, and the offsets are mapped
-back.
+Damaged text is edited first, and the offsets are mapped back.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def parse(
 
     value = _read_if_strict(text, duplicate=duplicate, max_depth=max_depth)
     if value is _NOT_STRICT:
-        value = RelaxedReader(
+        value = _Reader(
             text,
             relaxed=relaxed,
             tolerant=tolerant or warnings,
@@ -84,13 +84,13 @@ def transform(text: str) -> str:
     RJSONParseError for a character that begins no token.
 
     >>> transform("{a: 1, /* x */}")
-    '{"a": 1           }'
+    '{"a": 1         }'
     """
     out: list[str] = []
     comma = -1  # where in `out` the last comma is, while only white space followed it
     is_opened = True  # nothing stood between the last opener and that comma
 
-    for start, kind, raw in lexemes(text, RELAXED):
+    for start, kind, raw in _lexemes(text, _RELAXED):
         if kind == "space":
             out.append(_BUT_WHITE_SPACE.sub(" ", raw))
             continue
@@ -106,7 +106,7 @@ def transform(text: str) -> str:
             comma = -1
             is_opened = raw in ("[", "{")
 
-        out.append(token_of(text, start, kind, raw).text)
+        out.append(_token_of(text, start, kind, raw).text)
 
     return "".join(out)
 
@@ -165,11 +165,10 @@ def _revive(value: Any, reviver: Reviver) -> Any:
 
 # tokens
 
-
 _SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 # Each alternative is a kind of lexeme, named; the first one that matches wins, so that a comment is
 # none where a string or word has already begun.
-RELAXED = re.compile(
+_RELAXED = re.compile(
     rf"""(?P<space>[{_SPACE}]+)"""
     r"""|(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*+")"""
     r"""|(?P<punct>[{}\[\],:])"""
@@ -178,7 +177,7 @@ RELAXED = re.compile(
     r"""|(?P<word>[$a-zA-Z0-9_\-+.*?!|&%^/#\\]+)""",
     re.DOTALL,
 )
-STRICT = re.compile(
+_STRICT = re.compile(
     r"""(?P<space>[\t\n\r ]+)|(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*+")|(?P<punct>[{}\[\],:])"""
     r"""|(?P<word>[a-z]+|-?[0-9][0-9.eE+\-]*)""",
     re.DOTALL,
@@ -186,77 +185,56 @@ STRICT = re.compile(
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _ATOMS: Final = {"true": True, "false": False, "null": None}
 _SINGLE_ESCAPE = re.compile(r"\\(.)|\"", re.DOTALL)
-SCALARS = ("atom", "string", "number")
-"""The kinds of tokens that are values."""
+_SCALARS = ("atom", "string", "number")
+_OPENERS = ("{", "[")
+_VALUES = (*_SCALARS, *_OPENERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """kind: string, number, atom, one of {}[],: or eof."""
-
-    kind: str
+class _Token:
+    kind: str  # string, number, atom, one of {}[],: or eof
     value: Value
-    text: str
+    text: str  # the strict JSON for it
     start: int
-    line: int
 
     def __str__(self) -> str:
-        if self.kind in SCALARS:
+        if self.kind in _SCALARS:
             return f"{self.kind} {write_canonical(self.value)}"
         return "end of text" if self.kind == "eof" else f"'{self.kind}'"
 
 
-def lexemes(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, str]]:
-    """(start, kind, raw) of every lexeme, white space and comments too."""
+def _lexemes(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, str]]:
+    # (start, kind, raw) of every lexeme, white space and comments too.
     pos = 0
     while pos < len(text):
         match = pattern.match(text, pos)
         if not match:
-            raise error_at(text, pos, _unexpected_character(text[pos : pos + 100]))
+            raise _unexpected_character(text, pos, text[pos : pos + 100])
 
         yield pos, str(match.lastgroup), match[0]
         pos = match.end()
 
 
-def _unexpected_character(rest: str) -> str:
-    return f"Unexpected character: {rest[0]}; input: {rest}"
-
-
-def token_of(text: str, start: int, kind: str, raw: str, line: int = 1) -> Token:
-    """Return the token that a lexeme, neither white space nor comment, stands for."""
+def _token_of(text: str, start: int, kind: str, raw: str) -> _Token:
     if kind == "punct":
-        return Token(raw, None, raw, start, line)
-    if kind == "string":
-        return _string(text, start, raw, line)
-    if kind == "single":
-        inner = _SINGLE_ESCAPE.sub(_as_in_double_quotes, raw[1:-1])
-        return _string(text, start, f'"{inner}"', line)
+        return _Token(raw, None, raw, start)
+    if kind == "word":
+        if raw in _ATOMS:
+            return _Token("atom", _ATOMS[raw], raw, start)
+        if not _NUMBER.fullmatch(raw):
+            return _Token("string", raw, write_canonical(raw), start)
+        try:
+            value = number(raw)
+        except ValueError as error:
+            raise _error_at(text, start, f"Bad number: {error}") from None
+        plain = value if isinstance(value, int) else plain_number(value)
+        return _Token("number", plain, raw, start)
 
-    return _word(text, start, raw, line)
-
-
-def _string(text: str, start: int, quoted: str, line: int) -> Token:
+    quoted = f'"{_SINGLE_ESCAPE.sub(_as_in_double_quotes, raw[1:-1])}"' if kind == "single" else raw
     try:
-        value = json.loads(quoted)
+        return _Token("string", json.loads(quoted), quoted, start)
     except ValueError as error:
-        raise error_at(text, start, f"Bad string: {error}") from None
-
-    return Token("string", value, quoted, start, line)
-
-
-def _word(text: str, start: int, raw: str, line: int) -> Token:
-    if raw in _ATOMS:
-        return Token("atom", _ATOMS[raw], raw, start, line)
-    if not _NUMBER.fullmatch(raw):
-        return Token("string", raw, write_canonical(raw), start, line)
-
-    try:
-        value = number(raw)
-    except ValueError as error:
-        raise error_at(text, start, f"Bad number: {error}") from None
-
-    plain = value if isinstance(value, int) else plain_number(value)
-    return Token("number", plain, raw, start, line)
+        raise _error_at(text, start, f"Bad string: {error}") from None
 
 
 def _as_in_double_quotes(match: re.Match[str]) -> str:
@@ -265,33 +243,30 @@ def _as_in_double_quotes(match: re.Match[str]) -> str:
     return "'" if match[1] == "'" else match[0]
 
 
-def tokens_of(text: str, *, relaxed: bool) -> list[Token]:
-    """Return the tokens of a whole text, the last one of kind eof."""
-    tokens: list[Token] = []
-    line = 1
-    for start, kind, raw in lexemes(text, RELAXED if relaxed else STRICT):
-        if kind not in ("space", "comment"):
-            token = token_of(text, start, kind, raw, line)
-            if not relaxed and kind == "word" and token.kind == "string":
-                raise error_at(text, start, _unexpected_character(raw[:100]))
-            if relaxed and raw in ("]", "}") and _ends_in_trailing_comma(tokens):
+def _tokens_of(text: str, *, relaxed: bool) -> list[_Token]:
+    tokens: list[_Token] = []
+    for start, kind, raw in _lexemes(text, _RELAXED if relaxed else _STRICT):
+        if kind in ("space", "comment"):
+            continue
+        token = _token_of(text, start, kind, raw)
+        if not relaxed and kind == "word" and token.kind == "string":
+            raise _unexpected_character(text, start, raw[:100])
+        # A trailing comma; after `[,` and `,,` there is no value that it could trail.
+        if relaxed and raw in ("]", "}") and len(tokens) > 1:
+            before, last = tokens[-2:]
+            if last.kind == "," and before.kind not in ("[", "{", ","):
                 tokens.pop()
-            tokens.append(token)
-        line += raw.count("\n")
+        tokens.append(token)
 
-    tokens.append(Token("eof", None, "", len(text), line))
+    tokens.append(_Token("eof", None, "", len(text)))
     return tokens
 
 
-def _ends_in_trailing_comma(tokens: list[Token]) -> bool:
-    # After `[,` and `,,` there is no value that a comma could trail.
-    if len(tokens) < 2 or tokens[-1].kind != ",":
-        return False
-    return tokens[-2].kind not in ("[", "{", ",")
+def _unexpected_character(text: str, pos: int, rest: str) -> RJSONParseError:
+    return _error_at(text, pos, f"Unexpected character: {rest[0]}; input: {rest}")
 
 
-def error_at(text: str, position: int, message: str) -> RJSONParseError:
-    """Return an error with the line and column of an offset, both from 1 on."""
+def _error_at(text: str, position: int, message: str) -> RJSONParseError:
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     return RJSONParseError(message, position=position, line=line, column=column)
@@ -306,12 +281,9 @@ def error_at(text: str, position: int, message: str) -> RJSONParseError:
 # as if what it expected had been there.
 
 _VALUE = "'[', '{', number, string or atom"
-_OPENERS = ("{", "[")
 
 
-class RelaxedReader:
-    """One text under way."""
-
+class _Reader:
     def __init__(
         self, text: str, *, relaxed: bool, tolerant: bool, duplicate: bool, max_depth: int
     ) -> None:
@@ -320,25 +292,21 @@ class RelaxedReader:
         self._duplicate = duplicate
         self._max_depth = max_depth
         self._warnings: list[RJSONParseError] = []
-        self._tokens = tokens_of(text, relaxed=relaxed)
+        self._tokens = _tokens_of(text, relaxed=relaxed)
         self._pos = 0
         self._stack: list[Any] = []
         self._key: str | None = None  # of the member whose value is due
 
     def read(self) -> Any:
-        """Return the value of the whole text."""
         value = self._value()
         end = self._next()
         if end.kind != "eof":
             self._unexpected(end, "end of text")
-        if self._warnings:
-            raise self._all_warnings(value)
+        if not self._warnings:
+            return value
 
-        return value
-
-    def _all_warnings(self, value: Any) -> RJSONParseError:
         first, count = self._warnings[0], len(self._warnings)
-        return RJSONParseError(
+        raise RJSONParseError(
             first.message if count == 1 else f"{count} parse warnings",
             position=first.position,
             line=first.line,
@@ -352,21 +320,18 @@ class RelaxedReader:
 
     # tokens
 
-    def _next(self) -> Token:
+    def _next(self) -> _Token:
         token = self._tokens[self._pos]
         if token.kind != "eof":
             self._pos += 1
 
         return token
 
-    def _peek(self) -> Token:
-        return self._tokens[self._pos]
-
-    def _unexpected(self, token: Token, expected: str) -> None:
+    def _unexpected(self, token: _Token, expected: str) -> None:
         self._complain(token, f"Unexpected token: {token}, expected {expected}")
 
-    def _complain(self, token: Token, message: str) -> None:
-        error = error_at(self._text, token.start, message)
+    def _complain(self, token: _Token, message: str) -> None:
+        error = _error_at(self._text, token.start, message)
         if not self._tolerant:
             raise error
 
@@ -386,7 +351,7 @@ class RelaxedReader:
             if opened is not None and self._enter(opened, token):
                 continue
 
-            # Behind a value: commas and closers until the next value begins.
+            # After a value: commas and closers until the next value begins.
             while len(self._stack) > 1 and not self._goes_on():
                 self._stack.pop()
 
@@ -395,10 +360,10 @@ class RelaxedReader:
             if isinstance(self._stack[-1], dict):
                 self._key = self._read_key()
 
-    def _is_skipped(self, token: Token) -> bool:
+    def _is_skipped(self, token: _Token) -> bool:
         # Return True if another value may follow. Before the end, or a comma, the value is simply
         # missing: it is null, and the comma stays.
-        if token.kind in SCALARS or token.kind in _OPENERS:
+        if token.kind in _VALUES:
             return False
 
         self._unexpected(token, _VALUE)
@@ -408,32 +373,30 @@ class RelaxedReader:
 
         return token.kind != "eof"
 
-    def _place(self, token: Token) -> Any:
+    def _place(self, token: _Token) -> Any:
+        # Returns the container that a token opens.
         node: Any = token.value
         if token.kind in _OPENERS:
             node = {} if token.kind == "{" else []
 
         box = self._stack[-1]
         if isinstance(box, dict):
-            self._put(box, node, token)
+            name = "" if self._key is None else self._key
+            if name in box and not self._duplicate:
+                self._complain(token, f"Duplicate key: {name}")
+            box[name] = node
         else:
             box.append(node)
 
         return node if token.kind in _OPENERS else None
 
-    def _put(self, box: dict[str, Any], node: Any, token: Token) -> None:
-        name = "" if self._key is None else self._key
-        if name in box and not self._duplicate:
-            self._complain(token, f"Duplicate key: {name}")
-
-        box[name] = node
-
-    def _enter(self, box: Any, token: Token) -> bool:
+    def _enter(self, box: Any, token: _Token) -> bool:
+        # False for an empty one, which is closed again.
         if len(self._stack) > self._max_depth:
-            raise error_at(self._text, token.start, f"Nested deeper than {self._max_depth}")
+            raise _error_at(self._text, token.start, f"Nested deeper than {self._max_depth}")
 
         is_object = isinstance(box, dict)
-        if self._peek().kind == ("}" if is_object else "]"):
+        if self._tokens[self._pos].kind == ("}" if is_object else "]"):
             self._pos += 1
             return False
 
@@ -453,7 +416,7 @@ class RelaxedReader:
             return False
 
         self._unexpected(token, f"',' or '{closer}'")
-        if token.kind in SCALARS or token.kind in _OPENERS:
+        if token.kind in _VALUES:
             self._pos -= 1  # as if there had been a comma
             return True
 
@@ -464,12 +427,12 @@ class RelaxedReader:
         name = str(token.value) if token.kind == "string" else "null"
         if token.kind != "string":
             self._unexpected(token, "string")
-            if token.kind in SCALARS:
+            if token.kind in _SCALARS:
                 name = token.text
             elif token.kind == ":":
                 self._pos -= 1
 
-        colon = self._peek()
+        colon = self._tokens[self._pos]
         if colon.kind == ":":
             self._pos += 1
         else:

@@ -162,25 +162,23 @@ def _load_without_doubles(
 
 
 def _outer_doubles(edited: str) -> list[Doubled]:
+    # The members that are there twice, in order, those inside another one left out.
     doubles = find_places(edited).doubled
     for double in doubles:
-        _refuse_unless_equal(edited, double)
+        first, again = edited[slice(*double.first)], edited[slice(*double.again)]
+        if first != again and not _equal_texts(first, again):
+            key = double.path.rpartition("/")[2]
+            message = f"the key {key!r} stands twice with different values"
+            raise Refusal("decode.duplicate-key", message, double.again[0])
 
     outer: list[Doubled] = []
-    # Two members lie one inside the other, or apart; so the one that ends last holds the others.
+    # Of two members one is inside the other, or they are apart; so the one that ends last has the
+    # others inside.
     for double in sorted(doubles, key=lambda double: (double.start, -double.end)):
         if not outer or double.end > outer[-1].end:
             outer.append(double)
 
     return outer
-
-
-def _refuse_unless_equal(edited: str, double: Doubled) -> None:
-    first, again = edited[slice(*double.first)], edited[slice(*double.again)]
-    if first != again and not _equal_texts(first, again):
-        key = double.path.rpartition("/")[2]
-        message = f"the key {key!r} stands twice with different values"
-        raise Refusal("decode.duplicate-key", message, double.again[0])
 
 
 def _equal_texts(first: str, again: str) -> bool:
@@ -211,18 +209,24 @@ class _Search:
         return self._count
 
     def _step(self, pos: int) -> int:
+        # Passes one value, or one thing that is none, and at least one character.
         if self._text.startswith(_FENCE, pos):
             return self._fenced(pos)
 
         ch = self._text[pos]
         if ch in "{[":
             return self._value_or_prose(pos)
-        if self._count == 0:
-            if _VALUE_START.match(self._text, pos):
-                return self._value_or_prose(pos)
-            return self._words_before(pos)
-
-        return self._between(pos, ch)
+        if self._count:
+            return self._between(pos, ch)
+        if _VALUE_START.match(self._text, pos):
+            return self._value_or_prose(pos)
+        if not self._prose:
+            raise Refusal("decode.json", f"expected JSON, got {ch!r}", pos)
+        start = self._next_start(pos)
+        if start < 0:
+            raise Refusal("decode.json", "there is no JSON in this text", pos)
+        self._damage.edit(pos, start, "", "rjson.prose")
+        return start
 
     def _fenced(self, pos: int) -> int:
         damage, text = self._damage, self._text
@@ -239,17 +243,6 @@ class _Search:
             pos = closer.end()
 
         return damage.skip(pos)
-
-    def _words_before(self, pos: int) -> int:
-        if not self._prose:
-            raise Refusal("decode.json", f"expected JSON, got {self._text[pos]!r}", pos)
-
-        start = self._next_start(pos)
-        if start < 0:
-            raise Refusal("decode.json", "there is no JSON in this text", pos)
-
-        self._damage.edit(pos, start, "", "rjson.prose")
-        return start
 
     def _between(self, pos: int, ch: str) -> int:
         damage = self._damage

@@ -1,6 +1,4 @@
-"""Strict JSON by the C-backed reader, in which no key stands twice: the fast path beside the repair
-walk.
-"""
+"""Strict JSON by the C-backed reader, without doubled keys: the fast way beside the repair."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from ...core.values import Decoders, Value, decoder_for, decoders, space_end
 from ...core.values.nested import read_deep
 
 # How it works. CPython's scanner reads a value and says where it ended, tens of times as fast as
-# any loop of ours; `object_pairs_hook` lets it notice doubled keys. It knows two limits of its own,
-# the recursion depth and the length of integers, and both have a slow reader behind them. A text
+# any loop of ours; `object_pairs_hook` lets it notice doubled keys. It has two limits of its own,
+# the recursion depth and the length of integers, beyond which a slow reader takes over. A text
 # that is strict is read by one call, and most texts are.
 #
 # In a damaged text the same scanner reads the containers that are whole (`CleanParts`). It cannot
@@ -29,12 +27,12 @@ _SPACES = frozenset(" \t\n\r")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
 Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
+# A container that was read whole: its start, its end, its value.
 CleanPart: TypeAlias = tuple[int, int, Value]
-"""A container that was read whole: its start, its end, its value."""
 
 
 class Duplicate(ValueError):
-    """A key stands twice in one object."""
+    """A key is there twice in one object."""
 
 
 def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
@@ -65,7 +63,10 @@ def read_unique(text: str) -> Value:
 
 
 def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[Value]:
-    """Return the strict JSON values that stand one behind the other in `text` from `start` on, nested as deep as may be. ValueError otherwise."""
+    """Return the strict JSON values that follow one another in `text` from `start` on.
+
+    Nested as deep as may be. Raises ValueError otherwise.
+    """
     decoder = decoder_for(text, pair)
     values: list[Value] = []
     end = start
@@ -85,7 +86,10 @@ def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[V
 
 
 def read_one(text: str) -> tuple[Value, int]:
-    """Return the strict JSON value at the beginning of a text, no key of which stands twice, and the offset behind it and the white space around it. Raises ValueError, StopIteration or RecursionError if there is none."""
+    """Return the value at the beginning of a text, and the offset after it and its white space.
+
+    No key may be there twice. Raises ValueError, StopIteration or RecursionError if there is none.
+    """
     start = 0 if text[:1] in "{[" else space_end(text)
     value, end = _scanner(text)(text, start)
     if text[end : end + 1] in _SPACES:
@@ -106,34 +110,21 @@ def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
     """Return the values of strict JSON text without doubled keys, or None."""
     body = text.strip(" \t\n\r")
     try:
-        value, end = _scanner(body)(body, 0)
-    except (ValueError, StopIteration):
-        return None
-    except RecursionError:
-        return _read_deep_if_strict(body, max_depth)
-
-    values = [value]
-    if end < len(body):
         try:
+            value, end = _scanner(body)(body, 0)
+        except RecursionError:  # slow, and rare: people do not nest a thousand levels
+            value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
+        values = [value]
+        if end < len(body):
             values += read_sequence(body, start=end)
-        except ValueError:
-            return None
-
-    return None if too_deep(body, values, max_depth) else values
-
-
-def _read_deep_if_strict(body: str, max_depth: int) -> list[Value] | None:
-    try:
-        value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
-        values = [value, *read_sequence(body, start=end)]
-    except ValueError:
+    except (ValueError, StopIteration):
         return None
 
     return None if too_deep(body, values, max_depth) else values
 
 
 def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
-    """Tell if the values read from a text nest deeper than is allowed."""
+    """Return True if the values read from a text nest deeper than is allowed."""
     # Counting characters first is cheap, and nearly always enough to say no.
     return (
         len(text) > max_depth
@@ -173,12 +164,9 @@ def read_around(text: str, edits: Iterable[Edit], parts: list[CleanPart]) -> lis
 
     out: list[str] = []
     last = 0
-
     for start, end, replacement in pieces:
-        out.append(text[last:start])
-        out.append(replacement)
+        out += (text[last:start], replacement)
         last = end
-
     out.append(text[last:])
 
     edited = "".join(out)
@@ -206,7 +194,10 @@ class CleanParts:
         self._failed = -1  # where the last try failed, so that it is not repeated
 
     def end(self, pos: int, level: int, *, items: bool) -> int:
-        """Return the offset behind the container at `pos`, and with `items` behind those after it, or -1 if it is not clean."""
+        """Return the offset after the container at `pos`, or -1 if it is not clean.
+
+        items: and after those that follow it. level: how many containers are open around it.
+        """
         if pos == self._failed or self._wasted > self._gained + pos // 4 + _SLACK:
             return -1
 
