@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolparse_lab.arguments.schema.strict_arguments import plain_arguments, strict_arguments
+from toolparse_lab.arguments.schema.strict_form import plain_arguments, strict_arguments
 from toolparse_lab.arguments.schema.strict_form import strict_form
 
 # A schema is drawn together with a strategy for its instances: (schema, instances).

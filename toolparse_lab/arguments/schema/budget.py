@@ -37,7 +37,7 @@ class Budget:
             self.refill()
 
     def refill(self) -> None:
-        """Add the faults that the size of the value is worth."""
+        """Add the steps that the size of the value is worth. Raises OverBudget the second time."""
         if self._is_measured:
             raise OverBudget("the schema branches too often")
 

@@ -20,12 +20,11 @@ from ...core.types.makers import maker_of
 from ...core.values import Value, read_plain
 from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
-from .policies import coerce_like_go, coerce_lossy
-from .raw_texts import holds_typed_text
-from .scalars import holds_bare_null
+from .go import coerce_like_go
+from .lossy import coerce_lossy
+from .scalars import holds_bare_null, holds_typed_text
 from .view import View, view_of
 from .walk import Walk
-from .wrappers import may_be_wrapped, unwrap
 
 # How it works. A policy is a name and the walk that goes with it. `safe` first asks if the value is
 # legal already, which costs a tenth of a walk and is true of most values; the other policies have
@@ -136,3 +135,28 @@ def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
     {'tags': ['a', 'b']}
     """
     return coerce(value, schema, "middleware").value
+
+
+_NAMES = frozenset(("arguments", "parameters", "properties", "input", "args", "kwargs"))
+_OBJECT = '{"type": "object"}'
+
+
+def may_be_wrapped(value: object) -> bool:
+    """Return if arguments have one member, with a name for arguments; cheap, for every call."""
+    return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
+
+
+def unwrap(value: Value, view: View, walk: Walk) -> Value:
+    """Return the arguments that an only member holds, else the value itself."""
+    if not isinstance(value, dict) or not may_be_wrapped(value) or not view.properties:
+        return value
+    ((name, inner),) = value.items()
+    if name in view.properties:
+        return value
+    mark = len(walk.steps)
+    inner = walk.value(inner, view_of(_OBJECT), f"/{name}", 1)
+    if isinstance(inner, dict) and inner and inner.keys() <= view.properties.keys():
+        walk.note("coerce.wrapper", "", value, inner)
+        return inner
+    del walk.steps[mark:]
+    return value

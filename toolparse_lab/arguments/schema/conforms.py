@@ -19,7 +19,7 @@ from .view import View
 
 
 class Answers(dict[tuple[int, int], bool]):
-    """The answers of a union's branches, by the identity of branch and value, and the budget that all of them share."""
+    """The answers of a union's branches, by the identity of branch and value, and their budget."""
 
     __slots__ = ("budget",)
 
@@ -28,8 +28,8 @@ class Answers(dict[tuple[int, int], bool]):
         self.budget = budget
 
 
+# What must still hold: a view, a value, and the unions passed on the way to it.
 _Todo: TypeAlias = list[tuple[View, Value, int]]
-"""What must still hold: a view, a value, and the unions passed on the way to it."""
 
 _MAX_UNIONS = 64
 _MAX_HOPS = 64  # unions inside unions before a value is looked at: more is a circle
@@ -40,7 +40,12 @@ class TooDeep(Exception):
 
 
 def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
-    """Tell if types, enums, required members and branches hold, all the way down."""
+    """Return True if types, enums, required members and branches hold, all the way down.
+
+    Other keywords are not looked at. budget: of the question that this one is a part of, or None
+    for one of its own. Raises TooDeep if unions nest in a value deeper than people nest, and
+    OverBudget where they branch more than they do.
+    """
     if type(value) is not dict or view.box is not dict:
         return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
 
@@ -57,7 +62,10 @@ def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
 
 
 def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers) -> bool:
-    """Return the answer of `conforms` inside the question of an outer union."""
+    """Return the answer of `conforms` inside the question of an outer union.
+
+    unions: how many unions asked one another on the way here. answers: theirs, read and added to.
+    """
     if unions > _MAX_UNIONS:
         raise TooDeep("the value nests too deep to be validated")
 
@@ -108,15 +116,13 @@ def _some_branch_holds(
             todo.append((only, value, hops + 1))
             return True
 
-    return any(_branch_holds(b, value, unions + 1, answers) for b in branches)
-
-
-def _branch_holds(branch: View, value: Value, unions: int, answers: Answers) -> bool:
-    key = id(branch), id(value)
-    if key not in answers:
-        answers[key] = conforms_by_answers(branch, value, unions, answers)
-
-    return answers[key]
+    for branch in branches:
+        key = id(branch), id(value)
+        if key not in answers:
+            answers[key] = conforms_by_answers(branch, value, unions + 1, answers)
+        if answers[key]:
+            return True
+    return False
 
 
 def _node_allows(view: View, value: Value) -> bool:
@@ -126,7 +132,7 @@ def _node_allows(view: View, value: Value) -> bool:
 
 
 def is_member(value: Value, members: tuple[Value, ...]) -> bool:
-    """Tell if a value equals one of an enum's members, as JSON compares: 1 is 1.0 and not true."""
+    """Return True if a value equals a member of an enum, as JSON compares: 1 is 1.0, not true."""
     for member in members:  # noqa: SIM110  # any() of a generator costs twice as much here
         if same(value, member):
             return True
@@ -156,15 +162,12 @@ def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
 def _look_at_items(view: View, value: list[Value], todo: _Todo) -> None:
     items = view.items
     if view.prefix or items is None or items.leaf is None:
-        _look_at_each_item(view, value, todo)
+        for index, item in enumerate(value):
+            child = view.item(index)
+            if child is not None:
+                todo.append((child, item, 0))
         return
 
+    # A list of plain scalars, the common case, is gone over without looking at views.
     types = LEAVES[items.leaf]
     todo.extend((items, item, 0) for item in value if type(item) not in types)
-
-
-def _look_at_each_item(view: View, value: list[Value], todo: _Todo) -> None:
-    for index, item in enumerate(value):
-        child = view.item(index)
-        if child is not None:
-            todo.append((child, item, 0))

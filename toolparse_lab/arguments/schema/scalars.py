@@ -1,8 +1,8 @@
 """The rules that read one value as another: text as numbers, words, JSON, enum members. Numbers as
-text.
+text. And the record of their changes.
 
-Each takes the record of the coercion, the value and its path, and returns the new value, or the
-value itself if its rule does not apply.
+Each rule takes the record of the coercion, the value and its path, and returns the new value, or
+the value itself if the rule does not apply.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from decimal import Context, Decimal
 from functools import lru_cache
 
 from ...core.rules import RULES
-from ...core.types import Edit
+from ...core.types import Edit, Step
+from ...core.types.spans import make_step
 from ...core.values import BigNum, Value, number, same, write_canonical
 from ...core.values.numbers import Number, exact, is_whole, real
 from ..rjson.repair import repair
 from ..rjson.strict import read_if_strict
-from .conforms import is_member
+from .budget import Budget
+from .conforms import conforms, is_member
 from .kinds import is_type
-from .record import Record
 from .view import View
 
 # How it works. A rule applies only where nothing is lost on the way: text is a number if all of it
@@ -63,6 +64,34 @@ _DROPS_NO_VALUE = frozenset(("rjson.equal-duplicate-key", "rjson.fence"))
 # The rule is that of the number's own kind, whichever of the two was wanted.
 _INTEGER_RULE = "coerce.integer-from-string"
 _NUMBER_RULE = "coerce.number-from-string"
+
+
+class Record:
+    """The leave a coercion has, and the record of its changes."""
+
+    __slots__ = ("one_item", "policy", "safe", "steps")
+
+    def __init__(self, policy: str, one_item: bool = False) -> None:
+        # The name goes with it, so that a trial can begin with the same one.
+        self.policy = policy
+        self.one_item = one_item
+        self.safe = policy == "safe"
+        self.steps: list[Step] = []
+
+    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
+        """Record one change under a rule id and return the new value."""
+        self.steps.append(make_step("coerce", rule, path, None, before, after))
+        return after
+
+
+class _Unrecorded(Record):
+    __slots__ = ()
+
+    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
+        return after
+
+
+UNRECORDED = _Unrecorded("safe")
 
 
 def _number_from_text(record: Record, value: str, path: str) -> Value:
@@ -366,3 +395,48 @@ def _unquoted(text: str) -> str:
             return text[1:-1].strip(SPACE)
 
     return text
+
+
+# raw text
+
+# A format without quotes writes `42` for the text and for the number, and chat templates write text
+# bare and everything else as JSON. So JSON of a type that the schema names next to text is that, if
+# the value says nothing that the text does not: 007, 1.50 and a sentence stay text.
+
+_MOST_DEPTH_OF_RAW = 200
+_JSON_SPACE = " \t\r\n"
+_STARTS = frozenset("{[-0123456789tf")  # of JSON that is neither a text nor null
+
+
+def holds_typed_text(value: Value, view: View) -> bool:
+    """Tell if a parameter is a text that may be a value of another type, by its first character."""
+    if not isinstance(value, dict):
+        return False
+    for name, member in value.items():
+        if type(member) is str and member.lstrip(_JSON_SPACE)[:1] in _STARTS:
+            child = view.child(name)
+            if child is not None and child.types_beside_text:
+                return True
+    return False
+
+
+def value_of_text(text: str, view: View, budget: Budget | None = None) -> Value:
+    """Return the value of another type that a raw text is, or the text itself."""
+    inner = text.strip(_JSON_SPACE)
+    if inner[:1] not in _STARTS or not view.types_beside_text or is_member(text, view.texts):
+        return text
+    values = read_if_strict(inner, _MOST_DEPTH_OF_RAW)
+    if values is None or len(values) != 1:
+        return text
+    value: Value = values[0]
+    if not any(is_type(value, name) for name in view.types_beside_text):
+        return text
+    # A number may be a version or an identifier, with a meaning in each of its characters.
+    if not isinstance(value, (dict, list)) and _shortest(value) != text:
+        return text
+    return value if conforms(view, value, budget) else text
+
+
+def _shortest(value: Value) -> str:
+    # The one text of a scalar that says nothing but its value: 1.5 for 1.50.
+    return float.__repr__(value) if isinstance(value, float) else write_canonical(value)

@@ -4,25 +4,28 @@ ever fetched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
 from ...core.types import Problem
 from ...core.types.spans import Severity
-from ...core.values import Value, escape_token, read_plain
+from ...core.values import BigNum, Num, Value, escape_token, read_plain, write_canonical
+from ...core.values.numbers import exact
 from ..rjson.strict import depth
 from .budget import Budget, OverBudget
-from .keywords import KEYWORDS, brief, brief_value, counted, spending
-from .kinds import is_type
-from .library import load_jsonschema
-from .patterns import TooSlow
+from .kinds import foreign_type_names, is_type, with_own_type_names
 from .plain import fits as fits
 from .plain import plain_members
 from .references import unwrap_json_schema
-from .type_names import foreign_type_names, with_own_type_names
 
 # How it works. A value first goes the short way (`plain`), which can only say that it is right. The
 # rest is the library's: a validator is built once a schema, and asked for at most fifty errors,
@@ -202,3 +205,188 @@ def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
 
     loosened = {name: True if name in names else node for name, node in properties.items()}
     return whole.evolve(schema={**whole.schema, "properties": loosened})
+
+
+# keywords of our own
+
+# How it works. The library lets a keyword be replaced by a generator of errors. Three of its own
+# can be made slow or wrong by the values we see: patterns run without a limit, and multiples are
+# taken of floats, where 0.3 is no multiple of 0.1. These are ours; all others stay the library's.
+
+_MOST_DIGITS = 10_000  # of a number that is divided: the cost grows with their square
+
+
+def brief(text: str, limit: int = 60) -> str:
+    """Return a text cut to a message's length."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def brief_value(value: Value) -> str:
+    """Return a value in a message, briefly."""
+    if isinstance(value, (Num, BigNum)):
+        return brief(value.text)
+    try:
+        return brief(repr(value))
+    except (RecursionError, ValueError):  # too deep, or an int too long, for Python to print
+        return brief(write_canonical(value))
+
+
+# The library calls these with (validator, keyword's value, instance, schema), and takes errors.
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
+    # The pattern may match anywhere in the text.
+    # Late, as everywhere here: the library takes longer to load than most parses.
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(instance, str) and not matches(pattern, instance):
+        yield ValidationError(f"{brief(instance)!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
+) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        for key, member in instance.items():
+            if matches(pattern, key):
+                yield from validator.descend(member, subschema, path=key, schema_path=pattern)
+
+
+def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if is_type(instance, "number") and not is_multiple(instance, factor):
+        yield ValidationError(f"{brief_value(instance)} is not a multiple of {brief_value(factor)}")
+
+
+def is_multiple(number: Value, factor: Value) -> bool:
+    """Tell if a number is a multiple of another, by their decimal digits."""
+    # Raises ArithmeticError for a number of too many digits, ZeroDivisionError for a factor of 0.
+    whole, power = _scaled(number)
+    part, part_power = _scaled(factor)
+    # Remainders by 0 have no answer, and a schema that asks for one is broken.
+    if part == 0:
+        raise ZeroDivisionError("nothing is a multiple of 0")
+
+    # whole × 10^power over part × 10^part_power; the division stays among integers, for a float
+    # would answer that 0.3 is no multiple of 0.1.
+    shift = power - part_power
+    if shift >= 0:
+        return whole * pow(10, shift, part) % part == 0
+    if whole == 0:
+        return True
+
+    return -shift <= _MOST_DIGITS and whole % (part * 10**-shift) == 0
+
+
+def _scaled(number: Value) -> tuple[int, int]:
+    _, digits, power = Decimal(exact(number)).as_tuple()
+    if not isinstance(power, int) or len(digits) > _MOST_DIGITS:
+        raise ArithmeticError("a number of too many digits")
+
+    return int(Decimal((0, digits, 0))), power
+
+
+KEYWORDS: dict[str, Callable[..., Iterator[Any]]] = {
+    "multipleOf": _multiple_of,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+}
+"""Keyword -> what yields its errors, in the library's form."""
+
+# A validator is kept for many values and threads; the budget is that of the value under way.
+_BUDGET: ContextVar[Budget | None] = ContextVar("_BUDGET", default=None)
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Count every keyword looked at inside this block as a step of a budget."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any] | None]:
+    """Return a keyword's function that first takes a step of the budget."""
+
+    def check_with_budget(validator: Any, keyword: Any, instance: Any, schema: Any) -> Any:
+        budget = _BUDGET.get()
+        if budget is not None:
+            budget.spend()
+        return check(validator, keyword, instance, schema)
+
+    return check_with_budget
+
+
+# patterns
+
+LIMIT = 0.2  # seconds for one search
+
+
+class TooSlow(Exception):
+    """A pattern took longer than `LIMIT` on a text."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    # Late: few schemas have patterns, and the package is slow to load.
+    import regex
+
+    return regex.compile(pattern)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell if the pattern matches somewhere in the text."""
+    # Raises TooSlow, and regex.error for a broken pattern.
+    try:
+        return _compiled(pattern).search(text, timeout=LIMIT) is not None
+    except TimeoutError:
+        raise TooSlow(f"the pattern {pattern[:60]!r} takes too long on this text") from None
+
+
+# the library
+
+_GRAMMARS = "rfc3987_syntax"
+_HEAVY = frozenset(("jsonschema", _GRAMMARS))
+
+
+def load_jsonschema() -> Any:
+    """Return the module `jsonschema`, whole."""
+    # Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
+    # "iri", and that builds grammars at import, for a second. It is loaded here when such a format
+    # is first checked, by whomever.
+    stand_in = _stand_in_for_grammars() if _would_load_grammars() else None
+    if stand_in is not None:
+        sys.modules[_GRAMMARS] = stand_in
+
+    try:
+        import jsonschema
+    finally:
+        # Whoever imports it from now on gets the real one.
+        if stand_in is not None and sys.modules.get(_GRAMMARS) is stand_in:
+            del sys.modules[_GRAMMARS]
+
+    return jsonschema
+
+
+def _would_load_grammars() -> bool:
+    if not _HEAVY.isdisjoint(sys.modules):
+        return False
+    # Where `rfc3987` is installed, the library takes that instead.
+    return find_spec("rfc3987") is None and find_spec(_GRAMMARS) is not None
+
+
+def _stand_in_for_grammars() -> ModuleType:
+    stand_in: Any = ModuleType(_GRAMMARS)
+    stand_in.is_valid_syntax = _is_valid_syntax
+    return stand_in  # type: ignore[no-any-return]  # Any, so that it takes a name of its own
+
+
+def _is_valid_syntax(term: str, value: str) -> bool:
+    from rfc3987_syntax import is_valid_syntax
+
+    return bool(is_valid_syntax(term, value))

@@ -12,9 +12,8 @@ from typing import Any
 
 from ...core.errors import BadToolSpec
 from ...core.values import Value, read_plain, write_canonical
-from .kinds import LEAVES
+from .kinds import LEAVES, is_nullable, type_name
 from .references import resolve, unwrap_json_schema
-from .type_names import is_nullable, type_name
 
 # How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
 # identity, so that a schema that refers to itself stays as small as it is written. A view computes

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from ...arguments.schema.policies import GO_KINDS, go_log_line
+from ...arguments.schema.go import GO_KINDS, go_log_line
 from ...core.types import Step
 
 LOGGER = logging.getLogger("toolparse_lab.type_safety")
