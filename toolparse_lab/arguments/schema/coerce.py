@@ -4,7 +4,7 @@ Pure. Every change is a Step with a permanent rule id.
 
 ``none`` changes nothing. ``safe`` makes only lossless changes, and none to a value that is already
 legal, to a union that admits text, or to a key the schema does not declare; but a single key that
-holds all arguments gives them up (`wrappers`), and raw text has no quotes (`raw_texts`).
+holds all arguments gives them up (`{"arguments": {"city": "Rome"}}`), and raw text has no quotes.
 ``middleware`` also splits text into lists, unwraps single keys and reads values the schema says
 nothing of. ``seed-layer2`` is a Go orchestrator's coercion exactly: top-level text only, by
 strconv. ``lossy`` is a negative control: whatever makes a value validate.
@@ -86,7 +86,8 @@ def coerce(
         return Coerced(value, ())
     if policy == "seed-layer2":
         plain_schema = read_plain(schema) if isinstance(schema, str) else schema
-        return _coerced(*coerce_like_go(value, plain_schema))
+        new, steps = coerce_like_go(value, plain_schema)
+        return Coerced(new, tuple(steps))
 
     try:
         return _by_view(value, view_of(schema), policy, one_item, raw_text)
@@ -105,7 +106,8 @@ def _left_alone(value: Value, message: str) -> Coerced:
 
 def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
     if policy == "lossy":
-        return _coerced(*coerce_lossy(value, view))
+        new, steps = coerce_lossy(value, view)
+        return Coerced(new, tuple(steps))
 
     # Without branches nothing is spent before the walk.
     budget = None if view.only_leaves else Budget(value)
@@ -117,15 +119,11 @@ def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text:
 
     walk = Walk(policy, one_item, budget or Budget(value))
     walk.raw_text = raw_text
-    inner = unwrap(value, view, walk) if wrapped else value
+    inner = _unwrapped(value, view, walk) if wrapped else value
     if wrapped and inner is value and policy == "safe" and conforms(view, value, budget):
         return _make_coerced(value, ())
     new = walk.value(inner, view, "", 0)
-    return _coerced(new, walk.steps)
-
-
-def _coerced(value: Value, steps: list[Step]) -> Coerced:
-    return _make_coerced(value, tuple(steps))
+    return _make_coerced(new, tuple(walk.steps))
 
 
 def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
@@ -142,16 +140,15 @@ _OBJECT = '{"type": "object"}'
 
 
 def may_be_wrapped(value: object) -> bool:
-    """Return if arguments have one member, with a name for arguments; cheap, for every call."""
+    """Return True if arguments have one member, with a name for arguments."""
     return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
 
 
-def unwrap(value: Value, view: View, walk: Walk) -> Value:
-    """Return the arguments that an only member holds, else the value itself."""
-    if not isinstance(value, dict) or not may_be_wrapped(value) or not view.properties:
-        return value
+def _unwrapped(value: Value, view: View, walk: Walk) -> Value:
+    # The arguments inside an only member that is none of the tool's, if the tool has all of them.
+    # A text is read where it says one object.
     ((name, inner),) = value.items()
-    if name in view.properties:
+    if not view.properties or name in view.properties:
         return value
     mark = len(walk.steps)
     inner = walk.value(inner, view_of(_OBJECT), f"/{name}", 1)

@@ -38,22 +38,14 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 
 
 def is_type(value: Value, name: str) -> bool:
-    """Tell if a value has a type by JSON Schema's idea of it: 3.0 is an integer, True no number."""
+    """Return True if a value has a type of JSON Schema: 3.0 is an integer, True not a number."""
     names = _NAMES.get(type(value))
-    if names is None:
-        names = _names_of_subclass(value)
+    if names is None:  # of a derived class, such as an enum
+        names = next((own for base, own in _NAMES.items() if isinstance(value, base)), ())
     if name in names:
         return True
 
     return name == "integer" and isinstance(value, (float, Decimal)) and is_whole(value)
-
-
-def _names_of_subclass(value: Value) -> tuple[str, ...]:
-    for base, names in _NAMES.items():
-        if isinstance(value, base):
-            return names
-
-    return ()
 
 
 # How it works. A schema written by hand says `float` or `dict` where JSON Schema says `number` or
@@ -84,7 +76,7 @@ _NODES_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "de
 
 
 def type_name(name: str) -> str:
-    """Return the type of JSON Schema that a name means."""
+    """Return the type of JSON Schema that a name means, the name itself if it means none."""
     return name if name in _MEANINGS else _MEANING_OF.get(name.lower(), name)
 
 
@@ -107,13 +99,13 @@ def unknown_type_names(schema: Any) -> set[str]:
 
 
 def has_own_type_names(schema: Any) -> bool:
-    """Tell if all types in a schema are named as JSON Schema names them."""
+    """Return True if all types in a schema are named as JSON Schema names them."""
     # `nullable`, which OpenAPI writes next to the type, is not such a name.
     return not unknown_type_names(schema) and not any(map(is_nullable, _nodes(schema)))
 
 
 def is_nullable(node: Mapping[str, Any]) -> bool:
-    """Tell if a node admits null beside its type in OpenAPI's way."""
+    """Return True if a node admits null next to its type in OpenAPI's way."""
     return node.get("nullable") is True
 
 
@@ -128,16 +120,11 @@ def with_own_type_names(schema: Any) -> None:
         elif isinstance(keyword, list):
             # Two names may mean one type, which a list may hold once.
             names = (type_name(name) if isinstance(name, str) else name for name in keyword)
-            node["type"] = _each_once(names)
-
-
-def _each_once(names: Iterator[Any]) -> list[Any]:
-    once: list[Any] = []
-    for name in names:
-        if name not in once:
-            once.append(name)
-
-    return once
+            once: list[Any] = []
+            for name in names:
+                if name not in once:
+                    once.append(name)
+            node["type"] = once
 
 
 def _names_of(keyword: Any) -> list[str]:

@@ -17,17 +17,11 @@ _MAX_PARTS = 2_000  # allOf members of one node, those of its members included
 
 def unwrap_json_schema(schema: Any) -> Any:
     """Return a schema out of any number of {jsonSchema: …} wrappers."""
-    while _is_wrapper(schema):
+    # A property that is called jsonSchema and holds anything else is not a wrapper.
+    while isinstance(schema, Mapping) and isinstance(schema.get("jsonSchema"), (Mapping, bool)):
         schema = schema["jsonSchema"]
 
     return schema
-
-
-def _is_wrapper(schema: Any) -> bool:
-    # A property that is called jsonSchema and holds anything else is not a wrapper.
-    if not isinstance(schema, Mapping) or "jsonSchema" not in schema:
-        return False
-    return isinstance(schema["jsonSchema"], (Mapping, bool))
 
 
 def resolve(node: Any, root: Any) -> Any:
@@ -43,30 +37,22 @@ class _Resolution:
         self._budget = _MAX_PARTS
 
     def resolve(self, node: Any, trail: frozenset[str]) -> Any:
-        node, trail = self._followed(unwrap_json_schema(node), trail)
-        if isinstance(node, Mapping) and isinstance(node.get("allOf"), list):
-            return self._merged(node, trail)
-
-        return node
-
-    def _followed(self, node: Any, trail: frozenset[str]) -> tuple[Any, frozenset[str]]:
+        # trail: the references that led here.
+        node = unwrap_json_schema(node)
         while isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
             ref = node["$ref"]
             if ref in trail:
-                return {}, trail  # a circle of references says nothing
+                return {}  # a circle of references says nothing
             trail |= {ref}
-            node = self._target(node, ref)
+            # Draft 7 ignored the keywords next to a reference, later drafts keep to them. Authors
+            # mean them. A reference that leads nowhere leaves them alone.
+            own = {k: v for k, v in node.items() if k != "$ref"}
+            target = node_at(self._root, ref)
+            node = {**target, **own} if isinstance(target, Mapping) else own
 
-        return node, trail
+        if not isinstance(node, Mapping) or not isinstance(node.get("allOf"), list):
+            return node
 
-    def _target(self, node: Mapping[str, Any], ref: str) -> Mapping[str, Any]:
-        # Draft 7 ignored the keywords next to a reference, later drafts keep to them. Authors mean
-        # them.
-        beside = {k: v for k, v in node.items() if k != "$ref"}
-        target = node_at(self._root, ref)
-        return {**target, **beside} if isinstance(target, Mapping) else beside
-
-    def _merged(self, node: Mapping[str, Any], trail: frozenset[str]) -> dict[str, Any]:
         # A view for reading arguments, not for validation, which takes allOf as it is.
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
         for part in node["allOf"]:
@@ -82,25 +68,17 @@ class _Resolution:
 
 
 def _merge(into: dict[str, Any], part: Mapping[str, Any]) -> None:
+    # Members of objects and required names add up. Of any other keyword the first one counts, and
+    # so of a malformed one, which validation complains of.
     for key, value in part.items():
+        earlier = into.get(key)
         if key not in into:
             into[key] = value
         elif key in ("properties", "patternProperties"):
-            _merge_members(into, key, value)
-        elif key == "required":
-            _merge_required(into, value)
-
-
-def _merge_members(into: dict[str, Any], key: str, members: Any) -> None:
-    earlier = into[key]
-    if isinstance(earlier, Mapping) and isinstance(members, Mapping):
-        into[key] = {**earlier, **members}
-
-
-def _merge_required(into: dict[str, Any], names: Any) -> None:
-    earlier = into["required"]
-    if isinstance(earlier, list) and isinstance(names, list):
-        into["required"] = [*earlier, *(name for name in names if name not in earlier)]
+            if isinstance(earlier, Mapping) and isinstance(value, Mapping):
+                into[key] = {**earlier, **value}
+        elif key == "required" and isinstance(earlier, list) and isinstance(value, list):
+            into[key] = [*earlier, *(name for name in value if name not in earlier)]
 
 
 def node_at(root: Any, ref: str) -> Any:
@@ -114,20 +92,12 @@ def node_at(root: Any, ref: str) -> Any:
     node = root
     for token in ref[2:].split("/"):
         # A JSON Pointer in a URI fragment: its own two escapes, and the percent sign's.
-        node = _below(node, token.replace("~1", "/").replace("~0", "~").replace("%25", "%"))
-        if node is _NOWHERE:
+        token = token.replace("~1", "/").replace("~0", "~").replace("%25", "%")
+        if isinstance(node, Mapping) and token in node:
+            node = node[token]
+        elif isinstance(node, list) and token.isdigit() and int(token) < len(node):
+            node = node[int(token)]
+        else:
             return {}
 
     return node
-
-
-_NOWHERE = object()
-
-
-def _below(node: Any, token: str) -> Any:
-    if isinstance(node, Mapping):
-        return node.get(token, _NOWHERE)
-    if isinstance(node, list) and token.isdigit() and int(token) < len(node):
-        return node[int(token)]
-
-    return _NOWHERE

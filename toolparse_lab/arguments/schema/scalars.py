@@ -127,7 +127,7 @@ def _number_in(text: str, safe: bool) -> Number | None:
 
 
 def is_padded(text: str) -> bool:
-    """Tell if a text is digits behind a zero, which may be an identifier where text is legal."""
+    """Return True for digits after a zero, which may be an identifier where text is legal."""
     return _PADDED.fullmatch(text.strip(SPACE)) is not None
 
 
@@ -175,14 +175,14 @@ def _null_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def is_bare_null(value: Value) -> bool:
-    """Tell if a value is a text that says null and nothing else."""
+    """Return True for a text that says null and nothing else."""
     if not isinstance(value, str) or len(value) >= _LONGEST_NULL or "null" not in value:
         return False
     return value.strip(SPACE) == "null"
 
 
 def holds_bare_null(value: Value) -> bool:
-    """Tell if a parameter is the text null, which may mean null in a format of raw text."""
+    """Return True if a parameter is the text null, which may mean null in a format of raw text."""
     if not isinstance(value, dict):
         return False
     for member in value.values():
@@ -314,27 +314,22 @@ def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
     if is_member(value, members):
         return value
     if isinstance(value, dict):
-        return _enum_from_wrapper(record, value, members, path)
+        # Models write {"unit": {"value": "km"}} where an enum is wanted.
+        if record.safe or len(value) != 1:
+            return value
+        inner = next(iter(value.values()))
+        if not is_member(inner, members):
+            return value
+        return record.note("coerce.unwrap-single", path, value, inner)
     if isinstance(value, str):
         return _enum_from_text(record, value, members, path)
     if isinstance(value, bool) or is_type(value, "number"):
-        return _enum_from_scalar(record, value, members, path)
+        text = write_canonical(value)
+        if any(isinstance(member, str) and member == text for member in members):
+            return to_text(record, value, path)
+        return _enum_from_switch(record, value, members, path) if record.safe else value
 
     return value
-
-
-def _enum_from_wrapper(
-    record: Record, value: dict[str, Value], members: tuple[Value, ...], path: str
-) -> Value:
-    # Models write {"unit": {"value": "km"}} where an enum is wanted.
-    if record.safe or len(value) != 1:
-        return value
-
-    inner = next(iter(value.values()))
-    if not is_member(inner, members):
-        return value
-
-    return record.note("coerce.unwrap-single", path, value, inner)
 
 
 def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
@@ -346,17 +341,12 @@ def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path
         return record.note("coerce.unquote", path, value, inner)
 
     # Two members that could be meant, such as 5 and 5.0, are no answer.
-    named = _members_named(text, members)
+    named = [m for m in members if not isinstance(m, str) and _names_member(text, m)]
     if not named and record.safe:
         return _enum_from_switch(record, value, members, path)
     if len(named) != 1:
         return value
     return record.note("coerce.enum-from-string", path, value, named[0])
-
-
-def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
-    others = (member for member in members if not isinstance(member, str))
-    return [member for member in others if _names_member(text, member)]
 
 
 def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
@@ -366,14 +356,6 @@ def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], 
     # A trial's record, since the member may not be one of the enum's.
     new = boolean_from_switch(Record(record.policy), value, path)
     return boolean_from_switch(record, value, path) if is_member(new, members) else value
-
-
-def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
-    text = write_canonical(value)
-    if text in [member for member in members if isinstance(member, str)]:
-        return to_text(record, value, path)
-
-    return _enum_from_switch(record, value, members, path) if record.safe else value
 
 
 def _names_member(text: str, member: Value) -> bool:
@@ -409,7 +391,7 @@ _STARTS = frozenset("{[-0123456789tf")  # of JSON that is neither a text nor nul
 
 
 def holds_typed_text(value: Value, view: View) -> bool:
-    """Tell if a parameter is a text that may be a value of another type, by its first character."""
+    """Return True if a parameter's first character may begin a value of another type than text."""
     if not isinstance(value, dict):
         return False
     for name, member in value.items():

@@ -4,7 +4,7 @@ form and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -177,7 +177,7 @@ class _Translation:
 
     def _or_null(self, schema: dict[str, Any], member: Any, path: str) -> dict[str, Any]:
         # schema: the strict form of `member`.
-        if not self._view(member).admits_null():
+        if not self._views.view(member).admits_null():
             return _with_null(schema)
         # Where the default is null, leaving out and null are one by the schema's own word.
         if "default" in member and member["default"] is None:
@@ -237,7 +237,7 @@ class _Translation:
     def _check_alternatives(self, union: Mapping[str, Any], path: str) -> None:
         # Refuse objects of the same members if one of these is null in one branch and left out in
         # another: the branch could not be told from the members.
-        objects = [view for view in self._view(union).alternatives if view.allows("object")]
+        objects = [view for view in self._views.view(union).alternatives if view.allows("object")]
         for i, view in enumerate(objects):
             for other in objects[:i]:
                 if view.properties.keys() != other.properties.keys() or _differ(view, other):
@@ -247,9 +247,6 @@ class _Translation:
                     if any(asks) and (member.admits_null() or other.properties[name].admits_null()):
                         reason = f"null of {name!r} would mean null in one branch, and that it is"
                         raise NoStrictForm("anyOf", path, f"{reason} left out in another")
-
-    def _view(self, node: Any) -> View:
-        return self._views.view(node)
 
 
 def _differ(view: View, other: View) -> bool:
@@ -424,12 +421,8 @@ def _holds_null(value: Value) -> bool:
         node = todo.pop()
         if node is None:
             return True
-        todo.extend(_parts(node))
+        if isinstance(node, dict):
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
     return False
-
-
-def _parts(node: Value) -> Iterator[Value]:
-    if isinstance(node, dict):
-        yield from node.values()
-    elif isinstance(node, list):
-        yield from node

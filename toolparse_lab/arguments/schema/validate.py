@@ -89,7 +89,11 @@ def _failure(error: Exception, value: Value) -> Problem:
     # An error where the value is at fault, a warning where the schema is: nothing is known of the
     # value then, and it may well be right.
     if isinstance(error, RecursionError):
-        return _recursion_failure(value)
+        # A shallow value cannot be the reason, so it is the schema's circle then.
+        if depth([value]) < _DEEP:
+            message = "the tool's schema refers to itself in a circle"
+            return _note("validate.schema", "warning", message)
+        return _note("validate.too-deep", "error", "not validated: the value nests too deep")
     if isinstance(error, ArithmeticError):  # a number so large that the library cannot compute it
         return _note(
             "validate.constraint", "error", f"a number is out of range: {brief(str(error))}"
@@ -100,14 +104,6 @@ def _failure(error: Exception, value: Value) -> Problem:
         return _note("validate.slow-pattern", "error", f"not validated: {error}")
 
     return _note("validate.schema", "warning", f"the tool's schema is broken: {brief(str(error))}")
-
-
-def _recursion_failure(value: Value) -> Problem:
-    # A shallow value cannot be the reason, so it is the schema's circle then.
-    if depth([value]) < _DEEP:
-        message = "the tool's schema refers to itself in a circle"
-        return _note("validate.schema", "warning", message)
-    return _note("validate.too-deep", "error", "not validated: the value nests too deep")
 
 
 def _note(code: str, severity: Severity, message: str) -> Problem:
@@ -121,6 +117,9 @@ def _problem(error: Any) -> Problem:
     write = _MESSAGES.get(keyword)
     message = write(error) if write else f"{keyword}: {brief(str(error.message), 160)}"
     return Problem("validate", code, "error", message, path)
+
+
+# The wording of a keyword's errors: what was expected, and got.
 
 
 def _type_message(error: Any) -> str:
@@ -152,7 +151,6 @@ _MESSAGES: dict[str, Callable[[Any], str]] = {
     "enum": _enum_message,
     "const": _const_message,
 }
-"""Keyword -> what words its errors: got, and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +169,12 @@ def _judgement(schema_json: str) -> _Judgement:
     except Exception as error:  # a schema can be broken in as many ways as the library can raise
         return _Judgement(None, (_failure(error, None),))
 
-    return _Judgement(validator, (_type_name_note(names),) if names else ())
-
-
-def _type_name_note(names: dict[str, str]) -> Problem:
+    if not names:
+        return _Judgement(validator, ())
     readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
     message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
-    return _note("validate.type-name", "warning", brief(message, 300))
+    note = _note("validate.type-name", "warning", brief(message, 300))
+    return _Judgement(validator, (note,))
 
 
 def _new_validator(schema: Any) -> Any:
@@ -222,7 +219,7 @@ def brief(text: str, limit: int = 60) -> str:
 
 
 def brief_value(value: Value) -> str:
-    """Return a value in a message, briefly."""
+    """Return a value for a message: a number as it was written. Never raises."""
     if isinstance(value, (Num, BigNum)):
         return brief(value.text)
     try:
@@ -262,7 +259,7 @@ def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Ite
 
 
 def is_multiple(number: Value, factor: Value) -> bool:
-    """Tell if a number is a multiple of another, by their decimal digits."""
+    """Return True if a number is a multiple of another, by their decimal digits."""
     # Raises ArithmeticError for a number of too many digits, ZeroDivisionError for a factor of 0.
     whole, power = _scaled(number)
     part, part_power = _scaled(factor)
@@ -294,7 +291,6 @@ KEYWORDS: dict[str, Callable[..., Iterator[Any]]] = {
     "pattern": _pattern,
     "patternProperties": _pattern_properties,
 }
-"""Keyword -> what yields its errors, in the library's form."""
 
 # A validator is kept for many values and threads; the budget is that of the value under way.
 _BUDGET: ContextVar[Budget | None] = ContextVar("_BUDGET", default=None)
@@ -311,7 +307,7 @@ def spending(budget: Budget) -> Iterator[None]:
 
 
 def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any] | None]:
-    """Return a keyword's function that first takes a step of the budget."""
+    """Return a keyword's function that first takes a step of the budget. Raises OverBudget."""
 
     def check_with_budget(validator: Any, keyword: Any, instance: Any, schema: Any) -> Any:
         budget = _BUDGET.get()
@@ -340,7 +336,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell if the pattern matches somewhere in the text."""
+    """Return True if the pattern matches somewhere in the text."""
     # Raises TooSlow, and regex.error for a broken pattern.
     try:
         return _compiled(pattern).search(text, timeout=LIMIT) is not None
@@ -357,36 +353,27 @@ _HEAVY = frozenset(("jsonschema", _GRAMMARS))
 def load_jsonschema() -> Any:
     """Return the module `jsonschema`, whole."""
     # Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
-    # "iri", and that builds grammars at import, for a second. It is loaded here when such a format
-    # is first checked, by whomever.
-    stand_in = _stand_in_for_grammars() if _would_load_grammars() else None
-    if stand_in is not None:
+    # "iri", and that builds grammars at import, for a second. A stand-in is there during the import
+    # and loads the real one when such a format is first checked, by whomever. The library would
+    # take `rfc3987` in its place.
+    stand_in: Any = None
+    if _HEAVY.isdisjoint(sys.modules) and not find_spec("rfc3987") and find_spec(_GRAMMARS):
+        stand_in = ModuleType(_GRAMMARS)
+        stand_in.is_valid_syntax = _is_valid_syntax
         sys.modules[_GRAMMARS] = stand_in
 
     try:
         import jsonschema
     finally:
-        # Whoever imports it from now on gets the real one.
+        # Whoever imports it from now on gets the real one, even where the import fails.
         if stand_in is not None and sys.modules.get(_GRAMMARS) is stand_in:
             del sys.modules[_GRAMMARS]
 
     return jsonschema
 
 
-def _would_load_grammars() -> bool:
-    if not _HEAVY.isdisjoint(sys.modules):
-        return False
-    # Where `rfc3987` is installed, the library takes that instead.
-    return find_spec("rfc3987") is None and find_spec(_GRAMMARS) is not None
-
-
-def _stand_in_for_grammars() -> ModuleType:
-    stand_in: Any = ModuleType(_GRAMMARS)
-    stand_in.is_valid_syntax = _is_valid_syntax
-    return stand_in  # type: ignore[no-any-return]  # Any, so that it takes a name of its own
-
-
 def _is_valid_syntax(term: str, value: str) -> bool:
+    # The heavy module's function. term: the grammar's rule, such as "iri".
     from rfc3987_syntax import is_valid_syntax
 
     return bool(is_valid_syntax(term, value))

@@ -67,20 +67,16 @@ class View:
         self.required = _required(self._node)
         self.union = bool(_branches(self._node))
 
-        plain_type = self._plain_type()
+        # Only where neither an enum nor branches narrow the one type any further is a value of the
+        # right class right without any further look.
+        is_plain = self.types is not None and len(self.types) == 1
+        is_plain = is_plain and not self.union and self.enum is None
+        plain_type = self.types[0] if self.types and is_plain else ""
         self.leaf: str | None = plain_type if plain_type in LEAVES else None
         self.box: type | None = _BOXES.get(plain_type)
 
-    def _plain_type(self) -> str:
-        if self.types is None or len(self.types) != 1:
-            return ""
-        if self.union or self.enum is not None:
-            return ""
-
-        return self.types[0]
-
     def allows(self, type_name: str) -> bool:
-        """Tell if the types of this node alone admit a type."""
+        """Return True if the types of this node alone admit a type, as silence does."""
         return self.types is None or type_name in self.types
 
     # What follows is compiled when first asked for, and is a plain attribute from then on.
@@ -137,21 +133,18 @@ class View:
     @cached_property
     def prefix(self) -> tuple[View, ...]:
         """The views of the first items, one each, where the schema tells them apart."""
-        return tuple(self._root.view(node) for node in self._prefix_nodes())
-
-    def _prefix_nodes(self) -> list[Any]:
         for keyword in ("prefixItems", "items"):  # draft 7 wrote tuples as a list under items
             nodes = self._node.get(keyword)
             if isinstance(nodes, list):
-                return nodes
-        return []
+                return tuple(self._root.view(node) for node in nodes)
+        return ()
 
     @cached_property
     def items(self) -> View | None:
-        """The view of items behind the prefix, None if the schema says nothing of them."""
+        """The view of items after the prefix, None if the schema says nothing of them."""
         node = self._node.get("items")
         if isinstance(node, list):
-            # Draft 7 again: behind a tuple, this keyword holds what `items` holds now.
+            # Draft 7 again: after a tuple, this keyword holds what `items` holds now.
             node = self._node.get("additionalItems")
 
         return self._view_if_mapping(node)
@@ -165,7 +158,7 @@ class View:
         return self._root.view(node) if isinstance(node, Mapping) else None
 
     def child(self, key: str) -> View | None:
-        """Return the view of a member: declared, by pattern, or additional."""
+        """Return the view of a member: declared, by the first fitting pattern, or additional."""
         declared = self.properties.get(key)
         if declared is not None:
             return declared
@@ -211,7 +204,7 @@ class View:
         return tuple(member for member in members if isinstance(member, str))
 
     def admits_string(self) -> bool:
-        """Tell if any text at all is a legal value."""
+        """Return True if any text at all is a legal value, which an enum never admits."""
         return self._admits_string
 
     @cached_property
@@ -230,12 +223,12 @@ class View:
         return frozenset(types - {"string", "null"})
 
     def admits_null(self) -> bool:
-        """Tell if null is a legal value."""
-        # Silence admits everything in JSON Schema, but no one who left a type out meant null.
+        """Return True if null is a legal value."""
         return self._admits_null
 
     @cached_property
     def _admits_null(self) -> bool:
+        # Silence admits everything in JSON Schema, but no one who left a type out meant null.
         return any(
             None in view.enum
             if view.enum is not None
@@ -245,13 +238,13 @@ class View:
 
     @cached_property
     def only_leaves(self) -> bool:
-        """True for a plain object of which every member that the schema tells of is a plain scalar."""
+        """True for a plain object whose declared members, and no others, are plain scalars."""
         if self.box is not dict or self.patterns or self.additional is not None:
             return False
         return self.leaves.keys() == self.properties.keys()
 
     def of_leaves(self, value: Value) -> bool:
-        """Tell if a value is an object of declared scalars, each plainly of its own type."""
+        """Return True if a value is an object of declared scalars, each plainly of its own type."""
         if type(value) is not dict or self.box is not dict:
             return False
 
@@ -266,7 +259,13 @@ class View:
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
     # The order matters to whoever takes the first of them, so it is ours and not the author's.
-    names = _type_names(node.get("type")) or _implied_types(node)
+    names = _type_names(node.get("type"))
+    # People leave `type` out next to `properties`. By the letter such a schema admits any text. Its
+    # author meant an object.
+    if not names and any(keyword in node for keyword in _OBJECT_KEYWORDS):
+        names = ["object"]
+    elif not names and any(keyword in node for keyword in _ARRAY_KEYWORDS):
+        names = ["array"]
     if not names:
         return None
     if is_nullable(node):
@@ -281,16 +280,6 @@ def _type_names(keyword: Any) -> list[str]:
         return [type_name(keyword)]
     if isinstance(keyword, list):
         return list(dict.fromkeys(type_name(name) for name in keyword if isinstance(name, str)))
-
-    return []
-
-
-def _implied_types(node: Mapping[str, Any]) -> list[str]:
-    # By the letter such a schema admits any text. Its author meant an object.
-    if any(keyword in node for keyword in _OBJECT_KEYWORDS):
-        return ["object"]
-    if any(keyword in node for keyword in _ARRAY_KEYWORDS):
-        return ["array"]
 
     return []
 

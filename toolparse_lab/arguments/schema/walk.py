@@ -121,22 +121,17 @@ class Walk(Record):
     def _of_raw_text(self, value: Value, view: View, path: str) -> Value:
         if not self.safe or path.count("/") != 1:
             return value
-        if self._is_bare_null(value, view):
+        # A format of raw text has no other way to write null. Members of a parameter's own value
+        # are left alone, since they may have been quoted.
+        if is_bare_null(value) and view.admits_null() and not is_member("null", view.texts):
             return self.note("coerce.null-from-string", path, value, None)
         new = value_of_text(value, view, self.budget)
         return value if new is value else self.note("coerce.value-from-raw-text", path, value, new)
 
-    def _is_bare_null(self, value: Value, view: View) -> bool:
-        # A format of raw text has no other way to write null. Members of a parameter's own value
-        # are left alone, since they may have been quoted.
-        if not is_bare_null(value):
-            return False
-        return view.admits_null() and not is_member("null", view.texts)
-
     # unions
 
     def union(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return the branch the value fits, as it is or after coercion, tried once for each value."""
+        """Return the value as the branch that it fits, which is tried once for each value."""
         # Any text is legal here, so no reading of it as something else is called for.
         if isinstance(value, str) and view.admits_string():
             return value
@@ -147,21 +142,18 @@ class Walk(Record):
         key = id(view), id(value), path == self._no_switch_at
         outcome = self._outcomes.get(key)
         if outcome is not None:
-            return self._replay(outcome, path)
+            # One value can be in several places, as an object that Python shares among them: the
+            # steps are recorded again below this path.
+            _, new, steps, old_path = outcome
+            for step in steps:
+                self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
+            return new
 
         # Until the outcome is known, a union inside itself finds this, and ends here.
         self._outcomes[key] = (value, value, [], path)
         mark = len(self.steps)
         new = self.branch(value, view, path, depth)
         self._outcomes[key] = (value, new, self.steps[mark:], path)
-        return new
-
-    def _replay(self, outcome: tuple[Value, Value, list[Step], str], path: str) -> Value:
-        # One value can be in several places, as an object that Python shares among them.
-        _, new, steps, old_path = outcome
-        for step in steps:
-            self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
-
         return new
 
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
@@ -195,13 +187,13 @@ class Walk(Record):
                 continue
             if not steps:
                 return []
-            if not _holds_result(results, new):
+            if not any(same(new, other) for other, _ in results):
                 results.append((new, steps))
 
         return results
 
     def holds(self, branch: View, value: Value) -> bool:
-        """Tell if a branch holds for a value."""
+        """Return True if a branch holds for a value."""
         if self._answers is None:
             self._answers = Answers(self.budget)
         answers = self._answers
@@ -272,7 +264,6 @@ class Walk(Record):
         return value
 
     def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
-        # `safe` never splits a text, because a comma may belong to it.
         new = list_from_json(self, value, path)
         if new is not value:
             return new
@@ -282,8 +273,15 @@ class Walk(Record):
         return list_from_separated_text(self, value, view, path)
 
     def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
-        item = _view_of_single_item(view)
-        if item is None or not self._is_one_item(value):
+        # `safe` never splits a text, because a comma may belong to it.
+        item = view.items
+        if item is None and len(view.prefix) == 1:
+            item = view.prefix[0]
+        text = value.strip(SPACE)
+        if item is None or not text:  # an empty text may mean an empty list
+            return value
+        # Where an element is written for each item, commas in it are the item's own.
+        if not self.one_item and ("\n" in text or "," in value):
             return value
 
         # Any text is legal as an item that is a string, so that nothing needs a trial.
@@ -291,13 +289,6 @@ class Walk(Record):
             return value
         # The item is wrapped as text; it is coerced, and noted, as a member of the new list.
         return self.note("coerce.wrap-array", path, value, [value])
-
-    def _is_one_item(self, text: str) -> bool:
-        # An empty text may mean an empty list.
-        if text.strip(SPACE) == "":
-            return False
-        # Where an element is written for each item, commas in it are the item's own.
-        return self.one_item or not _may_be_several(text)
 
     def _can_become(self, value: Value, view: View, depth: int) -> bool:
         # The trial has a record of its own, which is thrown away. A list of lists is a trial inside
@@ -309,7 +300,7 @@ class Walk(Record):
         return conforms(view, trial.value(value, view, "", depth), self.budget)
 
     def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return an object: its members, a list out of its shape, or (policy `middleware`) its one member's value."""
+        """Return an object as one, as a list out of its shape, or as its one member's value."""
         if view.allows("object"):
             return self.members(value, view, path, depth)
         if view.allows("array"):
@@ -320,9 +311,6 @@ class Walk(Record):
         if self.safe or len(value) != 1:
             return value
 
-        return self._unwrapped(value, view, path, depth)
-
-    def _unwrapped(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
         # Models write {"value": 5} for 5. The record is cut back where that does not help.
         inner = next(iter(value.values()))
         mark = len(self.steps)
@@ -346,7 +334,10 @@ class Walk(Record):
 
             child = properties.get(key) or view.child(key)
             if child is None:
-                new = member if view.tells_of_undeclared else self._undeclared(key, member, path)
+                # For `safe` a member that the schema says nothing of has no type to be brought to.
+                if view.tells_of_undeclared or self.safe or not isinstance(member, str):
+                    continue
+                new = from_untyped_text(self, member, f"{path}/{escape_token(key)}")
             elif child.fixed:
                 continue
             # Raw text is more than text under no such schema but that of null.
@@ -362,11 +353,6 @@ class Walk(Record):
                 out[key] = new
 
         return value if out is None else out
-
-    def _undeclared(self, key: str, member: Value, path: str) -> Value:
-        if self.safe or not isinstance(member, str):
-            return member
-        return from_untyped_text(self, member, f"{path}/{escape_token(key)}")
 
     def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
         """Return a list with its items coerced."""
@@ -391,7 +377,8 @@ class Walk(Record):
 
     def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
         """Return a single value where an array is wanted."""
-        if value is None and self._stays_null(view):
+        # Null may mean no list at all, under `safe` whatever the schema says of null.
+        if value is None and (self.safe or view.admits_null()):
             return value
 
         # A list of lists of itself would take one value as an item without end.
@@ -418,10 +405,6 @@ class Walk(Record):
 
         return new
 
-    def _stays_null(self, view: View) -> bool:
-        # Under `safe` it may mean no list at all, whatever the schema says of null.
-        return self.safe or view.admits_null()
-
     def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
         """Return a number, boolean or null that is none of the types wanted."""
         types = view.types or ()
@@ -436,21 +419,6 @@ class Walk(Record):
         return self._switch(value, view, path)
 
 
-def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:
-    return any(same(value, other) for other, _ in results)
-
-
-def _view_of_single_item(view: View) -> View | None:
-    if view.items is not None:
-        return view.items
-
-    return view.prefix[0] if len(view.prefix) == 1 else None
-
-
-def _may_be_several(text: str) -> bool:
-    return "\n" in text.strip(SPACE) or "," in text
-
-
 # arrays out of text, and out of the shapes XML leaves behind
 
 # How it works. Three rules in a row, from the surest to the boldest: JSON says itself that it is a
@@ -459,7 +427,7 @@ def _may_be_several(text: str) -> bool:
 
 
 def list_from_json(record: Record, value: str, path: str) -> Value:
-    """Return a list out of JSON text."""
+    """Return a list out of JSON text. An object becomes the only item of one."""
     # JSON that cannot be read is left to other rules.
     text = value.strip(SPACE)
     if text[:1] not in ("[", "{"):
@@ -493,7 +461,8 @@ def list_from_separated_text(record: Record, value: str, view: View, path: str) 
 
     new = record.note(rule, path, value, items)
     if view.items is None and not view.prefix:
-        return _typed_items(record, new, path)
+        typed = [from_untyped_text(record, cell, f"{path}/{i}") for i, cell in enumerate(items)]
+        return typed if any(a is not b for a, b in zip(typed, items, strict=True)) else new
 
     return new
 
@@ -503,40 +472,21 @@ def _cells(text: str, separator: str) -> list[Value]:
     return [cell for cell in cells if cell]
 
 
-def _typed_items(record: Record, items: Value, path: str) -> Value:
-    typed = [from_untyped_text(record, cell, f"{path}/{i}") for i, cell in enumerate(items)]
-    changed = any(new is not old for new, old in zip(typed, items, strict=True))
-    return typed if changed else items
-
-
 def list_from_mapping(record: Record, value: dict[str, Value], path: str) -> Value:
-    """Return a list out of {item: …}, of numeric keys, or (policy `middleware`) of one key's list."""
+    """Return a list out of {item: …}, numeric keys, or (policy `middleware`) one key's list."""
     # Numeric keys are in the order of their numbers, not of the text.
     if len(value) == 1:
-        new = _list_from_only_member(record, value, path)
-        if new is not value:
-            return new
+        key, inner = next(iter(value.items()))
+        if key == "item":
+            # What XML leaves of <item> elements: one alone is no list yet.
+            items = inner if isinstance(inner, list) else [inner]
+            return record.note("coerce.item-list", path, value, items)
+        if isinstance(inner, list) and not record.safe:
+            return record.note("coerce.single-key-array", path, value, inner)
 
     # An empty object has no keys that say anything.
-    if value and all(_is_index(key) for key in value):
+    if value and all(key.isascii() and key.isdigit() for key in value):
         ordered = [value[key] for key in sorted(value, key=int)]
         return record.note("coerce.numeric-keys", path, value, ordered)
 
     return value
-
-
-def _list_from_only_member(record: Record, value: dict[str, Value], path: str) -> Value:
-    key, inner = next(iter(value.items()))
-    if key == "item":
-        # What XML leaves of <item> elements: one alone is no list yet.
-        items = inner if isinstance(inner, list) else [inner]
-        return record.note("coerce.item-list", path, value, items)
-    if isinstance(inner, list) and not record.safe:
-        return record.note("coerce.single-key-array", path, value, inner)
-
-    return value
-
-
-def _is_index(key: str) -> bool:
-    # Other scripts' digits are not a number in JSON.
-    return key.isascii() and key.isdigit()
