@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import UnknownRule
+from .errors import UnknownName
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,10 +406,13 @@ CODES: dict[str, Code] = {c.id: c for c in _CODES}
 
 
 def rule_of(rule_id: str) -> Rule:
-    """Return the rule of that id. Raises UnknownRule."""
+    """Return the rule of that id. Raises UnknownName."""
     try:
         return RULES[rule_id]
     except KeyError:
-        raise UnknownRule(
-            "no rule of this id", got=rule_id, hint="see toolparse_lab.core.rules.RULES"
+        raise UnknownName(
+            "no rule of this id",
+            got=rule_id,
+            hint="see toolparse_lab.core.rules.RULES",
+            code="unknown-rule",
         ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from ..core.errors import BadPlan, UnknownModel
+from ..core.errors import BadPlan, UnknownName
 from ..runner.exchange.types import Model
 from ..runner.local.provider import LOCAL_MODEL, is_local
 
@@ -18,7 +18,7 @@ ModelsLike: TypeAlias = ModelLike | Mapping[str, ModelLike] | Iterable[ModelLike
 def model_map(models: ModelsLike) -> dict[str, Model]:
     """Return {alias: Model} from a mapping, a list, one Model or a litellm model string.
 
-    Raises UnknownModel for anything that is not a model, and BadPlan for none at all.
+    Raises UnknownName for anything that is not a model, and BadPlan for none at all.
     """
     by_alias = {alias: _checked_model(alias, model) for alias, model in _model_pairs(models)}
     if not by_alias:
@@ -37,27 +37,33 @@ def _model_pairs(models: Any) -> list[tuple[Any, Any]]:
         return list(models.items())
     if isinstance(models, Iterable):
         return [(model.name if isinstance(model, Model) else model, model) for model in models]
-    raise UnknownModel("these are no models", got=models, expected="{alias: tp.Model(...)}")
+    raise UnknownName(
+        "these are no models", got=models, expected="{alias: tp.Model(...)}", code="unknown-model"
+    )
 
 
 def _checked_model(alias: Any, model: Any) -> Model:
     """Return a model, made from a litellm model string where it is one.
 
-    Raises UnknownModel.
+    Raises UnknownName.
     """
     if isinstance(model, str):
         model = Model(model)
     # An alias is the name of a column's value, and of an argument on the command line.
     if not isinstance(alias, str) or not alias or not isinstance(model, Model):
-        raise UnknownModel(
-            "this is no model", got=model, expected="a tp.Model or a litellm model string"
+        raise UnknownName(
+            "this is no model",
+            got=model,
+            expected="a tp.Model or a litellm model string",
+            code="unknown-model",
         )
     # A misspelt one would be looked for on the network, and fail only when it is asked.
     if is_local(model.name) and model.name != LOCAL_MODEL:
-        raise UnknownModel(
+        raise UnknownName(
             "there is no embedded model of this name",
             got=model.name,
             expected=LOCAL_MODEL,
             hint=f"did you mean {LOCAL_MODEL}?",
+            code="unknown-model",
         )
     return model

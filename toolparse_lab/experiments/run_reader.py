@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ..core.errors import BadOptions, UnknownArm, UnknownColumn, near
+from ..core.errors import BadOptions, UnknownName, near
 from ..core.rules import CODES
 from ..core.types import ParseOptions, Policy
 from ..evals.cases.case import Case
@@ -85,11 +85,12 @@ class RunReader:
         Items cannot be hashed.
         """
         if name not in FILTERS:
-            raise UnknownColumn(
+            raise UnknownName(
                 "trials cannot be chosen by this",
                 got=name,
                 expected=", ".join(FILTERS),
                 hint=near(name, FILTERS) or "filter by anything else: where=lambda trial: …",
+                code="unknown-column",
             )
         value_of, cases = FILTERS[name], self.plan.cases
         values = {id(item): value_of(item, cases[item.case_id]) for item in self.plan.items}
@@ -256,12 +257,12 @@ def _check_choices(name: str, choices: Iterable[Any], values: set[Any]) -> None:
     """Raise BadOptions for a choice that no item has as its value."""
     for choice in choices:
         if choice not in values:
-            error = UnknownArm if name in _ARMS else BadOptions
-            raise error(
+            raise UnknownName(
                 f"no trial of this run has this {name}",
                 got=choice,
                 expected=", ".join(sorted(map(str, values))[:20]),
                 hint=near(choice, values),
+                code="unknown-arm" if name in _ARMS else None,
             )
 
 

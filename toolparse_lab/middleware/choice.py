@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..core.errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
+from ..core.errors import BadOptions, BadToolChoice
 from ..core.toolspec import ToolSpec, tool_specs
 
 Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
@@ -133,9 +133,8 @@ def read_choice(tool_choice: Any, offered: Offered, *, supports_none: bool = Tru
     offered: the tools of the request.
     supports_none: False makes an error of 'none'.
 
-    Raises BadToolChoice for anything that is none of them and for 'none' where it is not supported,
-    NoTools where a call is required and there is no tool, ToolNotFound and ProviderTool for a tool
-    that cannot be the one to call.
+    Raises BadToolChoice for anything that is none of them, for 'none' where it is not supported,
+    where a call is required and there is no tool, and for a tool that cannot be the one to call.
     """
     kind, name = _kind_and_name(tool_choice)
     if kind == "none" and not supports_none:
@@ -149,7 +148,7 @@ def read_choice(tool_choice: Any, offered: Offered, *, supports_none: bool = Tru
     return Choice(kind, name)
 
 
-def _no_tools(offered: Offered) -> NoTools:
+def _no_tools(offered: Offered) -> BadToolChoice:
     """Return the error of a required call without a tool.
 
     It says whether the provider has some.
@@ -158,11 +157,15 @@ def _no_tools(offered: Offered) -> NoTools:
     caller to raise.
     """
     if offered.provider:
-        return NoTools(
+        return BadToolChoice(
             "Tool choice type 'required' is set, but no function tools are provided. "
-            "Provider-defined tools are not supported by this middleware."
+            "Provider-defined tools are not supported by this middleware.",
+            code="no-tools",
         )
-    return NoTools("Tool choice type 'required' is set, but no tools are provided in params.tools.")
+    return BadToolChoice(
+        "Tool choice type 'required' is set, but no tools are provided in params.tools.",
+        code="no-tools",
+    )
 
 
 def _check_tool(name: str | None, offered: Offered) -> None:
@@ -171,13 +174,15 @@ def _check_tool(name: str | None, offered: Offered) -> None:
     name: the tool that must be called.
     offered: the tools of the request.
 
-    Raises ProviderTool for one that only the provider can run, and ToolNotFound for a stranger.
+    Raises BadToolChoice for one that only the provider can run, and BadToolChoice for a stranger.
     """
     # A provider's own tools go by their type, and some by an id.
     if any(name in (t.get("id"), t.get("type"), _tool_name(t)) for t in offered.provider):
-        raise ProviderTool(PROVIDER_TOOLS)
+        raise BadToolChoice(PROVIDER_TOOLS, code="provider-tool")
     if all(t.name != name for t in offered.tools):
-        raise ToolNotFound(f"Tool with name '{name}' not found in params.tools.")
+        raise BadToolChoice(
+            f"Tool with name '{name}' not found in params.tools.", code="tool-not-found"
+        )
 
 
 def _kind_and_name(choice: Any) -> tuple[Kind, str | None]:

@@ -133,7 +133,7 @@ class ToolCallMiddleware:
         The member `toolparse` of `params` has options for this request alone: `on_error`,
         `original_tool_schemas` and those of the parser (see `request_options`).
 
-        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
+        Raises BadMessage, BadMessage, BadToolSpec and BadToolChoice, and BadOptions for a
         response_format that cannot stand beside tools, or for options that nobody knows.
         """
         _refuse_functions(params)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..core.errors import BadMessage, UnknownToolCallId, UnwritableCall
+from ..core.errors import BadMessage, UnwritableCall
 from ..core.toolspec import ToolSpec
 from ..core.values import write_canonical
 from ..formats.results import ToolResult, media_of
@@ -141,7 +141,7 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
 
     Results become user messages, those of parallel calls in the calls' order. Neighbouring user
     messages become one. Raises BadMessage for anything but a list of messages, and
-    UnknownToolCallId for a result that names neither its tool nor a call before it.
+    BadMessage for a result that names neither its tool nor a call before it.
 
     messages: dicts, or objects with `model_dump`, in order.
     writer: writes calls and results in the form of the protocol.
@@ -473,7 +473,7 @@ def _without_old_news(results: list[ToolResult]) -> list[ToolResult]:
 def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResult:
     """Return a result with the name of its tool.
 
-    Raises UnknownToolCallId if nothing says it.
+    Raises BadMessage if nothing says it.
 
     message: the message or the part that names the call.
     output: the result proper, of any type.
@@ -483,12 +483,13 @@ def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResul
     id = _call_id(message)
     name = _name_of(message) or calls.names.get(id if isinstance(id, str) else "")
     if name is None:
-        raise UnknownToolCallId(
+        raise BadMessage(
             "a tool's result answers no call of the conversation, and does not name its tool",
             got=id,
             expected=", ".join(calls.names) or "an assistant message with tool calls before it",
             hint="keep the assistant message that made the call, or give the result the tool's "
             "name",
+            code="unknown-tool-call-id",
         )
 
     if _is_error(message):

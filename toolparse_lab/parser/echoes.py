@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..core.errors import NoOrigin
+from ..core.errors import NoSuchItem
 from ..core.types import Origin, ParseOptions, ParseResult, Problem, Source, Span, ToolCall
 from ..core.values import Value, leaves, read_strict, write_canonical
 from .folding import fold
@@ -172,7 +172,7 @@ def _root_of(call: ToolCall) -> Span | None:
     """Return the span of all arguments, or None if they have no place."""
     try:
         return call.origin("").span
-    except NoOrigin:
+    except NoSuchItem:
         return None
 
 

@@ -50,7 +50,7 @@ async def complete(request: Request) -> Completion:
 
     A provider's failure is a Completion with status "error", never an exception.
 
-    Raises UnknownModel for a model string litellm cannot route, MissingModelPackage or MissingExtra
+    Raises UnknownName for a model string litellm cannot route, SetupError or MissingExtra
     where something must be installed first, BadOptions for a request that is not JSON.
     """
     # Everything up to the clock's start raises what is the caller's to mend.
@@ -134,7 +134,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     """Return the arguments of `litellm.acompletion` for a request, credentials included.
 
     The request's own parameters come first. The model's address, headers and body are laid over
-    them. Raises UnknownModel if the address needs a provider that litellm does not know.
+    them. Raises UnknownName if the address needs a provider that litellm does not know.
 
     The result holds keys and logins, and is passed to nothing but litellm.
     """

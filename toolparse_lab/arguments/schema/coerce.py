@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.errors import UnknownRule, near
+from ...core.errors import UnknownName, near
 from ...core.types import JsonSchema, Policy, Problem, Step
 from ...core.types.makers import maker_of
 from ...core.values import Value, read_plain
@@ -63,7 +63,7 @@ def coerce(
 
     The value itself is never changed. One that nests deeper than it can be compared with the schema
     stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
-    problem. Raises UnknownRule for a policy that does not exist.
+    problem. Raises UnknownName for a policy that does not exist.
 
     Args:
         one_item: the value was written in a format where a single text under a list is one item, as
@@ -76,11 +76,12 @@ def coerce(
     {'a': 1}
     """
     if policy not in POLICIES:
-        raise UnknownRule(
+        raise UnknownName(
             "no coercion policy of this name",
             got=policy,
             expected=", ".join(POLICIES),
             hint=near(policy, POLICIES),
+            code="unknown-rule",
         )
     if policy == "none":
         return Coerced(value, ())

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
-from ..errors import NoOrigin
+from ..errors import NoSuchItem
 from ..values import read_plain
 from ..values.printable import printable
 from .makers import maker_of
@@ -195,7 +195,7 @@ class ToolCall:
     def origin(self, path: str = "") -> Origin:
         """Return the place in `raw` of the value at a JSON Pointer into `arguments`.
 
-        Raises NoOrigin for a path that is not in the arguments.
+        Raises NoSuchItem for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
@@ -207,10 +207,11 @@ class ToolCall:
             return table[path]
         except KeyError:
             paths = ", ".join(map(repr, islice(table, _PATHS_IN_MESSAGE)))
-            raise NoOrigin(
+            raise NoSuchItem(
                 "no argument at this path",
                 got=path,
                 expected=paths or "none: the body was not read",
+                code="no-origin",
             ) from None
 
     def source(self, path: str = "") -> tuple[Source, ...]:
@@ -220,7 +221,7 @@ class ToolCall:
 
         Empty where the model made the value up, for anything that is not text or number, and where
         the call was read without its request. '' is the whole call, which has a place where it is
-        an echo. Raises NoOrigin for a path that is not in the arguments.
+        an echo. Raises NoSuchItem for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"city": "Rome"}}</tool_call>'

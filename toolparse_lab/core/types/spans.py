@@ -200,7 +200,7 @@ class Step:
     def lossless(self) -> bool:
         """True if the rule loses nothing of the model's own text.
 
-        Raises UnknownRule for a step of a newer version, whose rule is not here.
+        Raises UnknownName for a step of a newer version, whose rule is not here.
         """
         from ..rules import rule_of  # start-up time: parsing needs no rule's description
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import UnresolvedTemplate
+from ...core.errors import BadTaskPlan
 from ...core.values import write_canonical
 
 # A template has no braces inside, and its length is bounded, so that the search is linear.
@@ -56,7 +56,7 @@ def resolve(value: object, results: Mapping[str, Any]) -> Any:
     `results` holds a result for each step.
 
     A text that is nothing but one template becomes the part itself, with its type. Elsewhere a text
-    goes in as it is, and anything else as JSON. Raises UnresolvedTemplate for one that leads
+    goes in as it is, and anything else as JSON. Raises BadTaskPlan for one that leads
     nowhere.
 
     >>> resolve({"a": "{{s.n}}", "b": "n is {{s.n}}"}, {"s": {"n": 7}})
@@ -95,12 +95,13 @@ def _text(text: str, results: Mapping[str, Any]) -> Any:
 
 
 def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
-    """Return the part of a result that a template names. Raises UnresolvedTemplate."""
+    """Return the part of a result that a template names. Raises BadTaskPlan."""
     if reference.step not in results:
-        raise UnresolvedTemplate(
+        raise BadTaskPlan(
             "a template names a step without a result",
             got=reference.text,
             expected=", ".join(results) or "no step is done",
+            code="unresolved-template",
         )
     part = results[reference.step]
     for token in reference.path:
@@ -117,8 +118,11 @@ def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
     return part
 
 
-def _missing(reference: Reference, token: str, expected: str) -> UnresolvedTemplate:
+def _missing(reference: Reference, token: str, expected: str) -> BadTaskPlan:
     """Return the error of a template whose path ends early."""
-    return UnresolvedTemplate(
-        f"a template leads nowhere: there is no {token!r}", got=reference.text, expected=expected
+    return BadTaskPlan(
+        f"a template leads nowhere: there is no {token!r}",
+        got=reference.text,
+        expected=expected,
+        code="unresolved-template",
     )
