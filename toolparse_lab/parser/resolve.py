@@ -43,7 +43,7 @@ from ..core.types import (
     ToolCall,
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
-from ..core.types.readings import Reading as Candidate
+from ..core.types.call import Reading as Candidate
 from ..core.types.spans import StepSpans, make_problem
 from ..core.values import Value, escape_token, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools

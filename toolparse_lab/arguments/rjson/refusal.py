@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.types import Edit
-from ...core.types.readings import Reading
+from ...core.types.call import Reading
 
 
 class Refusal(Exception):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ...core.errors import UnknownName, near
 from ...core.types import JsonSchema, Policy, Problem, Step
-from ...core.types.makers import maker_of
+from ...core.types.spans import maker_of
 from ...core.values import Value, read_plain
 from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms

@@ -19,9 +19,8 @@ from ..errors import BadOptions
 from ..toolspec import ToolSpec
 from .call import ToolCall
 from .options import VERSION, ParseOptions
-from .serial import problem_in, problem_out, segment_in, segment_out
 from .server import ServerReading, explain_blame
-from .spans import Problem, Segment, Step
+from .spans import Problem, Segment, Step, problem_in, problem_out, segment_in, segment_out
 from .verdict import Verdict, verdict_of_calls
 from .why import explain_call, explain_no_call
 

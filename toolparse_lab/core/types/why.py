@@ -83,7 +83,7 @@ def explain_call(call: ToolCall) -> str:
 
 
 def explain_sources(call: ToolCall) -> str:
-    """Return a sentence on the values that stand in the request, and where. '' if there are none."""
+    """Return a sentence on the values that are in the request, and where. '' if there are none."""
     sources = call.origins.sources or {}
     phrases = [
         f"`{printable(path.removeprefix('/'))}` was copied from {places[0]}"
@@ -98,7 +98,7 @@ def explain_sources(call: ToolCall) -> str:
 
 
 def explain_readings(call: ToolCall) -> list[str]:
-    """List the possible readings of a refused call, the nearest first: name, arguments, and the edits."""
+    """Return the possible readings of a refused call, the nearest first, a line each."""
     lines: list[str] = []
     for reading in call.readings:
         arguments = printable(reading.arguments_json[:_LONGEST_READING])

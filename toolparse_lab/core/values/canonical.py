@@ -62,7 +62,11 @@ _MINUS_ZERO = re.compile(r"-0(?!\.)")
 
 
 def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Decoders:
-    """Two C-backed readers of strict JSON with lexemes kept: for texts whose integers need care, and for all others."""
+    """Return two C-backed readers of strict JSON, the first for texts whose integers need care.
+
+    parse_int: the value of an integer's lexeme, for the first reader. hooks: as `JSONDecoder` takes
+    them, for both. The two agree on every text that needs no care. `decoder_for` chooses.
+    """
     common: dict[str, Any] = {"parse_float": real, "parse_constant": _reject_constant, **hooks}
     # int() in C is three times as fast as a hook, so the hook is kept for texts that need it.
     careful = json.JSONDecoder(parse_int=parse_int, **common)
@@ -70,7 +74,7 @@ def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Dec
 
 
 def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
-    """Return the one of two readers that `text` needs: the careful one for -0 and very long integers."""
+    """Return the reader that `text` needs: the careful one for -0 and very long integers."""
     careful, quick = pair
     # One character is found several times as fast as two, and most texts have no minus.
     if "-" in text and "-0" in text and _MINUS_ZERO.search(text):
@@ -95,13 +99,17 @@ _BEHIND = re.compile(_JSON_SPACE.pattern + r"\Z")
 
 
 def space_end(text: str, pos: int = 0) -> int:
-    """Return the offset behind JSON's white space at `pos`."""
+    """Return the offset after JSON's white space at `pos`."""
     # The pattern matches everywhere, if only the empty text.
     return _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]
 
 
 def read_strict(text: str) -> Value:
-    """Strict JSON text of any depth to a value."""
+    """Return the value of strict JSON text of any depth.
+
+    Raises ValueError for anything that is not JSON, NaN and Infinity included. Duplicate keys are
+    *not* noticed here: the last one wins, as in `json.loads`.
+    """
     try:
         return decoder_for(text, _STRICT).decode(text)
     except RecursionError:
@@ -121,7 +129,10 @@ _FEW = 16  # members up to which writing them one by one is quicker than a look 
 
 
 def write_canonical(value: Value) -> str:
-    """Return a value to canonical JSON text: compact, keys in order, number lexemes kept, lone surrogates escaped."""
+    """Return canonical JSON text: compact, keys in order, lexemes kept, lone surrogates escaped.
+
+    Raises TypeError for values that JSON cannot carry, such as NaN or a list that holds itself.
+    """
     try:
         # Arguments are an object, so one look here spares a call.
         text = _write_object(value) if type(value) is dict else _write(value)
@@ -196,7 +207,11 @@ _PLAIN = decoders(parse_int=_plain, parse_float=_plain)
 
 
 def read_plain(text: str) -> Value:
-    """Strict JSON text of any depth to ordinary Python values."""
+    """Return strict JSON text of any depth as ordinary Python values.
+
+    Numbers are int, float, and Decimal only where a float loses digits. Raises ValueError for
+    anything that is not JSON.
+    """
     try:
         return decoder_for(text, _PLAIN).decode(text)
     except RecursionError:
@@ -204,7 +219,7 @@ def read_plain(text: str) -> Value:
 
 
 def unescape(inside: str) -> str:
-    """Return the text that the inside of a JSON string means."""
+    """Return what the inside of a JSON string means. Raises ValueError for a wrong escape."""
     return str(read_strict(f'"{inside}"')) if "\\" in inside else inside
 
 
@@ -217,7 +232,7 @@ def escape_token(key: str | int) -> str:
 
 
 def pointer_tokens(path: str) -> list[str]:
-    """Return the unescaped tokens of a JSON Pointer."""
+    """Return the unescaped tokens of a JSON Pointer. Raises ValueError for what is not one."""
     if not path:
         return []
     if path[0] != "/":
@@ -227,7 +242,7 @@ def pointer_tokens(path: str) -> list[str]:
 
 
 def pointer_get(value: Value, path: str) -> Value:
-    """Return the value at a JSON Pointer."""
+    """Return the value at a JSON Pointer. Raises KeyError naming the path if nothing is there."""
     node = value
     for token in pointer_tokens(path):
         if isinstance(node, dict) and token in node:
@@ -246,7 +261,10 @@ def _is_index(token: str, size: int) -> bool:
 
 
 def pointer_set(value: Value, path: str, new: Value) -> Value:
-    """`value` with `new` at `path`, changed in place except at the root, which comes back."""
+    """Return `value` with `new` at `path`, changed in place except at the root.
+
+    Raises KeyError or IndexError if there is nothing to put it into. A list is not extended.
+    """
     tokens = pointer_tokens(path)
     if not tokens:
         return new
@@ -278,7 +296,10 @@ _NUMBERS = (int, float, Decimal)
 
 
 def same(a: Value, b: Value) -> bool:
-    """Return JSON equality: 1 and 1.0 are one number, True and 1 are not."""
+    """Return JSON equality: 1 and 1.0 are one number, True and 1 are not.
+
+    Compares numbers by their digits, not as floats, and keys in any order. Without recursion.
+    """
     # Pairs that still have to be the same; the members of two containers join them.
     stack = [(a, b)]
     while stack:

@@ -50,7 +50,11 @@ def read_deep(
     numbers: Callable[[str], Any] = number,
     max_depth: int | None = None,
 ) -> tuple[Any, int]:
-    """Return one strict JSON value of any depth from `pos` on, and the offset behind it."""
+    """Return one strict JSON value of any depth from `pos` on, and the offset after it.
+
+    pairs makes an object of its members, numbers a number of its lexeme. Raises ValueError for
+    anything that is not JSON, or nests deeper than `max_depth`.
+    """
     reader = _DeepReader(text, pos, pairs, max_depth)
     while True:
         match = _VALUE.match(text, reader.pos)
