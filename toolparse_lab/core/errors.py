@@ -397,8 +397,10 @@ class UnwritableCall(UsageError):
 
 
 class NoSuchItem(UsageError, KeyError, IndexError):
-    """Raised by `ToolCall.origin` for a path that is not in the arguments, and by an index into
-    trials that are fewer. `code` is no-origin or no-trial.
+    """Raised for a JSON Pointer or an index with nothing there.
+
+    By `ToolCall.origin` for a path that is not in the arguments (`code` no-origin), and by an index
+    into trials that are fewer (no-trial).
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
@@ -414,9 +416,9 @@ class NoSuchItem(UsageError, KeyError, IndexError):
 
 
 class BadMessage(UsageError):
-    """Raised by `transform_params` for messages in a wrong shape: it takes `{role, content}` each.
+    """Raised by `transform_params` for messages in a wrong shape.
 
-    `code` is unknown-tool-call-id for a tool's result that names neither its tool nor a call
+    It takes a list of `{role, content}`. `code` is unknown-tool-call-id for a tool's result that names neither its tool nor a call
     before it.
 
     >>> import toolparse_lab as tp
@@ -463,8 +465,10 @@ class ParserClosed(UsageError):
 
 
 class SetupError(ToolparseError):
-    """Something is not installed. `code` is missing-model-package for the embedded model's
-    packages; the hint is the command that installs them.
+    """Something is not installed.
+
+    `code` is missing-model-package for the embedded model's packages; the hint is the command that
+    installs them.
     """
 
     code = "setup"
@@ -528,7 +532,10 @@ class ResponseFormatRejected(ProviderError):
 
 
 class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that holds no arguments. With its cost all the same."""
+    """Raised for a correction of a call that has no arguments.
+
+    With its cost all the same.
+    """
 
     code = "correction-failed"
     tokens: int = 0
@@ -548,7 +555,10 @@ class MissingRecording(IncompleteError):
 
 
 class GateFailed(ToolparseError):
-    """Raised by `raise_` of a gate or a regression that failed. The message has its sentences."""
+    """Raised by `raise_` of a gate or a regression that failed.
+
+    The message has its sentences.
+    """
 
     code = "gate-failed"
 
@@ -588,9 +598,9 @@ class RJSONParseError(ToolparseError, ValueError):
 
 
 class RXMLError(ToolparseError, ValueError):
-    """Base of the robust-XML errors. `cause` is the error below it, when there is one.
+    """Base of the robust-XML errors.
 
-    `code` is rxml-coercion for text that could not be brought to the schema, rxml-stringify for a
+    `cause` is the error below it, when there is one. `code` is rxml-coercion for text that could not be brought to the schema, rxml-stringify for a
     value that XML cannot carry.
 
     >>> from toolparse_lab import rxml
