@@ -418,8 +418,8 @@ class NoSuchItem(UsageError, KeyError, IndexError):
 class BadMessage(UsageError):
     """Raised by `transform_params` for messages in a wrong shape.
 
-    It takes a list of `{role, content}`. `code` is unknown-tool-call-id for a tool's result that names neither its tool nor a call
-    before it.
+    It takes a list of `{role, content}`. `code` is unknown-tool-call-id for a tool's result that
+    names neither its tool nor a call before it.
 
     >>> import toolparse_lab as tp
     >>> tp.hermes_tool_middleware.transform_params({"messages": ["Hello"]})
@@ -600,8 +600,8 @@ class RJSONParseError(ToolparseError, ValueError):
 class RXMLError(ToolparseError, ValueError):
     """Base of the robust-XML errors.
 
-    `cause` is the error below it, when there is one. `code` is rxml-coercion for text that could not be brought to the schema, rxml-stringify for a
-    value that XML cannot carry.
+    `cause` is the error below it, when there is one. `code` is rxml-coercion for text that could
+    not be brought to the schema, rxml-stringify for a value that XML cannot carry.
 
     >>> from toolparse_lab import rxml
     >>> rxml.parse("<a>1</a>", "no schema")
