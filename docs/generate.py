@@ -61,7 +61,8 @@ def by_prefix(ids: Iterable[str], titles: dict[str, str]) -> list[tuple[str, lis
 
 
 def _row(rule: Rule) -> list[str]:
-    return [f"`{rule.id}`", rule.stage, "yes" if rule.lossless else "**no**", rule.sentence]
+    loss = "yes" if rule.lossless else "**no**"
+    return [f"`{rule.id}`", rule.stage, rule.sentence, f"{loss}: {rule.why}"]
 
 
 def _code_row(code: Code) -> list[str]:
@@ -93,7 +94,7 @@ def rules_page() -> str:
     ]
     for title, ids in by_prefix(RULES, FAMILIES):
         table = write_table(
-            ("id", "stage", "lossless", "what it does"), [_row(RULES[i]) for i in ids]
+            ("id", "stage", "what it does", "lossless"), [_row(RULES[i]) for i in ids]
         )
         lines += ["", f"### {title}", "", *table]
     lines += ["", "## Problem codes"]

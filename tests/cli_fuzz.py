@@ -30,7 +30,7 @@ from unittest import mock
 
 from toolparse_lab.cli import build_parser, main
 from toolparse_lab.cli.parser import EXIT_CODES
-from toolparse_lab.core.errors import MissingModelPackage
+from toolparse_lab.core.errors import SetupError
 from toolparse_lab.runner.litellm_door import recording_litellm
 
 ROOT = Path(__file__).parent.parent
@@ -397,7 +397,11 @@ def quiet_world() -> Iterator[None]:
     """No embedded model: loading it takes seconds, and a server would never end."""
 
     def missing(*_: Any, **__: Any) -> Any:
-        raise MissingModelPackage("the embedded model is not there", hint="none: this is a test")
+        raise SetupError(
+            "the embedded model is not there",
+            hint="none: this is a test",
+            code="missing-model-package",
+        )
 
     with contextlib.ExitStack() as stack:
         for name in (

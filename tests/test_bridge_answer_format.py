@@ -14,7 +14,7 @@ from pydantic import BaseModel
 import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, joined, litellm
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.core.errors import BadOptions, ProviderTool, ResponseFormatRejected
+from toolparse_lab.core.errors import BadOptions, BadToolChoice, ResponseFormatRejected
 
 CALL = '{"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}'
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -207,7 +207,7 @@ def test_custom_tools_in_a_middleware() -> None:
     ]
     assert [tool.name for tool in turn.tools] == ["get_weather", "now", "later"]
     assert "ls" in turn.params["messages"][1]["content"]
-    with pytest.raises(ProviderTool):
+    with pytest.raises(BadToolChoice):
         middleware.transform_params(
             {"messages": [], "tools": [CUSTOM],
              "tool_choice": {"type": "custom", "custom": {"name": "shell"}}}

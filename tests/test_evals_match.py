@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolparse_lab.core.errors import BadOptions, UnknownRule
+from toolparse_lab.core.errors import BadOptions, UnknownName
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import read_strict
 from toolparse_lab.evals.cases.matchers import Matchers, approximate, matcher_of, normalised_text
@@ -179,7 +179,7 @@ def test_registry_by_path_and_type() -> None:
 
 
 def test_wrong_registry_entries() -> None:
-    with pytest.raises(UnknownRule, match="no matcher"):
+    with pytest.raises(UnknownName, match="no matcher"):
         Matchers({"/a": "fuzzy"})
     with pytest.raises(BadOptions, match="unknown JSON type"):
         Matchers(types={"int": "exact"})

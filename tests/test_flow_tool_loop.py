@@ -322,5 +322,5 @@ def test_a_loop_has_turns(turns: Any) -> None:
 
 def test_a_choice_that_cannot_be_honoured_is_an_error_before_anything_is_asked() -> None:
     asked = question(tool_choice={"type": "function", "function": {"name": "sub"}})
-    with pytest.raises(tp.errors.ToolNotFound):
+    with pytest.raises(tp.errors.BadToolChoice):
         advance(tool_loop(asked, tp.hermes_tool_middleware, {}))

@@ -220,7 +220,7 @@ def test_no_trials_say_so(lab: tp.Lab) -> None:
     assert len(none) == 0
     with pytest.raises(IndexError, match="no trial fits"):
         none[0]
-    with pytest.raises(tp.errors.NoTrial, match="3 trials"):
+    with pytest.raises(tp.errors.NoSuchItem, match="3 trials"):
         lab.ingest(ROWS).trials()[3]
 
 

@@ -229,7 +229,7 @@ def test_a_dead_provider_leaves_what_was_recorded(lab: tp.Lab, scripted: Scripte
 )
 def test_an_unknown_model_is_named(lab: tp.Lab, model: Any, says: str) -> None:
     lab.plan(CASES, MODELS, ["hermes"])
-    with pytest.raises(tp.errors.UnknownModel, match=says):
+    with pytest.raises(tp.errors.UnknownName, match=says):
         lab.ask("hi", tools=[TOOL], model=model)
 
 

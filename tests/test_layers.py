@@ -85,13 +85,10 @@ UPWARD = {
     "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
     "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
     "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
-    "compare_frames": ("toolparse_lab.evals.reports.figures.run_diff", "compare_runs"),
     "format_tool_call": ("toolparse_lab.formats.surface", "format_tool_call"),
     "format_tool_response": ("toolparse_lab.formats.surface", "format_tool_response"),
     "format_tools": ("toolparse_lab.formats.surface", "format_tools"),
     "frame": ("toolparse_lab.notebook.display", "frame"),
-    "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
-    "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
     "html": ("toolparse_lab.notebook.display", "html"),
     "parse_generated_text": ("toolparse_lab.parser.content_parts", "parse_generated_text"),
     "protocol_from_chat_template": (

@@ -10,14 +10,14 @@ import sys
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.core.moved import KEPT, MOVED, new_name
+from toolparse_lab.core.moved import KEPT, MERGED, MOVED, new_name
 
 
-@pytest.mark.parametrize("old", sorted(MOVED.keys() - {"protocols"}))
+@pytest.mark.parametrize("old", sorted((MOVED.keys() | MERGED.keys()) - {"protocols"}))
 def test_an_old_path_is_the_module_of_today(old: str) -> None:
     name = f"toolparse_lab.{old}"
     sys.modules.pop(name, None)
-    if old in KEPT:
+    if old.partition(".")[0] in KEPT:
         module = importlib.import_module(name)
     else:
         with pytest.warns(DeprecationWarning, match=f"{name} is now") as caught:

@@ -145,8 +145,8 @@ def test_keys_of_a_plan_hold_no_secret() -> None:
         ((CASES, {}, "hermes"), tp.errors.BadPlan, "no models"),
         ((CASES, MODELS, []), tp.errors.BadPlan, "no protocols"),
         ((CASES, MODELS, ["hermess"]), tp.errors.UnknownProtocol, "did you mean hermes"),
-        ((CASES, {"a": 3}, "hermes"), tp.errors.UnknownModel, "no model"),
-        ((CASES, 3, "hermes"), tp.errors.UnknownModel, "no models"),
+        ((CASES, {"a": 3}, "hermes"), tp.errors.UnknownName, "no model"),
+        ((CASES, 3, "hermes"), tp.errors.UnknownName, "no models"),
         (([{"id": "x"}], MODELS, "hermes"), tp.errors.BadCase, "input"),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.tool_server import TOOL as HTTP_TOOL
 from tests.tool_server import ToolServer
-from toolparse_lab.core.errors import BadOptions, BadTaskPlan, UnresolvedTemplate
+from toolparse_lab.core.errors import BadOptions, BadTaskPlan
 from toolparse_lab.middleware.correction import CorrectionContext, Feedback, HttpTool
 from toolparse_lab.middleware.flow import advance
 from toolparse_lab.middleware.plans import (
@@ -252,14 +252,14 @@ def test_templates_become_values(value: Any, resolved: Any) -> None:
 
 @pytest.mark.parametrize("text", ["{{s.x}}", "{{s.n.x}}", "{{s.l[9]}}", "{{other.n}}", "a {{s.x}}"])
 def test_a_template_that_leads_nowhere_is_named(text: str) -> None:
-    with pytest.raises(UnresolvedTemplate) as e:
+    with pytest.raises(BadTaskPlan) as e:
         resolve(text, {"s": {"n": 7, "l": [1]}})
     assert text.removeprefix("a ") in str(e.value)
 
 
 @given(st.text(alphabet="{}s. [0]x", max_size=60))
 def test_no_text_breaks_templates(text: str) -> None:
-    with contextlib.suppress(UnresolvedTemplate):
+    with contextlib.suppress(BadTaskPlan):
         resolve({"a": text}, {"s": {"x": ["y"]}})
 
 

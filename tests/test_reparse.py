@@ -20,11 +20,11 @@ from pandas.testing import assert_frame_equal
 from tests.recorded import recorded_run
 from toolparse_lab.core.errors import (
     BadOptions,
+    IncompleteError,
     MissingExtra,
     StoreError,
     UnknownProtocol,
     UnreadableInput,
-    WorkerLost,
 )
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.frames.answers import Answers
@@ -337,7 +337,7 @@ LONG = """
     import pandas as pd
     frame = pd.read_parquet("in.parquet")
     frame = pd.concat([frame.assign(run_id=str(n), raw=frame["raw"] + str(n)) for n in range(150)])
-    from toolparse_lab.core.errors import WorkerLost
+    from toolparse_lab.core.errors import IncompleteError
     import multiprocessing, threading, time, os, signal
     def workers():
         while not (found := multiprocessing.active_children()):
@@ -351,7 +351,7 @@ LONG = """
     threading.Thread(target=killer if "kill" in sys.argv else workers, daemon=True).start()
     try:
         reparse(frame, workers=2, batch_rows=50, to="out", progress=False)
-    except WorkerLost as e:
+    except IncompleteError as e:
         print(e)
     except KeyboardInterrupt:
         print("interrupted")
@@ -390,8 +390,8 @@ def test_ctrl_c_ends_the_workers(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 
 def test_the_exception_of_a_lost_worker_is_ours() -> None:
-    assert issubclass(WorkerLost, Exception)
-    assert WorkerLost("x").exit_code == 3
+    assert issubclass(IncompleteError, Exception)
+    assert IncompleteError("x", code="worker-lost").exit_code == 3
 
 
 def test_rows_joined_from_parts_are_one_frame(expected: pd.DataFrame) -> None:

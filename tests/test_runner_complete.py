@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.core.errors import UnknownModel
+from toolparse_lab.core.errors import UnknownName
 from toolparse_lab.runner.complete import check_model, complete, token_cost
 from toolparse_lab.runner.exchange.types import ERROR_KINDS, Completion, Model, Request
 from toolparse_lab.runner.failures import error_kind, error_message, retry_after
@@ -259,9 +259,9 @@ def test_a_message_that_cannot_be_sent_is_a_bad_request(mock: MockOpenAI) -> Non
 
 
 def test_a_model_nobody_can_route_is_refused_before_any_call() -> None:
-    with pytest.raises(UnknownModel, match="litellm model string"):
+    with pytest.raises(UnknownName, match="litellm model string"):
         check_model(Model("no-such-model-anywhere"))
-    with pytest.raises(UnknownModel, match="smollm2-135m"):
+    with pytest.raises(UnknownName, match="smollm2-135m"):
         check_model(Model("toolparse-local/other"))
 
 

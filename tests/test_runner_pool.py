@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from tests.mock_openai import MockOpenAI
 from tests.waiting import PATIENCE, wait_until
-from toolparse_lab.core.errors import BadOptions, StoreError, UnknownModel
+from toolparse_lab.core.errors import BadOptions, StoreError, UnknownName
 from toolparse_lab.experiments.plan import make_plan
 from toolparse_lab.runner.exchange.request import Questions
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
@@ -287,7 +287,7 @@ def test_a_deadline_ends_the_run_and_keeps_what_there_is(store: Store) -> None:
 
 def test_an_unknown_model_stops_the_run_before_anything_is_sent(store: Store) -> None:
     run_id = store.begin_run({}, [])
-    with pytest.raises(UnknownModel):
+    with pytest.raises(UnknownName):
         run([*questions(2), *questions(2, Model("nobody-knows-this"))], store, run_id=run_id)
     assert store.done_keys(r.key for r in questions(2)) == set()
 

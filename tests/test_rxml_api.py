@@ -146,7 +146,7 @@ def test_places_inside_a_wrapper_and_of_attributes() -> None:
     "schema", ["not json", {"type": "object", "properties": {"n": {"enum": [{1, 2}]}}}]
 )
 def test_a_schema_that_is_none(schema: Any) -> None:
-    with pytest.raises(rxml.RXMLCoercionError) as caught:
+    with pytest.raises(rxml.RXMLError) as caught:
         rxml.parse("<n>1</n>", schema)
     assert caught.value.cause is not None
 

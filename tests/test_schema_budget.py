@@ -13,8 +13,7 @@ from tests.growth import grows_linearly
 from toolparse_lab.arguments.schema import validate as validation
 from toolparse_lab.arguments.schema.budget import Budget, OverBudget, size_of
 from toolparse_lab.arguments.schema.coerce import coerce
-from toolparse_lab.arguments.schema.keywords import counted, spending
-from toolparse_lab.arguments.schema.validate import validate
+from toolparse_lab.arguments.schema.validate import counted, spending, validate
 from toolparse_lab.core.types import Policy
 
 POLICIES = get_args(Policy)

@@ -108,7 +108,7 @@ def test_the_middleware_cases_are_there() -> None:
 
 
 def test_a_wrong_policy_is_named() -> None:
-    with pytest.raises(tp.errors.UnknownRule) as caught:
+    with pytest.raises(tp.errors.UnknownName) as caught:
         tp.coerce(1, {}, "safest")  # type: ignore[arg-type]
     assert "safest" in str(caught.value)
     assert "middleware" in str(caught.value)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.arguments.schema.go_strconv import format_v, parse_bool, parse_float, parse_int
+from toolparse_lab.arguments.schema.go import format_v, parse_bool, parse_float, parse_int
 from toolparse_lab.core.values import write_canonical
 
 VECTORS = [

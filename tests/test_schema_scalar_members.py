@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.arguments.schema.record import UNRECORDED, Record
-from toolparse_lab.arguments.schema.scalar_members import read_texts
+from toolparse_lab.arguments.schema.plain import read_texts
+from toolparse_lab.arguments.schema.scalars import UNRECORDED, Record
 from toolparse_lab.arguments.schema.validate import find_problems
 from toolparse_lab.core.values import write_canonical
 from toolparse_lab.parser import resolve

@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolparse_lab.arguments.schema.strict_arguments import plain_arguments, strict_arguments
-from toolparse_lab.arguments.schema.strict_form import strict_form
+from toolparse_lab.arguments.schema.strict_form import (
+    plain_arguments,
+    strict_arguments,
+    strict_form,
+)
 
 # A schema is drawn together with a strategy for its instances: (schema, instances).
 Drawn = tuple[dict[str, Any], st.SearchStrategy[Any]]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.tool_server import ToolServer
 from toolparse_lab.arguments.schema import coerce
-from toolparse_lab.arguments.schema.policies import go_log_line
+from toolparse_lab.arguments.schema.go import go_log_line
 from toolparse_lab.core.values import same
 from toolparse_lab.middleware.correction import (
     DETECTORS,

@@ -16,7 +16,7 @@ from toolparse_lab.arguments.schema.view import View, _cached_view, view_of
 from toolparse_lab.arguments.schema.walk import Walk
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
-from toolparse_lab.core.types.makers import maker_of
+from toolparse_lab.core.types.spans import maker_of
 from toolparse_lab.formats.json.source import ONE_CALL, BodySource
 from toolparse_lab.formats.parameters.form import TagForm
 from toolparse_lab.formats.parameters.shape import decoded_text

@@ -110,11 +110,11 @@ def test_the_trace_holds_repairs_and_coercions(result: tp.ParseResult) -> None:
 
 
 def test_origins_of_nothing(result: tp.ParseResult) -> None:
-    with pytest.raises(tp.errors.NoOrigin) as caught:
+    with pytest.raises(tp.errors.NoSuchItem) as caught:
         result.calls[0].origin("/zz")
     assert "'/a'" in str(caught.value)
     assert isinstance(caught.value, KeyError)
-    with pytest.raises(tp.errors.NoOrigin):
+    with pytest.raises(tp.errors.NoSuchItem):
         result.calls[2].origin("/a")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from . import __version__
-from .core.errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownModel, near
+from .core.errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownName, near
 from .core.toolspec import ToolsLike, tool_specs
 from .core.types import ParseOptions, ParseResult, Policy
 from .core.values.printable import counted
@@ -724,19 +724,20 @@ class Lab:
                 self._protocols[arm.protocol.id] = arm.protocol
 
     def _model(self, model: Any) -> tuple[str, Model]:
-        """Return alias and Model of a question. Raises UnknownModel."""
+        """Return alias and Model of a question. Raises UnknownName."""
         if isinstance(model, Model):
             return model.name, model
         if model in self.models:
             return model, self.models[model]
         if isinstance(model, str) and "/" in model:
             return next(iter(model_map(model).items()))
-        raise UnknownModel(
+        raise UnknownName(
             "no model of this name",
             got=model,
             expected=", ".join(self.models)
             or "a tp.Model, or a litellm model string with its provider/",
             hint=near(model, self.models, cutoff=0.4),
+            code="unknown-model",
         )
 
     def _ask_planned(self, plan: Plan, fresh: bool, policy: Policy = HEADLINE) -> Trial:

@@ -62,7 +62,7 @@ def run_demo(
     out: the folder, made where it is not there. budget: seconds for the model. Over it the run
     stops and the tables state their n. fresh: ask again the questions that an earlier demo
     recorded. color: None asks the terminal. say: takes each piece of output. Raises
-    MissingModelPackage if the embedded model is missing.
+    SetupError if the embedded model is missing.
     """
     started = time.monotonic()
     # Asked first, so that a missing model leaves no folder behind.

@@ -2,54 +2,39 @@
 
 ::
 
-    ToolparseError               what was got, what was expected, what to do
+    ToolparseError               what was got, what was expected, what to do; `code`: which fault
     ├── UsageError               the caller's input is wrong; exit code 2
     │   ├── UnknownProtocol      no protocol of that id
-    │   ├── UnknownModel         no model of that name, or not one litellm can route
-    │   ├── UnknownRule          no rule, policy or problem code of that id
     │   ├── BadToolSpec          a tool definition that cannot be read
+    │   │   └── NoStrictForm     a schema that a strict mode cannot be told
     │   ├── BadOptions           an option of a wrong name, type or value
-    │   │   ├── UnknownRun       no run of that id in the store
-    │   │   ├── UnknownTrial     no trial of that id in the run
-    │   │   ├── UnknownArm       no model, arm or protocol of that name in the run
-    │   │   └── UnknownColumn    no column of that name in the frame
+    │   │   └── UnknownName      no model, rule, run, trial, arm or column of that name
     │   ├── BadSpec              a protocol's data; names the field
     │   ├── UnreadableTemplate   a chat template whose calls cannot be read back
     │   ├── BadCase              a row that cannot be read; names file, line and column
     │   ├── BadPlan              an experiment that cannot be planned
     │   ├── BadTaskPlan          steps of a task that cannot be read, or do not fit together
-    │   ├── UnresolvedTemplate   a template of a step that leads nowhere
     │   ├── BadSettings          a file of settings that cannot be used; names file and line
     │   ├── UnreadableInput      a file or response object that cannot be read
     │   ├── UnwritableCall       a call this protocol cannot write without changing it
-    │   ├── NoOrigin             a JSON Pointer that names nothing in the arguments
-    │   ├── NoTrial              an index into trials that holds none
+    │   ├── NoSuchItem           a JSON Pointer or an index with nothing there
     │   ├── BadMessage           a message of a conversation that cannot be read
-    │   ├── UnknownToolCallId    a tool's result that answers no call of the conversation
     │   ├── BadToolChoice        a tool choice that cannot be read, or not be honoured
-    │   │   ├── NoTools          a call is required, but there is no tool
-    │   │   ├── ToolNotFound     the tool to be called is none of the tools
-    │   │   └── ProviderTool     the tool to be called is one that only the provider can run
     │   └── ParserClosed         feed after close
     ├── SetupError               something must be installed first; exit code 2
-    │   ├── MissingExtra         an optional dependency
-    │   └── MissingModelPackage  the embedded model's packages
+    │   └── MissingExtra         an optional dependency
     ├── IncompleteError          the work stopped half way, what was recorded is kept; exit code 3
     │   ├── StoreError           the store cannot be used (full disk, locked, newer version)
     │   │   └── StoreLost        its file was deleted or replaced while it was open
     │   ├── ProviderError        a provider failed; carries its class and a redacted message
     │   │   └── ResponseFormatRejected no response_format here, which a forced choice asks for
     │   ├── CorrectionFailed     a model's correction of a call cannot be read
-    │   ├── MissingRecording     replay was asked for a completion that was never recorded
-    │   └── WorkerLost           a process that read recorded answers ended too early
+    │   └── MissingRecording     replay was asked for a completion that was never recorded
     ├── GateFailed               a threshold is missed, or an arm became worse; exit code 1
     ├── RJSONParseError          relaxed JSON that cannot be read (line, column, warnings, obj)
-    └── RXMLError
+    └── RXMLError                a value or a schema that robust XML cannot handle
         ├── RXMLParseError       XML that cannot be read (line, column)
-        ├── RXMLDuplicateStringTagError
-        ├── RXMLCoercionError
-        ├── RXMLStringifyError
-        └── RXMLStreamError
+        └── RXMLDuplicateStringTagError
 
 Model output never raises any of them from `parse`, `feed` or `close`: there it becomes a Problem of
 the result.
@@ -57,6 +42,7 @@ the result.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -74,7 +60,7 @@ def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0
         names: those there are.
         most: how many are suggested.
         cutoff: how alike they must be, up to 1. One that is much less alike than the nearest is not
-            suggested beside it.
+            suggested with it.
 
     >>> near("hermse", ["hermes", "gemma"])
     'did you mean hermes?'
@@ -92,29 +78,38 @@ def near(name: object, names: Iterable[object], most: int = 3, cutoff: float = 0
 class ToolparseError(Exception):
     """Base class.
 
-    `exit_code` is the exit code of the command line when the error reaches it.
+    `code` names the fault, for a program: that of the class, or a closer one. `exit_code` is the
+    exit code of the command line when the error reaches it.
 
     >>> import toolparse_lab as tp
     >>> try:
     ...     tp.parse("Hello", "hermse")
     ... except tp.errors.ToolparseError as error:
-    ...     print(error.got, error.hint)
-    hermse did you mean hermes?
+    ...     print(error.code, error.got, error.hint)
+    unknown-protocol hermse did you mean hermes?
     """
 
+    code = "error"
     exit_code = 1
 
     def __init__(
-        self, message: str, *, got: object = None, expected: object = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        hint: str | None = None,
+        code: str | None = None,
     ) -> None:
         self.message = message
         self.got = got
         self.expected = expected
         self.hint = hint
+        if code is not None:
+            self.code = code
         super().__init__(message)
 
     def __str__(self) -> str:
-        """Return the message, and below it the value, the expectation, and the fix."""
         parts = [self.message]
         if self.got is not None:
             parts.append(f"got: {_short(self.got)}")
@@ -127,7 +122,6 @@ class ToolparseError(Exception):
 
 
 def _short(x: object) -> str:
-    """Return a value in an error, cut where it would fill a terminal."""
     try:
         # A credential is a kind of text whose `repr` hides it.
         text = x if type(x) is str else repr(x)
@@ -137,13 +131,9 @@ def _short(x: object) -> str:
 
 
 class UsageError(ToolparseError):
-    """Base of the errors that the caller can mend.
+    """Base of the errors that the caller can mend."""
 
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.BadToolSpec, tp.errors.UsageError)
-    True
-    """
-
+    code = "usage"
     exit_code = 2
 
 
@@ -158,26 +148,7 @@ class UnknownProtocol(UsageError):
       ...
     """
 
-
-class UnknownModel(UsageError):
-    """Raised for a model name that is neither in the mapping nor litellm's.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.UnknownModel.exit_code
-    2
-    """
-
-
-class UnknownRule(UsageError):
-    """Raised for a coercion policy, rule id or problem code that does not exist.
-
-    >>> import toolparse_lab as tp
-    >>> tp.coerce("5", {"type": "integer"}, policy="loose")
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.UnknownRule: no coercion policy of this name
-      got: loose
-      ...
-    """
+    code = "unknown-protocol"
 
 
 class BadToolSpec(UsageError):
@@ -190,6 +161,8 @@ class BadToolSpec(UsageError):
       got: {'name': ''}
       ...
     """
+
+    code = "bad-tool-spec"
 
 
 class NoStrictForm(BadToolSpec):
@@ -204,6 +177,8 @@ class NoStrictForm(BadToolSpec):
       got: items at /properties/a
       ...
     """
+
+    code = "no-strict-form"
 
     def __init__(self, keyword: str, path: str, reason: str, *, hint: str | None = None) -> None:
         self.keyword = keyword
@@ -226,47 +201,25 @@ class BadOptions(UsageError):
       ...
     """
 
+    code = "bad-options"
 
-class UnknownRun(BadOptions):
-    """Raised for a run id that the store does not hold, or several share.
 
-    Several runs may begin with the same characters.
+class UnknownName(BadOptions):
+    """Raised for a name or id that names nothing, or several things.
 
-    >>> import tempfile, toolparse_lab as tp
-    >>> lab = tp.Lab(tempfile.mkdtemp() + "/runs.db")
-    >>> lab.open("monday")
+    `code` is one of unknown-model, unknown-rule (or coercion policy, problem code, matcher),
+    unknown-run, unknown-trial, unknown-arm (or model, protocol of a run or frame) and
+    unknown-column.
+
+    >>> import toolparse_lab as tp
+    >>> tp.coerce("5", {"type": "integer"}, policy="loose")
     Traceback (most recent call last):
-    toolparse_lab.core.errors.UnknownRun: there is no run of this id in this store
-      got: monday
+    toolparse_lab.core.errors.UnknownName: no coercion policy of this name
+      got: loose
       ...
     """
 
-
-class UnknownTrial(BadOptions):
-    """Raised for a trial id that a run does not have.
-
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.UnknownTrial, tp.errors.BadOptions)
-    True
-    """
-
-
-class UnknownArm(BadOptions):
-    """Raised for a model, arm or protocol that no trial of a run or frame has.
-
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.UnknownArm, tp.errors.BadOptions)
-    True
-    """
-
-
-class UnknownColumn(BadOptions):
-    """Raised for a column that a frame or a report does not have.
-
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.UnknownColumn, tp.errors.BadOptions)
-    True
-    """
+    code = "unknown-name"
 
 
 class BadSpec(UsageError):
@@ -279,6 +232,8 @@ class BadSpec(UsageError):
     Traceback (most recent call last):
     toolparse_lab.core.errors.BadSpec: closer: JSON itself is written with these characters, s...
     """
+
+    code = "bad-spec"
 
     def __init__(
         self,
@@ -299,11 +254,9 @@ class UnreadableTemplate(UsageError):
     Args:
         probe: the conversation whose calls read back differently, `text`: the answer as the
             template writes it. None and "" if it was not even rendered.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.UnreadableTemplate.exit_code
-    2
     """
+
+    code = "unreadable-template"
 
     def __init__(
         self,
@@ -333,6 +286,8 @@ class BadCase(UsageError):
       got: no input
       ...
     """
+
+    code = "bad-case"
 
     def __init__(
         self,
@@ -366,15 +321,15 @@ class BadPlan(UsageError):
     """Raised when an experiment cannot be planned.
 
     For example without cases or models, or for a factor of a wrong name.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.BadPlan.exit_code
-    2
     """
+
+    code = "bad-plan"
 
 
 class BadTaskPlan(UsageError):
     """Raised for steps of a task that cannot be read, or do not fit together.
+
+    `code` is unresolved-template for a template that names no part of an earlier result.
 
     Args:
         kind: "no_plan", "bad_step" or "unknown_tool".
@@ -387,6 +342,8 @@ class BadTaskPlan(UsageError):
       ...
     """
 
+    code = "bad-task-plan"
+
     def __init__(
         self,
         message: str,
@@ -394,33 +351,20 @@ class BadTaskPlan(UsageError):
         got: object = None,
         expected: object = None,
         hint: str | None = None,
+        code: str | None = None,
         kind: Literal["no_plan", "bad_step", "unknown_tool"] = "bad_step",
     ) -> None:
         self.kind: Literal["no_plan", "bad_step", "unknown_tool"] = kind
-        super().__init__(message, got=got, expected=expected, hint=hint)
-
-
-class UnresolvedTemplate(UsageError):
-    """Raised for a template of a step that names no part of an earlier result.
-
-    >>> from toolparse_lab.middleware.plans import resolve
-    >>> resolve("{{a.b}}", {})
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.UnresolvedTemplate: a template names a step without a result
-      got: {{a.b}}
-      ...
-    """
+        super().__init__(message, got=got, expected=expected, hint=hint, code=code)
 
 
 class BadSettings(UsageError):
     """Raised for an unusable configuration.
 
     For example an unknown key, an impossible value, a credential in a file.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.BadSettings.exit_code
-    2
     """
+
+    code = "bad-settings"
 
 
 class UnreadableInput(UsageError):
@@ -433,6 +377,8 @@ class UnreadableInput(UsageError):
       got: NoneType None
       ...
     """
+
+    code = "unreadable-input"
 
 
 class UnwritableCall(UsageError):
@@ -447,35 +393,33 @@ class UnwritableCall(UsageError):
       got: two words
     """
 
+    code = "unwritable-call"
 
-class NoOrigin(UsageError, KeyError):
-    """Raised by `ToolCall.origin` for a path that is not in the arguments.
+
+class NoSuchItem(UsageError, KeyError, IndexError):
+    """Raised for a JSON Pointer or an index with nothing there.
+
+    By `ToolCall.origin` for a path that is not in the arguments (`code` no-origin), and by an index
+    into trials that are fewer (no-trial).
 
     >>> import toolparse_lab as tp
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
     >>> tp.parse(text, "hermes").calls[0].origin("/b")
     Traceback (most recent call last):
-    toolparse_lab.core.errors.NoOrigin: no argument at this path
+    toolparse_lab.core.errors.NoSuchItem: no argument at this path
       got: /b
       ...
     """
 
+    code = "no-such-item"
     __str__ = UsageError.__str__  # KeyError would show the repr of the message
-
-
-class NoTrial(UsageError, IndexError):
-    """Raised by an index into trials that are fewer, or none.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.NoTrial.exit_code
-    2
-    """
 
 
 class BadMessage(UsageError):
     """Raised by `transform_params` for messages in a wrong shape.
 
-    It takes a list of `{role, content}`.
+    It takes a list of `{role, content}`. `code` is unknown-tool-call-id for a tool's result that
+    names neither its tool nor a call before it.
 
     >>> import toolparse_lab as tp
     >>> tp.hermes_tool_middleware.transform_params({"messages": ["Hello"]})
@@ -485,22 +429,14 @@ class BadMessage(UsageError):
       ...
     """
 
-
-class UnknownToolCallId(UsageError):
-    """Raised by `transform_params` for a tool's result without a known call.
-
-    The result names neither its tool nor a call before it.
-
-    >>> import toolparse_lab as tp
-    >>> message = {"role": "tool", "tool_call_id": "call_1", "content": "5"}
-    >>> tp.hermes_tool_middleware.transform_params({"messages": [message]})
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.UnknownToolCallId: a tool's result answers no call of the conver...
-    """
+    code = "bad-message"
 
 
 class BadToolChoice(UsageError):
     """Raised by `transform_params` for an unreadable or unsupported tool choice.
+
+    `code` is no-tools where a call is required and no tool could be called, tool-not-found where
+    the tool to be called is none of the tools, provider-tool where only the provider can run it.
 
     >>> import toolparse_lab as tp
     >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": 5})
@@ -510,36 +446,7 @@ class BadToolChoice(UsageError):
       ...
     """
 
-
-class NoTools(BadToolChoice):
-    """Raised where a call is required and no tool could be called.
-
-    >>> import toolparse_lab as tp
-    >>> tp.hermes_tool_middleware.transform_params({"messages": [], "tool_choice": "required"})
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.NoTools: Tool choice type 'required' is set, but no tools are pr...
-    """
-
-
-class ToolNotFound(BadToolChoice):
-    """Raised where the tool to be called is none of the tools.
-
-    >>> import toolparse_lab as tp
-    >>> choice = {"type": "function", "function": {"name": "g"}}
-    >>> params = {"messages": [], "tools": [{"name": "f"}], "tool_choice": choice}
-    >>> tp.hermes_tool_middleware.transform_params(params)
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.ToolNotFound: Tool with name 'g' not found in params.tools.
-    """
-
-
-class ProviderTool(BadToolChoice):
-    """Raised for a forced tool of the provider, which alone can run it.
-
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.ProviderTool, tp.errors.BadToolChoice)
-    True
-    """
+    code = "bad-tool-choice"
 
 
 class ParserClosed(UsageError):
@@ -554,82 +461,59 @@ class ParserClosed(UsageError):
       what to do: make a new one with tp.stream()
     """
 
+    code = "parser-closed"
+
 
 class SetupError(ToolparseError):
-    """Base of the errors of anything not installed.
+    """Something is not installed.
 
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.MissingExtra, tp.errors.SetupError)
-    True
+    `code` is missing-model-package for the embedded model's packages; the hint is the command that
+    installs them.
     """
 
+    code = "setup"
     exit_code = 2
 
 
 class MissingExtra(SetupError):
-    """An optional dependency is missing.
+    """An optional dependency is missing. The hint names the extra."""
 
-    The hint names the extra.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.MissingExtra.exit_code
-    2
-    """
-
-
-class MissingModelPackage(SetupError):
-    """The embedded model's packages are missing.
-
-    The hint is the command that installs them.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.MissingModelPackage.exit_code
-    2
-    """
+    code = "missing-extra"
 
 
 class IncompleteError(ToolparseError):
-    """Base of the errors that stop work half way.
+    """The work stopped half way.
 
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.StoreError, tp.errors.IncompleteError)
-    True
+    `code` is worker-lost where a process, or a part of a cluster, ended before all its recorded
+    answers were read. Nothing recorded disappears.
     """
 
+    code = "incomplete"
     exit_code = 3
 
 
 class StoreError(IncompleteError):
-    """The store cannot be read or written.
+    """The store cannot be read or written. Everything recorded before stays."""
 
-    Everything recorded before stays.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.StoreError.exit_code
-    3
-    """
+    code = "store"
 
 
 class StoreLost(StoreError):
     """The store's file was deleted or replaced while it was open.
 
     The message says where its answers are.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.StoreLost.exit_code
-    3
     """
+
+    code = "store-lost"
 
 
 class ProviderError(IncompleteError):
     """A provider failed.
 
     `kind` is its class in the vocabulary of the `error` column. The message is redacted.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.ProviderError.exit_code
-    3
     """
+
+    code = "provider"
 
     def __init__(
         self, message: str, *, kind: str = "provider_error", hint: str | None = None
@@ -641,23 +525,27 @@ class ProviderError(IncompleteError):
 class ResponseFormatRejected(ProviderError):
     """Raised by the litellm calls for a forced tool choice that the provider refuses.
 
-    Also of litellm's own class.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.ResponseFormatRejected.exit_code
-    3
+    Also of litellm's own class, and with what that carries, its `code` included.
     """
+
+    code = "response-format-rejected"
+
+
+class CorrectionFailed(IncompleteError):
+    """Raised for a correction of a call that has no arguments.
+
+    With its cost all the same.
+    """
+
+    code = "correction-failed"
+    tokens: int = 0
+    cost: float = 0.0
 
 
 class MissingRecording(IncompleteError):
-    """Replay needs completions that were never recorded.
+    """Replay needs completions that were never recorded. `keys` names them."""
 
-    `keys` names them.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.MissingRecording.exit_code
-    3
-    """
+    code = "missing-recording"
 
     def __init__(
         self, message: str, *, keys: tuple[str, ...] = (), hint: str | None = None
@@ -666,42 +554,13 @@ class MissingRecording(IncompleteError):
         super().__init__(message, hint=hint)
 
 
-class CorrectionFailed(IncompleteError):
-    """Raised for a correction of a call that holds no arguments.
-
-    With its cost all the same.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.CorrectionFailed.exit_code
-    3
-    """
-
-    tokens: int = 0
-    cost: float = 0.0
-
-
-class WorkerLost(IncompleteError):
-    """Raised for a worker that ended before all its recorded answers were read.
-
-    The worker is a process or part of a cluster. Nothing recorded disappears.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.WorkerLost.exit_code
-    3
-    """
-
-
 class GateFailed(ToolparseError):
     """Raised by `raise_` of a gate or a regression that failed.
 
     The message has its sentences.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.GateFailed.exit_code
-    1
     """
 
-    exit_code = 1
+    code = "gate-failed"
 
 
 class RJSONParseError(ToolparseError, ValueError):
@@ -715,6 +574,8 @@ class RJSONParseError(ToolparseError, ValueError):
     Traceback (most recent call last):
     toolparse_lab.core.errors.RJSONParseError: Unexpected token: end of text, expected string
     """
+
+    code = "rjson-parse"
 
     exit_code = 2
 
@@ -739,18 +600,25 @@ class RJSONParseError(ToolparseError, ValueError):
 class RXMLError(ToolparseError, ValueError):
     """Base of the robust-XML errors.
 
-    `cause` is the error below it, when there is one.
+    `cause` is the error below it, when there is one. `code` is rxml-coercion for text that could
+    not be brought to the schema, rxml-stringify for a value that XML cannot carry.
 
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.RXMLError, tp.errors.ToolparseError)
-    True
+    >>> from toolparse_lab import rxml
+    >>> rxml.parse("<a>1</a>", "no schema")
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.RXMLError: the schema cannot be read: ...
+      got: no schema
+      ...
     """
 
+    code = "rxml"
     exit_code = 2
 
-    def __init__(self, message: str, *, cause: BaseException | None = None) -> None:
+    def __init__(
+        self, message: str, *, cause: BaseException | None = None, code: str | None = None
+    ) -> None:
         self.cause = cause
-        super().__init__(message)
+        super().__init__(message, code=code)
 
 
 class RXMLParseError(RXMLError):
@@ -763,6 +631,8 @@ class RXMLParseError(RXMLError):
     Traceback (most recent call last):
     toolparse_lab.core.errors.RXMLParseError: Failed to parse XML: <a> is not closed (line 1,...
     """
+
+    code = "rxml-parse"
 
     def __init__(
         self,
@@ -780,39 +650,42 @@ class RXMLParseError(RXMLError):
 
 
 class RXMLDuplicateStringTagError(RXMLError):
-    """A string field was written more than once.
+    """A string field was written more than once."""
 
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.RXMLDuplicateStringTagError, tp.errors.ToolparseError)
-    True
-    """
+    code = "rxml-duplicate-string-tag"
 
 
-class RXMLCoercionError(RXMLError):
-    """The text was read but could not be brought to the schema.
+# Classes of version 0.2 -> the class that took them in, for one version.
+_MERGED = {
+    "UnknownModel": UnknownName,
+    "UnknownRule": UnknownName,
+    "UnknownRun": UnknownName,
+    "UnknownTrial": UnknownName,
+    "UnknownArm": UnknownName,
+    "UnknownColumn": UnknownName,
+    "UnresolvedTemplate": BadTaskPlan,
+    "NoOrigin": NoSuchItem,
+    "NoTrial": NoSuchItem,
+    "UnknownToolCallId": BadMessage,
+    "NoTools": BadToolChoice,
+    "ToolNotFound": BadToolChoice,
+    "ProviderTool": BadToolChoice,
+    "MissingModelPackage": SetupError,
+    "WorkerLost": IncompleteError,
+    "RXMLCoercionError": RXMLError,
+    "RXMLStringifyError": RXMLError,
+    "RXMLStreamError": RXMLError,
+}
 
-    >>> from toolparse_lab import rxml
-    >>> rxml.parse("<a>1</a>", "no schema")
-    Traceback (most recent call last):
-    toolparse_lab.core.errors.RXMLCoercionError: the schema cannot be read: ...
-      got: no schema
-      ...
-    """
 
-
-class RXMLStringifyError(RXMLError):
-    """A value that XML cannot carry.
-
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.RXMLStringifyError, tp.errors.ToolparseError)
-    True
-    """
-
-
-class RXMLStreamError(RXMLError):
-    """A stream of XML text that broke off or could not be read.
-
-    >>> import toolparse_lab as tp
-    >>> issubclass(tp.errors.RXMLStreamError, tp.errors.ToolparseError)
-    True
-    """
+def __getattr__(name: str) -> Any:
+    merged = _MERGED.get(name)
+    if merged is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        f"{name} is a {merged.__name__} now, told apart by its code; the name goes in the next "
+        "version",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return merged

@@ -23,7 +23,6 @@ _PROVIDERS = {
     "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
     "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
     "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
-    "compare_frames": ("toolparse_lab.evals.reports.figures.run_diff", "compare_runs"),
     "format_tool_call": ("toolparse_lab.formats.surface", "format_tool_call"),
     "format_tool_response": ("toolparse_lab.formats.surface", "format_tool_response"),
     "format_tools": ("toolparse_lab.formats.surface", "format_tools"),
@@ -39,8 +38,6 @@ _PROVIDERS = {
     "model_prompt_of": ("toolparse_lab.parser.derivation.prompt", "model_prompt_of"),
     "protocol_from_spec": ("toolparse_lab.formats.spec", "from_spec"),
     "parse_generated_text": ("toolparse_lab.parser.content_parts", "parse_generated_text"),
-    "read_row": ("toolparse_lab.evals.frames.reread", "read_row"),
-    "report_of_frame": ("toolparse_lab.evals.reports.figures.report", "report_of_frame"),
     "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
     "text": ("toolparse_lab.notebook.display", "text"),
     "workbench": ("toolparse_lab.notebook.display", "workbench"),
@@ -48,10 +45,7 @@ _PROVIDERS = {
 
 
 def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
-    """Return the function of that name applied to `subject`.
-
-    Raises MissingExtra if its libraries are missing.
-    """
+    """Return the function of that name applied to `subject`."""
     module, function = _PROVIDERS[name]
     return getattr(importlib.import_module(module), function)(subject, *arguments, **options)
 

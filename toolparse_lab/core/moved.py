@@ -50,6 +50,8 @@ MOVED = {
     "values": "core.values",
     "widgets": "notebook",
 }
+# Files whose classes are in stored pickles, and that another file took in.
+MERGED = {"types.readings": "core.types.call", "types.sources": "core.types.call"}
 # Names that the API promises for good: `import toolparse_lab.errors` is no mistake.
 KEPT = ("errors", "litellm_bridge", "rjson", "rxml", "types")
 
@@ -57,6 +59,8 @@ KEPT = ("errors", "litellm_bridge", "rjson", "rxml", "types")
 def new_name(name: str) -> str | None:
     """Return today's name of a module of an earlier version, or None if it has not moved."""
     package, _, rest = name.partition(".")
+    if package == PACKAGE and rest in MERGED:
+        return f"{PACKAGE}.{MERGED[rest]}"
     head, dot, tail = rest.partition(".")
     return f"{PACKAGE}.{MOVED[head]}{dot}{tail}" if package == PACKAGE and head in MOVED else None
 

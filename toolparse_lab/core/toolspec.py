@@ -100,12 +100,10 @@ class ToolSpec:
 
 @lru_cache(maxsize=4096)
 def _schema(schema_json: str) -> Any:
-    """Return the schema as an object that all who ask share."""
     return read_plain(schema_json)
 
 
 def _fresh_schema(schema_json: str) -> Any:
-    """Return the schema as an object that belongs to who asks."""
     schema = _schema_bytes(schema_json)
     if schema is None:
         return read_plain(schema_json)
@@ -114,10 +112,6 @@ def _fresh_schema(schema_json: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _schema_bytes(schema_json: str) -> bytes | None:
-    """Return the schema in the form that is copied soonest.
-
-    None for one with numbers that only a Decimal holds.
-    """
     try:
         return marshal.dumps(_schema(schema_json), 2)
     except ValueError:
@@ -149,7 +143,6 @@ def tool_specs(tools: ToolsLike) -> tuple[ToolSpec, ...]:
 
 @lru_cache(maxsize=128)
 def _specs_from_bytes(tools: bytes) -> tuple[ToolSpec, ...]:
-    """Return the tools of a list of plain definitions. Equal bytes are equal values."""
     return _specs_of(marshal.loads(tools))  # noqa: S302 - bytes of our own
 
 
@@ -158,7 +151,6 @@ def _specs_of(definitions: Iterable[Any]) -> tuple[ToolSpec, ...]:
 
 
 def _definitions(tools: ToolsLike) -> Iterable[Any]:
-    """Tools of any shape as single definitions. Raises BadToolSpec."""
     if isinstance(tools, (ToolSpec, type)) or callable(tools):
         return [tools]
     if isinstance(tools, Mapping):
@@ -172,14 +164,11 @@ def _definitions(tools: ToolsLike) -> Iterable[Any]:
 
 
 class _Distinct(tuple[ToolSpec, ...]):
-    """Tools whose names are known to differ."""
-
     __slots__ = ()
 
 
 @lru_cache(maxsize=256)
 def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
-    """Return the tools, if their names differ. Raises BadToolSpec."""
     names: set[str] = set()
     for spec in specs:
         if spec.name in names:
@@ -193,19 +182,16 @@ def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
 
 
 def _capabilities(x: Any) -> Iterable[Any]:
-    """An agent is as many tools as it has capabilities. Anything else is one."""
     if isinstance(x, Mapping) and isinstance(x.get("capabilities"), (list, tuple)):
         return tuple(x["capabilities"])
     return (x,)
 
 
 def _is_definition(x: Mapping[Any, Any]) -> bool:
-    """Return True for one definition, False for a mapping of names to definitions."""
     return isinstance(x.get("name"), str) or (x.get("type") == "function" and "function" in x)
 
 
 def _named(name: Any, definition: Any) -> Any:
-    """Return a definition with the name it is mapped from, where it has none."""
     if isinstance(definition, Mapping) and not _is_definition(definition):
         return {**definition, "name": name}
     return definition
@@ -213,16 +199,10 @@ def _named(name: Any, definition: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _from_bytes(definition: bytes) -> ToolSpec:
-    """Return a definition that comes back with every request of an application, or every case of a
-    dataset, read once.
-    """
     return _from_mapping(marshal.loads(definition))  # noqa: S302 - bytes of our own
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> ToolSpec:
-    """Return a definition as a mapping, in the shape of OpenAI, Anthropic, an AI SDK or a
-    capability.
-    """
     inner = x.get("function")
     body: Mapping[Any, Any] = inner if isinstance(inner, Mapping) else x
     name = body.get("name")
@@ -254,11 +234,6 @@ _SUMMARIES = ("input_summary", "inputSummary", "InputSummary")
 
 
 def _example_texts(x: Mapping[Any, Any]) -> Iterable[str]:
-    """Yield the inputs that a definition gives as examples: `{input}` each in the shape of an AI
-    SDK, or the input itself, as Anthropic has it. What JSON cannot carry is its text.
-
-    x: the definition, with its function inside if it has one.
-    """
     inner = x.get("function")
     for body in (x, inner if isinstance(inner, Mapping) else {}):
         for key, wraps in (("inputExamples", True), ("input_examples", False)):
@@ -276,7 +251,6 @@ def _example_texts(x: Mapping[Any, Any]) -> Iterable[str]:
 
 
 def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:
-    """Return the fields that a capability hints at, as a list of parameters."""
     parameters: list[Any] = []
     for required, names in (
         (True, ("required", "required_fields", "RequiredFields")),
@@ -289,10 +263,6 @@ def _hinted_parameters(summary: Mapping[Any, Any]) -> list[Any]:
 
 
 def _schema_text(name: str, schema: Any) -> str:
-    """Canonical text of a schema.
-
-    Unwraps {jsonSchema: …} and reads capability-style parameter lists.
-    """
     while isinstance(schema, Mapping) and set(schema) == {"jsonSchema"}:
         schema = schema["jsonSchema"]
 
@@ -334,7 +304,6 @@ _NO_KEYWORDS = ("name", "type", "required", "optional")
 
 
 def _from_parameter_list(name: str, params: Iterable[Any]) -> dict[str, Any]:
-    """Return the schema of capability-style parameters: {name, type, required, …} each."""
     properties: dict[str, Any] = {}
     required: list[str] = []
 
@@ -359,7 +328,6 @@ def _from_parameter_list(name: str, params: Iterable[Any]) -> dict[str, Any]:
 
 
 def _object_schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    """Return the schema of an object. `required` drops out where it is empty."""
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
@@ -368,7 +336,6 @@ def _object_schema(properties: dict[str, Any], required: list[str]) -> dict[str,
 
 
 def _from_pydantic(model: Any) -> ToolSpec:
-    """Return a pydantic model, whose fields are the parameters."""
     schema = model.model_json_schema()
     description = schema.get("description") or inspect.getdoc(model) or ""
     return ToolSpec(model.__name__, description, write_canonical(schema))
@@ -381,10 +348,6 @@ _JSON_TYPES: dict[Any, str] = {
 
 
 def _from_callable(f: Callable[..., Any]) -> ToolSpec:
-    """Return a function with annotations, whose docstring is the description.
-
-    Raises BadToolSpec.
-    """
     name = getattr(f, "__name__", None)
     if not isinstance(name, str) or not name or name == "<lambda>":
         raise BadToolSpec(
@@ -422,7 +385,6 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
 
 
 def _is_json(value: Any) -> bool:
-    """Return False for a default that JSON cannot carry: it stays the function's own business."""
     try:
         write_canonical(value)
     except TypeError:
@@ -432,9 +394,6 @@ def _is_json(value: Any) -> bool:
 
 
 def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -> Any:
-    """Return a model's schema with its $defs moved to `definitions`: its references count from the
-    root of the whole.
-    """
     if isinstance(schema, list):
         return [_without_definitions(x, definitions, where) for x in schema]
     if not isinstance(schema, dict):
@@ -452,13 +411,7 @@ def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -
 
 
 def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
-    """Return the JSON Schema of a Python annotation.
-
-    Raises BadToolSpec, naming `where`, for one it cannot express.
-
-    >>> annotation_schema(list[int] | None, "f(x)")
-    {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
-    """
+    """Return the JSON Schema of a Python annotation."""
     if hint is Any or hint is inspect.Parameter.empty or hint is object:
         return {}
     if hint is None or hint is type(None):
@@ -483,7 +436,6 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
 
 
 def _class_schema(hint: Any) -> dict[str, Any] | None:
-    """Return the schema of a plain class: an enum, or a subclass of a type that JSON has."""
     if not isinstance(hint, type):
         return None
     if issubclass(hint, enum.Enum):
@@ -494,7 +446,6 @@ def _class_schema(hint: Any) -> dict[str, Any] | None:
 
 
 def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None:
-    """Return the schema of a type with parameters, such as `list[int]` or `Literal["a"]`."""
     args = typing.get_args(hint)
     if origin is typing.Annotated:
         # The first text beside the type is the description, as OpenAI's own helpers have it.
@@ -519,7 +470,6 @@ def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None
 
 
 def _tuple_schema(args: tuple[Any, ...], where: str) -> dict[str, Any]:
-    """Return the schema of a tuple: any number of one type, or one type a place."""
     if len(args) == 2 and args[1] is Ellipsis:
         return {"type": "array", "items": annotation_schema(args[0], where)}
     return {
@@ -530,7 +480,6 @@ def _tuple_schema(args: tuple[Any, ...], where: str) -> dict[str, Any]:
 
 
 def _is_sequence(origin: Any) -> bool:
-    """Return True for a class of sequences whose items have a type of their own."""
     if not isinstance(origin, type):
         return False
     return issubclass(origin, typing.Sequence) and not issubclass(origin, (str, tuple))

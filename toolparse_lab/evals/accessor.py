@@ -44,10 +44,9 @@ class TrialsAccessor:
         policy: by default "safe", or the only one that the frame has. With "policy" among `by` each
         has its own rows.
         """
-        report: Report = hooks.call(
-            "report_of_frame", self._frame, by, policy=policy or self._policy(), **options
-        )
-        return report
+        from .reports.figures.report import report_of_frame  # late: frames are made without it
+
+        return report_of_frame(self._frame, by, policy=policy or self._policy(), **options)
 
     def compare(
         self,
@@ -68,10 +67,9 @@ class TrialsAccessor:
                 got=type(other).__name__,
                 expected="a frame",
             )
-        comparison: ArmComparison = hooks.call(
-            "compare_frames", self._frame, other, within=within, policy=policy
-        )
-        return comparison
+        from .reports.figures.run_diff import compare_runs  # late, as above
+
+        return compare_runs(self._frame, other, within=within, policy=policy)
 
     def result(self, row: Any) -> ParseResult:
         """Return one row's answer, read again as the row says it was read.
@@ -80,8 +78,9 @@ class TrialsAccessor:
         a row that is not there or holds no answer, and UnreadableInput for a frame without answers,
         such as the calls frame.
         """
-        result: ParseResult = hooks.call("read_row", self._row(row))
-        return result
+        from .frames.reread import read_row  # late, as above
+
+        return read_row(self._row(row))
 
     def debug(self, row: Any, *, stage: Stage = "raw", pinned: str = "") -> DebugView:
         """Return the interactive parse view of one row's answer. row: as for `result`, stage and

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..core.errors import BadPlan, UnknownModel, UnknownProtocol
+from ..core.errors import BadPlan, UnknownName, UnknownProtocol
 from ..formats.models import protocol_for, reason_for
 from ..parser.any_protocol import listed_names
 from ..runner.exchange.types import Model
@@ -22,7 +22,7 @@ ModelsLike: TypeAlias = ModelLike | Mapping[str, ModelLike] | Iterable[ModelLike
 def model_map(models: ModelsLike) -> dict[str, Model]:
     """Return {alias: Model} from a mapping, a list, one Model or a litellm model string.
 
-    Raises UnknownModel for anything that is not a model, and BadPlan for none at all.
+    Raises UnknownName for anything that is not a model, and BadPlan for none at all.
     """
     by_alias = {alias: _checked_model(alias, model) for alias, model in _model_pairs(models)}
     if not by_alias:
@@ -38,7 +38,9 @@ def _model_pairs(models: Any) -> list[tuple[Any, Any]]:
         return list(models.items())
     if isinstance(models, Iterable):
         return [(model.name if isinstance(model, Model) else model, model) for model in models]
-    raise UnknownModel("these are no models", got=models, expected="{alias: tp.Model(...)}")
+    raise UnknownName(
+        "these are no models", got=models, expected="{alias: tp.Model(...)}", code="unknown-model"
+    )
 
 
 def _checked_model(alias: Any, model: Any) -> Model:
@@ -46,16 +48,20 @@ def _checked_model(alias: Any, model: Any) -> Model:
         model = Model(model)
     # An alias is the name of a column's value, and of an argument on the command line.
     if not isinstance(alias, str) or not alias or not isinstance(model, Model):
-        raise UnknownModel(
-            "this is no model", got=model, expected="a tp.Model or a litellm model string"
+        raise UnknownName(
+            "this is no model",
+            got=model,
+            expected="a tp.Model or a litellm model string",
+            code="unknown-model",
         )
     # A misspelt one would be looked for on the network, and fail only when it is asked.
     if is_local(model.name) and model.name != LOCAL_MODEL:
-        raise UnknownModel(
+        raise UnknownName(
             "there is no embedded model of this name",
             got=model.name,
             expected=LOCAL_MODEL,
             hint=f"did you mean {LOCAL_MODEL}?",
+            code="unknown-model",
         )
     return model
 

@@ -354,7 +354,7 @@ def make_plan(
     before these, and what a model does not take it is not sent; the plan says so. A seed is sent as
     `seed + trial`, None sends none. runnable: tools as
     functions by name, for arms whose max_turns is above 1. Their results are recorded with the
-    answer that called them. Raises BadPlan, UnknownModel, UnknownProtocol or BadCase.
+    answer that called them. Raises BadPlan, UnknownName, UnknownProtocol or BadCase.
     """
     # In the order of the arguments, so that of several mistakes the first is reported.
     chosen = _loaded_cases(cases)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from ..core import hooks
-from ..core.errors import BadOptions, NoTrial, UnknownTrial
+from ..core.errors import BadOptions, NoSuchItem, UnknownName
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..evals.scoring.trial import Trial
@@ -96,7 +96,9 @@ class Trials(Sequence[Trial]):
             return self._trials[index]
         except IndexError:
             size = counted(len(self), "trial") if self._trials else "none: no trial fits"
-            raise NoTrial("there is no such trial", got=index, expected=size) from None
+            raise NoSuchItem(
+                "there is no such trial", got=index, expected=size, code="no-trial"
+            ) from None
 
     def as_pytest(self, path: str | Path) -> Path:
         """Write every trial with a parsed answer as a test of one pytest file.
@@ -196,10 +198,11 @@ class Run:
         for trial in candidates:
             if trial.trial_id == trial_id:
                 return trial
-        raise UnknownTrial(
+        raise UnknownName(
             "this run has no such trial",
             got=trial_id,
             hint="ids stand in run.frame()['trial_id']",
+            code="unknown-trial",
         )
 
     def _trials(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ..core.errors import BadOptions, UnknownArm, UnknownColumn, near
+from ..core.errors import BadOptions, UnknownName, near
 from ..core.rules import CODES
 from ..core.types import ParseOptions, Policy
 from ..evals.cases.case import Case
@@ -82,11 +82,12 @@ class RunReader:
     def _chosen_keys(self, name: str, choice: Any) -> set[int]:
         # By their ids in memory: items cannot be hashed.
         if name not in FILTERS:
-            raise UnknownColumn(
+            raise UnknownName(
                 "trials cannot be chosen by this",
                 got=name,
                 expected=", ".join(FILTERS),
                 hint=near(name, FILTERS) or "filter by anything else: where=lambda trial: …",
+                code="unknown-column",
             )
         value_of, cases = FILTERS[name], self.plan.cases
         values = {id(item): value_of(item, cases[item.case_id]) for item in self.plan.items}
@@ -241,12 +242,12 @@ class RunReader:
 def _check_choices(name: str, choices: Iterable[Any], values: set[Any]) -> None:
     for choice in choices:
         if choice not in values:
-            error = UnknownArm if name in _ARMS else BadOptions
-            raise error(
+            raise UnknownName(
                 f"no trial of this run has this {name}",
                 got=choice,
                 expected=", ".join(sorted(map(str, values))[:20]),
                 hint=near(choice, values),
+                code="unknown-arm" if name in _ARMS else None,
             )
 
 

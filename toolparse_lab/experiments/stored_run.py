@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.errors import BadOptions, BadPlan, UnknownRun, near
+from ..core.errors import BadOptions, BadPlan, UnknownName, near
 from ..core.values import write_canonical
 from ..evals.cases.collection import Cases, Skipped, unpack_cases
 from ..formats.prompt.own_prompt import OwnPrompt
@@ -43,11 +43,12 @@ def find_run(store: Store, run_id: str) -> RunRecord:
     several.
     """
     if not isinstance(run_id, str):
-        raise UnknownRun(
+        raise UnknownName(
             "a run is named by its id",
             got=run_id,
             expected="the id, its beginning, 'latest' or 'latest~1'",
             hint="see lab.runs()",
+            code="unknown-run",
         )
     ids = store.run_ids()
     matches = _matching_ids(ids, run_id)
@@ -56,17 +57,19 @@ def find_run(store: Store, run_id: str) -> RunRecord:
 
     recent = ", ".join((matches or ids)[:-6:-1])
     if matches:
-        raise UnknownRun(
+        raise UnknownName(
             "several runs have ids that begin like this",
             got=run_id,
             expected=recent,
             hint="write more of the id",
+            code="unknown-run",
         )
-    raise UnknownRun(
+    raise UnknownName(
         "there is no run of this id in this store",
         got=run_id,
         expected=recent or "there are no runs in it",
         hint=near(run_id, ids) or "see lab.runs(), or open another store: tp.Lab(path)",
+        code="unknown-run",
     )
 
 

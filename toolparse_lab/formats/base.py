@@ -28,9 +28,9 @@ from ..core import hooks
 from ..core.errors import BadOptions, BadSpec, UnwritableCall
 from ..core.toolspec import ToolSpec, tool_specs
 from ..core.types import Edit, Problem, Span, Step
+from ..core.types.call import Reading as Candidate
 from ..core.types.derivation import Derivation
-from ..core.types.makers import maker_of
-from ..core.types.readings import Reading as Candidate
+from ..core.types.spans import maker_of
 from ..core.values import Value, read_strict, same
 from ..core.values.printable import printable
 from .prompt.type_rules import JSON_TYPE_RULES, TypeRules

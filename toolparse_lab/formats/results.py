@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 from typing import Protocol as Interface
 
-from ..core.errors import BadOptions, RXMLStringifyError, UnwritableCall
+from ..core.errors import BadOptions, RXMLError, UnwritableCall
 from ..core.values import BigNum, Num, Value, write_canonical
 from .scan import any_of
 from .yaml.write import write_element
@@ -327,7 +327,7 @@ class ElementResult:
                     {"tool_name": result.name, "result": value},
                     minimal_escaping=not seed,
                 )
-            except RXMLStringifyError:
+            except RXMLError:
                 continue
 
             return element if seed else element.partition("\n")[2].rstrip("\n")

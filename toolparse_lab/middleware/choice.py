@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ..core.errors import BadOptions, BadToolChoice, NoTools, ProviderTool, ToolNotFound
+from ..core.errors import BadOptions, BadToolChoice
 from ..core.toolspec import ToolSpec, tool_specs
 
 Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
@@ -106,28 +106,31 @@ def read_choice(tool_choice: Any, offered: Offered, *, supports_none: bool = Tru
 
     supports_none: False makes an error of 'none'.
 
-    Raises BadToolChoice for anything else and for 'none' where it is not supported, NoTools where a
-    call is required and there is no tool, ToolNotFound and ProviderTool for a tool that cannot be
-    the one to call.
+    Raises BadToolChoice for anything else, for 'none' where it is not supported, where a call is
+    required and there is no tool, and for a tool that cannot be the one to call.
     """
     kind, name = _kind_and_name(tool_choice)
     if kind == "none" and not supports_none:
         raise BadToolChoice(_NO_NONE)
     if kind == "required" and not offered.tools:
         if offered.provider:
-            raise NoTools(
+            raise BadToolChoice(
                 "Tool choice type 'required' is set, but no function tools are provided. "
-                "Provider-defined tools are not supported by this middleware."
+                "Provider-defined tools are not supported by this middleware.",
+                code="no-tools",
             )
-        raise NoTools(
-            "Tool choice type 'required' is set, but no tools are provided in params.tools."
+        raise BadToolChoice(
+            "Tool choice type 'required' is set, but no tools are provided in params.tools.",
+            code="no-tools",
         )
     if kind == "tool":
         # A provider's own tools go by their type, and some by an id.
         if any(name in (t.get("id"), t.get("type"), _tool_name(t)) for t in offered.provider):
-            raise ProviderTool(PROVIDER_TOOLS)
+            raise BadToolChoice(PROVIDER_TOOLS, code="provider-tool")
         if all(t.name != name for t in offered.tools):
-            raise ToolNotFound(f"Tool with name '{name}' not found in params.tools.")
+            raise BadToolChoice(
+                f"Tool with name '{name}' not found in params.tools.", code="tool-not-found"
+            )
     return Choice(kind, name)
 
 

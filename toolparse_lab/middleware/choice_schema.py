@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ..arguments.schema.references import resolve, unwrap_json_schema
-from ..core.errors import BadOptions, NoTools, ProviderTool
+from ..core.errors import BadOptions, BadToolChoice
 from ..core.toolspec import ToolSpec
 from ..core.values import read_plain, write_canonical
 from .choice import PROVIDER_TOOLS, Choice, read_tools
@@ -67,7 +67,7 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
     Args:
         tools: in any shape that `read_tools` takes.
 
-    Raises NoTools for none, and ProviderTool for a tool that only the provider can run.
+    Raises BadToolChoice for none, and BadToolChoice for a tool that only the provider can run.
 
     >>> import toolparse_lab as tp
     >>> schema = tp.create_dynamic_if_then_else_schema([{"name": "f"}])
@@ -76,9 +76,9 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
     """
     offered = read_tools(tools)
     if offered.provider:
-        raise ProviderTool(PROVIDER_TOOLS)
+        raise BadToolChoice(PROVIDER_TOOLS, code="provider-tool")
     if not offered.tools:
-        raise NoTools("there is no tool to write a schema for")
+        raise BadToolChoice("there is no tool to write a schema for", code="no-tools")
     return _chain(offered.tools)
 
 

@@ -120,7 +120,7 @@ class ToolCallMiddleware:
         The member `toolparse` of `params` has options for this request alone: `on_error`,
         `original_tool_schemas` and those of the parser.
 
-        Raises BadMessage, UnknownToolCallId, BadToolSpec and BadToolChoice, and BadOptions for a
+        Raises BadMessage, BadToolSpec and BadToolChoice, and BadOptions for a
         response_format that cannot be used with tools, or for options that nobody knows.
         """
         if params.get("functions") is not None or params.get("function_call") is not None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..core.errors import BadMessage, UnknownToolCallId, UnwritableCall
+from ..core.errors import BadMessage, UnwritableCall
 from ..core.toolspec import ToolSpec
 from ..core.values import write_canonical
 from ..formats.neutral import neutral
@@ -117,7 +117,7 @@ def rewrite_history(messages: Any, writer: Writer) -> list[Message]:
 
     Results become user messages, those of parallel calls in the calls' order. Neighbouring user
     messages become one. Raises BadMessage for anything but a list of messages, and
-    UnknownToolCallId for a result that names neither its tool nor a call before it.
+    BadMessage for a result that names neither its tool nor a call before it.
 
     messages: dicts, or objects with `model_dump`, in order.
     """
@@ -356,12 +356,13 @@ def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResul
     id = _call_id(message)
     name = _name_of(message) or calls.names.get(id if isinstance(id, str) else "")
     if name is None:
-        raise UnknownToolCallId(
+        raise BadMessage(
             "a tool's result answers no call of the conversation, and does not name its tool",
             got=id,
             expected=", ".join(calls.names) or "an assistant message with tool calls before it",
             hint="keep the assistant message that made the call, or give the result the tool's "
             "name",
+            code="unknown-tool-call-id",
         )
     # In the ways of Anthropic, MCP and others.
     if (

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
-from ..core import hooks
 from ..core.errors import BadOptions, ToolparseError
 from ..core.types import ParseResult
 from ..core.values.printable import counted
+from ..evals.frames.reread import read_row
 from ..evals.reports.figures.trial_rows import PAGE, TrialRows, text_of_cell
 from ..evals.scoring.outcomes import OUTCOMES
 from ..views import render_page
@@ -104,10 +104,7 @@ class Browser(anywidget.AnyWidget):
         if trial is not None and trial.result is not None:
             own: ParseResult = trial.result
             return own
-        result: ParseResult = hooks.call(
-            "read_row", self._rows.frame.iloc[self._rows.place(trial_id)]
-        )
-        return result
+        return read_row(self._rows.frame.iloc[self._rows.place(trial_id)])
 
     def _page(self, query: Mapping[str, Any], start: int) -> dict[str, Any]:
         """Return the lines of a query from one place on, and how many there are."""

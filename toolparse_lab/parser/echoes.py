@@ -57,7 +57,7 @@ from functools import lru_cache
 from html import unescape
 from typing import Any, TypeAlias
 
-from ..core.errors import NoOrigin, UnreadableInput
+from ..core.errors import NoSuchItem, UnreadableInput
 from ..core.types import ParseOptions, ParseResult, Problem, Segment, Source, Span, ToolCall
 from ..core.values import leaves, read_strict, write_canonical
 
@@ -371,7 +371,7 @@ def _own_span(call: ToolCall, alone: bool) -> Span:
         return segment
     try:
         root = call.origin("").span
-    except NoOrigin:
+    except NoSuchItem:
         return segment
     start, end = min(name.start, root.start), max(name.end, root.end)
     # A bracket of the call's own beside the hull tells `f(a=1)` from prose that only begins so.

@@ -26,12 +26,11 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from ..arguments.rjson.damage import Refusal
-from ..arguments.schema.coerce import coerce
-from ..arguments.schema.record import UNRECORDED, Record
-from ..arguments.schema.scalar_members import read_texts, takes_texts
+from ..arguments.schema.coerce import coerce, may_be_wrapped
+from ..arguments.schema.plain import read_texts, takes_texts
+from ..arguments.schema.scalars import UNRECORDED, Record
 from ..arguments.schema.validate import find_problems, fits
 from ..arguments.schema.view import view_of
-from ..arguments.schema.wrappers import may_be_wrapped
 from ..core.toolspec import ToolSpec
 from ..core.types import (
     CallStatus,

@@ -62,7 +62,7 @@ async def complete(request: Request) -> Completion:
 
     A provider's failure is a Completion with status "error", never an exception.
 
-    Raises UnknownModel for a model string litellm cannot route, MissingModelPackage or MissingExtra
+    Raises UnknownName for a model string litellm cannot route, SetupError or MissingExtra
     where something must be installed first, BadOptions for a request that is not JSON.
     """
     # Everything up to the clock's start raises what is the caller's to mend.

@@ -87,8 +87,8 @@ async def run_requests(
     requests of this run follow, so that it is not marked complete.
 
     Cancelling it stops cleanly: every answer so far is recorded, the run is marked interrupted, and
-    a "stopped" event carries the summary. Raises StoreError if the store fails, UnknownModel or
-    MissingModelPackage before anything is sent, MissingRecording from a replay, BadOptions for
+    a "stopped" event carries the summary. Raises StoreError if the store fails, UnknownName or
+    SetupError before anything is sent, MissingRecording from a replay, BadOptions for
     `max_cost` with a model without a known price.
     """
     questions = questions_of(requests)

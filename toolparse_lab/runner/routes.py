@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from ..core.errors import BadOptions, UnknownModel
+from ..core.errors import BadOptions, UnknownName
 from ..core.values import write_canonical
 from .exchange.types import Model, Request
 from .failures import PACKAGES
@@ -26,7 +26,7 @@ _DEFAULT_ANSWER = 1024  # tokens reserved where a request sets no limit
 # The look-ups below are remembered by model string: litellm searches lists of thousands of models.
 @functools.lru_cache(maxsize=256)
 def provider_of(name: str) -> str:
-    """The provider litellm sends a model string to. Raises UnknownModel."""
+    """The provider litellm sends a model string to. Raises UnknownName."""
     litellm = recording_litellm()
     cause: Exception | None = None
     try:
@@ -34,23 +34,29 @@ def provider_of(name: str) -> str:
     except Exception as error:
         provider, cause = None, error
     if not provider:
-        raise UnknownModel(
+        raise UnknownName(
             "litellm cannot tell which provider this model belongs to",
             got=name,
             expected="a litellm model string such as 'openai/gpt-4.1-mini', "
             "'hosted_vllm/Qwen3-8B' or " + LOCAL_MODEL,
             hint="for an OpenAI-compatible server write 'openai/NAME' and pass api_base=...",
+            code="unknown-model",
         ) from cause
     return str(provider)
 
 
 def check_model(model: Model) -> None:
-    """Raise UnknownModel if it is plain before any call that the model cannot be asked, and
-    MissingModelPackage where it is the embedded model and that is missing.
+    """Raise UnknownName if it is plain before any call that the model cannot be asked, and
+    SetupError where it is the embedded model and that is missing.
     """
     if is_local(model.name):
         if model.name != LOCAL_MODEL:
-            raise UnknownModel("there is one embedded model", got=model.name, expected=LOCAL_MODEL)
+            raise UnknownName(
+                "there is one embedded model",
+                got=model.name,
+                expected=LOCAL_MODEL,
+                code="unknown-model",
+            )
         local_model_path()
     provider_of(model.name)
 

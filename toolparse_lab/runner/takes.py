@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.errors import MissingExtra, UnknownModel
+from ..core.errors import MissingExtra, UnknownName
 from .exchange.types import Model, Request
 from .litellm_door import recording_litellm
 from .litellm_faults import unchanged_switches
@@ -69,7 +69,7 @@ def untaken(model: Model, params: Mapping[str, Any], *, tools: bool = False) -> 
         return []
     try:
         provider_of(model.name)
-    except (UnknownModel, MissingExtra):
+    except (UnknownName, MissingExtra):
         return []
     constraints = {k: asked.pop(k) for k in _CONSTRAINTS if k in asked}
     found = [_of_constraint(model, name, value) for name, value in constraints.items()]

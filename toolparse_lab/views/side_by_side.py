@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..core.errors import BadOptions, NoOrigin
+from ..core.errors import BadOptions, NoSuchItem
 from ..core.types import ParseResult, Span, ToolCall
 from ..core.values import leaves
 from .cells import _LOSSLESS, _LOSSY, MAX_VALUE, badge, note, place_cell, text_html, text_of
@@ -144,7 +144,7 @@ def _span(path: str, sides: Iterable[Side], calls: Sequence[ToolCall | None]) ->
             continue
         try:
             return call.origin(path).span if path else call.segment.span
-        except NoOrigin:
+        except NoSuchItem:
             continue
     return None
 

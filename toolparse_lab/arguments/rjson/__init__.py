@@ -17,10 +17,6 @@ __all__ = ["Repaired", "parse", "repair", "stringify", "transform"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of the relaxed dialect, which loads when it is first asked for.
-
-    Raises AttributeError for a name that this folder does not offer.
-    """
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.arguments.rjson' has no attribute {name!r}")
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ...core.types import Edit, Span
 from ...core.values import Value
+from .nearest import QUOTES
 from .positions import apply_edits
-from .signs import QUOTES
 from .strict import read_sequence
 
 # How it works. A backslash before a character that JSON does not escape is most often one of a
@@ -38,12 +38,7 @@ class EscapeReading:
 
 
 def escape_readings(text: str, edits: Sequence[Edit]) -> list[EscapeReading]:
-    """Return the readings of a damaged escape that speak against the literal one.
-
-    Empty if none does.
-
-    edits: the changes that the repair made to the text, whose reading is the literal one.
-    """
+    """Return the readings of a damaged escape that speak against the literal one."""
     if not 0 < len(edits) <= _MOST_EDITS or any(edit.rule not in _RULES for edit in edits):
         return []
     first = edits[0]
@@ -76,11 +71,9 @@ def escape_readings(text: str, edits: Sequence[Edit]) -> list[EscapeReading]:
 
 
 def is_certain(text: str, readings: Sequence[EscapeReading], rule: str) -> bool:
-    """Tell if there is one reading, and nothing speaks for the literal one.
-
-    rule: of the repair's edit. An apostrophe between letters may be one, and a line break that
-    would be made of a backslash and a letter may be a pattern.
-    """
+    """Tell if there is one reading, and nothing speaks for the literal one."""
+    # rule: of the repair's edit. An apostrophe between letters may be one, and a line break that
+    # would be made of a backslash and a letter may be a pattern.
     if len(readings) != 1:
         return False
     edit = readings[0].edit
@@ -92,7 +85,6 @@ def is_certain(text: str, readings: Sequence[EscapeReading], rule: str) -> bool:
 
 
 def _candidates(text: str, at: int, rule: str) -> Iterator[Edit]:
-    """Yield the edits that put an escape right, at the place of the repair's first edit."""
     if rule == "rjson.unescaped-quote":
         if text[at - 2 : at] == '\\"':
             yield Edit(Span(at, at + 1), "", "rjson.extra-sign")
@@ -116,20 +108,15 @@ def _candidates(text: str, at: int, rule: str) -> Iterator[Edit]:
 
 
 def _frees_break(text: str, edit: Edit) -> bool:
-    """Tell if an edit makes a line break, or its like, of a backslash and a letter."""
     return edit.text[-1:] == "\\" and text[edit.span.end : edit.span.end + 1] in _ESCAPED
 
 
 def _takes_escape(edit: Edit) -> bool:
-    """Tell if an edit makes a letter of an escape, so that the escape may be right as well."""
+    # Makes a letter of an escape, so that the escape may be right as well.
     return len(edit.text) == 2 and edit.text[0] == '"' and edit.text[1] in _LONE
 
 
 def _string_at(text: str, at: int) -> str:
-    """Return the string of strict JSON that holds an offset, with its quotes.
-
-    "" if none does.
-    """
     for match in _STRING.finditer(text):
         if match.end() > at:
             return match[0] if match.start() <= at else ""
@@ -137,9 +124,4 @@ def _string_at(text: str, at: int) -> str:
 
 
 def _is_paired(lexeme: str) -> bool:
-    """Tell if the escaped quotes of a string come in pairs.
-
-    >>> _is_paired(r'"a \\"b\\""'), _is_paired(r'"a \\"b"')
-    (True, False)
-    """
     return lexeme.replace("\\\\", "").count('\\"') % 2 == 0

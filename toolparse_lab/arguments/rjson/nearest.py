@@ -12,12 +12,10 @@ from heapq import heappop, heappush
 from ...core.types import Edit, Span
 from ...core.types.spans import make_edit
 from ...core.values import Value, space_end, write_canonical
+from .damage import HOLDS_JSON, NO_JSON
 from .positions import apply_edits
-from .signs import ALIKE, DROPPABLE, QUOTES, is_doubled
-from .source import HOLDS_JSON
+from .quotes import escape_control
 from .strict import read_sequence, too_deep
-from .text_ends import TextEnds
-from .words import NO_JSON
 
 # How it works. A hypothesis is a place in the text, what the grammar expects there, the brackets
 # that are open, and the edits that led there with their cost. It goes on for nothing wherever the
@@ -26,32 +24,45 @@ from .words import NO_JSON
 # that come to one place with the same expectation meet there; only the few cheapest of them live
 # on. A hypothesis whose price is too high, or for which the text makes no sense, dies.
 #
-# Invariant: every edit lies at or behind the place of the hypothesis that makes it, so edits never
+# Invariant: every edit is at or after the place of the hypothesis that makes it, so edits never
 # overlap and come out in order.
 #
 # Cost: the hypotheses at a place differ in their brackets by a few edits, and each lives there at
 # most `_MEETING` times, so the work grows with the text. `_MAX_STEPS` ends it in any case: then
 # there is no reading.
 
+QUOTES = "\"'`´“”„‟‘’‚＂＇«»"
+# Sign -> characters that are easily written for it.
+_ALIKE = {
+    "{": "({[｛（<【",
+    "[": "[({［（<【",
+    "}": ")}]｝）>】",
+    "]": ")]}］）>】",
+    ":": ":=：;；",
+    ",": ",;；，、.",
+    '"': QUOTES,
+}
+_DROPPABLE = frozenset("".join(_ALIKE.values()))  # no letter, digit or sign of words is
+
 _MEETING = 12
 _MAX_STEPS = 40_000
 _MAX_READINGS = 24
 
-PUT_IN = 2
-DROPPED = 2
-DROPPED_DOUBLE = 1
-REPLACED = 2
-REPLACED_BY_OTHER = 3
-SWAPPED = 2
-BARE = 3
-DIALECT = 1
-"""What an edit costs. A sign that stands there twice is the plainest damage; what other languages
-write in JSON's place costs as little."""
+# What an edit costs. A sign that is there twice is the plainest damage; what other languages write
+# in JSON's place costs as little.
+_PUT_IN = 2
+_DROPPED = 2
+_DROPPED_DOUBLE = 1
+_REPLACED = 2
+_REPLACED_BY_OTHER = 3
+_SWAPPED = 2
+_BARE = 3
+_DIALECT = 1
 
-VALUE, ITEM, NEXT_ITEM, MEMBER, NEXT_MEMBER, COLON, AFTER = range(7)
+_VALUE, _ITEM, _NEXT_ITEM, _MEMBER, _NEXT_MEMBER, _COLON, _AFTER = range(7)
 _SPACE = " \t\n\r"
-_VALUES = (VALUE, ITEM, NEXT_ITEM)
-_KEYS = (MEMBER, NEXT_MEMBER)
+_VALUES = (_VALUE, _ITEM, _NEXT_ITEM)
+_KEYS = (_MEMBER, _NEXT_MEMBER)
 _CLOSER = {"{": "}", "[": "]"}
 _SCALAR = re.compile(
     r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)(?![\w+\-]|\.\d)"
@@ -78,10 +89,7 @@ class Nearest:
 
 
 def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
-    """Return the readings of a text within a cost, cheapest first, each value once.
-
-    Empty if there is none, and where the text is too long or too odd to look at them all.
-    """
+    """Return the readings of a text within a cost, cheapest first, each value once."""
     search = _Search(text, max_cost, max_depth)
     ways = list(search.run())
     if search.exhausted:
@@ -104,7 +112,6 @@ def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
 
 
 def _has_odd_name(reading: Nearest) -> bool:
-    """Tell if a reading made a name hold a quote, and so the colon of another member."""
     if not any(edit.rule == "rjson.unescaped-quote" for edit in reading.edits):
         return False
     todo: list[Value] = list(reading.values)
@@ -120,8 +127,6 @@ def _has_odd_name(reading: Nearest) -> bool:
 
 
 class _Search:
-    """The hypotheses of one text, within one cost. exhausted: not all of them were followed."""
-
     def __init__(self, text: str, max_cost: int, max_depth: int) -> None:
         self._text = text
         self._size = len(text)
@@ -130,12 +135,11 @@ class _Search:
         self._heap: list[tuple[int, int, int, int, str, Chain]] = []
         self._count = 0  # hypotheses so far, which also orders equal ones
         self._met: dict[tuple[int, int, str], int] = {}
-        self._ends = TextEnds(text, max_cost)
+        self._ends = _TextEnds(text, max_cost)
         self.exhausted = False
 
     def run(self) -> Iterator[tuple[int, list[Edit]]]:
-        """Yield (cost, edits) of each way through the whole text."""
-        self._add(0, 0, VALUE, "", None)
+        self._add(0, 0, _VALUE, "", None)
         number = 0
         while self._heap and self._count < _MAX_STEPS and number < _MAX_READINGS:
             pos, cost, _, mode, stack, chain = heappop(self._heap)
@@ -143,7 +147,7 @@ class _Search:
             self._met[key] = self._met.get(key, 0) + 1
             if self._met[key] > _MEETING:
                 continue
-            if pos >= self._size and mode == AFTER and not stack:
+            if pos >= self._size and mode == _AFTER and not stack:
                 number += 1
                 yield cost, _edits_of(chain)
             else:
@@ -152,7 +156,6 @@ class _Search:
         self.exhausted = self._count >= _MAX_STEPS
 
     def _add(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add a hypothesis, at the next character that is not a white space."""
         if cost > self._max_cost or len(stack) > self._max_depth:
             return
         if self._text[pos : pos + 1] in _SPACE:  # so is the end of the text
@@ -161,7 +164,6 @@ class _Search:
         heappush(self._heap, (pos, cost, self._count, mode, stack, chain))
 
     def _go_on(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add all hypotheses that follow from one."""
         text = self._text
         ch = text[pos : pos + 1]
         if not ch:
@@ -171,22 +173,18 @@ class _Search:
         self._strictly(pos, ch, cost, mode, stack, chain)
         # What costs too much is not even made: most hypotheses have spent nearly all.
         budget = self._max_cost - cost
-        if budget < min(DIALECT, DROPPED_DOUBLE):
+        if budget < min(_DIALECT, _DROPPED_DOUBLE):
             return
         self._in_dialect(pos, ch, cost, mode, stack, chain)
-        if budget >= PUT_IN:
+        if budget >= _PUT_IN:
             self._put_in(pos, ch, cost, mode, stack, chain)
         self._drop(pos, ch, cost, mode, stack, chain)
-        if budget >= REPLACED:
+        if budget >= _REPLACED:
             self._replace(pos, ch, cost, mode, stack, chain)
-        if budget >= SWAPPED:
+        if budget >= _SWAPPED:
             self._swap(pos, ch, cost, mode, stack, chain)
 
     def _sign(self, sign: str, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> bool:
-        """Add the next states where `sign` stands, `pos` being behind it.
-
-        Return False if it cannot.
-        """
         following = _following(sign, mode, stack)
         if following is None:
             return False
@@ -194,18 +192,18 @@ class _Search:
         return True
 
     def _string(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the ends of a string whose first character is at `pos`."""
         is_key = mode in _KEYS
-        then = COLON if is_key else AFTER
+        then = _COLON if is_key else _AFTER
         for end, price, edits, sign in self._ends.of(pos, is_key, stack[-1:]):
             if cost + price > self._max_cost:
                 continue
-            # Words without any quote are no string that lost one.
-            quoted = chain and edits and chain[1].rule == edits[-1].rule == "rjson.missing-quote"
-            if chain and quoted and chain[1].span.end == pos:
-                continue
-            if chain and _began_further_on(chain[1], pos, edits):
-                continue
+            if chain and chain[1].rule == "rjson.missing-quote" and chain[1].span.end == pos:
+                # Words without any quote are not a string that lost one, and a string that got its
+                # first quote here has none of its own inside.
+                if edits and edits[-1].rule == "rjson.missing-quote":
+                    continue
+                if any(edit.rule == "rjson.unescaped-quote" for edit in edits):
+                    continue
             longer = chain
             for edit in edits:
                 longer = (longer, edit)
@@ -217,7 +215,6 @@ class _Search:
     # what is there for nothing
 
     def _strictly(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the next states where the text is JSON."""
         if ch == '"':
             if mode in _VALUES or mode in _KEYS:
                 self._string(pos + 1, cost, mode, stack, chain)
@@ -226,50 +223,48 @@ class _Search:
         elif mode in _VALUES:
             scalar = _SCALAR.match(self._text, pos)
             if scalar:
-                self._add(scalar.end(), cost, AFTER, stack, chain)
+                self._add(scalar.end(), cost, _AFTER, stack, chain)
 
     # what other languages write
 
     def _in_dialect(
         self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain
     ) -> None:
-        """Add the next states where the text is another language's notation."""
         text = self._text
         comment = _COMMENT.match(text, pos) if ch in "/#" else None
         # To the end of the text it would take the rest of the value with it.
         if comment and (comment.end() < self._size or not HOLDS_JSON.search(comment[0])):
             edit = make_edit(Span(pos, comment.end()), "", "rjson.comment")
-            self._add(comment.end(), cost + DIALECT, mode, stack, (chain, edit))
-        if text.startswith("\\n", pos) and mode not in (VALUE, COLON):
+            self._add(comment.end(), cost + _DIALECT, mode, stack, (chain, edit))
+        if text.startswith("\\n", pos) and mode not in (_VALUE, _COLON):
             edit = make_edit(Span(pos, pos + 2), " ", "rjson.literal-newline")
-            self._add(pos + 2, cost + DIALECT, mode, stack, (chain, edit))
+            self._add(pos + 2, cost + _DIALECT, mode, stack, (chain, edit))
         if mode in _VALUES:
             self._dialect_value(pos, cost, stack, chain)
         elif mode in _KEYS and (word := _BARE_KEY.match(text, pos)):
-            self._quoted(word, cost + DROPPED, COLON, stack, chain, "rjson.unquoted-key")
+            self._quoted(word, cost + _DROPPED, _COLON, stack, chain, "rjson.unquoted-key")
 
-        closes_trailing = (ch == "}" and mode == NEXT_MEMBER) or (ch == "]" and mode == NEXT_ITEM)
+        closes_trailing = (ch == "}" and mode == _NEXT_MEMBER) or (ch == "]" and mode == _NEXT_ITEM)
         comma = len(text[:pos].rstrip()) - 1 if closes_trailing else -1
-        if comma >= 0 and text[comma] == "," and not _touches(chain, comma):
+        touched = chain is not None and chain[1].span.end > comma
+        if comma >= 0 and text[comma] == "," and not touched:
             edit = make_edit(Span(comma, comma + 1), "", "rjson.trailing-comma")
-            self._sign(ch, pos + 1, cost + DIALECT, AFTER, stack, (chain, edit))
+            self._sign(ch, pos + 1, cost + _DIALECT, _AFTER, stack, (chain, edit))
 
     def _dialect_value(self, pos: int, cost: int, stack: str, chain: Chain) -> None:
-        """Add the next states behind a word of Python, or a bare word."""
         literal = _LITERAL.match(self._text, pos)
         if literal:
             text = _JSON_LITERAL[literal[0][0].lower()]
             edit = make_edit(Span(*literal.span()), text, "rjson.python-literal")
-            self._add(literal.end(), cost + DIALECT, AFTER, stack, (chain, edit))
+            self._add(literal.end(), cost + _DIALECT, _AFTER, stack, (chain, edit))
             return
         word = _BARE_WORD.match(self._text, pos)
         if word and not _SCALAR.match(word[0]) and word[0].strip().lower() not in NO_JSON:
-            self._quoted(word, cost + BARE, AFTER, stack, chain, "rjson.unquoted-value")
+            self._quoted(word, cost + _BARE, _AFTER, stack, chain, "rjson.unquoted-value")
 
     def _quoted(
         self, word: re.Match[str], cost: int, then: int, stack: str, chain: Chain, rule: str
     ) -> None:
-        """Add the next states behind a bare word, which gets quotes."""
         opener = make_edit(Span(word.start(), word.start()), '"', rule)
         closer = make_edit(Span(word.end(), word.end()), '"', rule)
         self._add(word.end(), cost, then, stack, ((chain, opener), closer))
@@ -277,30 +272,27 @@ class _Search:
     # one sign put right
 
     def _at_end(self, pos: int, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the brackets that the end lacks."""
-        if mode == AFTER and stack:
+        if mode == _AFTER and stack:
             closers = "".join(_CLOSER[opener] for opener in reversed(stack))
             edit = make_edit(Span(pos, pos), closers, "rjson.missing-bracket")
-            self._add(pos, cost + PUT_IN * len(stack), AFTER, "", (chain, edit))
+            self._add(pos, cost + _PUT_IN * len(stack), _AFTER, "", (chain, edit))
 
     def _put_in(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the next states where a sign is missing before the character at `pos`."""
         for sign, rule in _missing(ch, mode, stack):
             if sign != '"' and _following(sign, mode, stack) is None:
                 continue
             edit = make_edit(Span(pos, pos), sign, rule)
             if sign == '"':
                 # A quote of another kind that stands there was meant as this one.
-                price = PUT_IN + (ch in QUOTES)
+                price = _PUT_IN + (ch in QUOTES)
                 self._string(pos, cost + price, mode, stack, (chain, edit))
             else:
-                self._sign(sign, pos, cost + PUT_IN, mode, stack, (chain, edit))
+                self._sign(sign, pos, cost + _PUT_IN, mode, stack, (chain, edit))
 
     def _drop(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the next states where the character at `pos` is one too many."""
-        if ch not in DROPPABLE:
+        if ch not in _DROPPABLE:
             return
-        double = is_doubled(self._text, pos)
+        double = ch in (self._text[pos - 1 : pos], self._text[pos + 1 : pos + 2])
         if (
             ch == '"'
             and mode in _VALUES
@@ -308,23 +300,22 @@ class _Search:
             and not _SECOND_QUOTE.match(self._text, pos)
         ):
             return  # it opens a string; nobody puts it before a word by mistake
-        price = DROPPED_DOUBLE if double else DROPPED
+        price = _DROPPED_DOUBLE if double else _DROPPED
         if cost + price > self._max_cost:
             return
         edit = make_edit(Span(pos, pos + 1), "", "rjson.extra-sign")
         self._add(pos + 1, cost + price, mode, stack, (chain, edit))
 
     def _replace(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the next states where another sign stands in place of the right one."""
         # Behind a number the last of these are its unit, and no sign that went wrong.
         if ch.isalnum() or ch in "\\-_%°$€£":
             return
-        arrow = _ARROW.match(self._text, pos) if mode == COLON else None
+        arrow = _ARROW.match(self._text, pos) if mode == _COLON else None
         size = 2 if arrow else 1
         for sign in _expected(mode, stack):
             if sign == ch or (sign == '"' and ch not in QUOTES):
                 continue
-            price = REPLACED if arrow or ch in ALIKE[sign] else REPLACED_BY_OTHER
+            price = _REPLACED if arrow or ch in _ALIKE[sign] else _REPLACED_BY_OTHER
             if cost + price > self._max_cost:
                 continue
             edit = make_edit(Span(pos, pos + size), sign, "rjson.wrong-sign")
@@ -334,13 +325,12 @@ class _Search:
                 self._sign(sign, pos + size, cost + price, mode, stack, (chain, edit))
 
     def _swap(self, pos: int, ch: str, cost: int, mode: int, stack: str, chain: Chain) -> None:
-        """Add the next states where the character at `pos` and the next one changed places."""
         sign = self._text[pos + 1 : pos + 2]
         if sign == ch or not sign or sign not in '{}[],:"':
             return
         edit = make_edit(Span(pos, pos + 2), sign + ch, "rjson.swapped-signs")
         longer = (chain, edit)
-        cost += SWAPPED
+        cost += _SWAPPED
         if sign == '"':
             if (mode in _VALUES or mode in _KEYS) and ch not in '"\\':
                 self._string(pos + 2, cost, mode, stack, longer)
@@ -362,47 +352,46 @@ class _Search:
         elif mode in _VALUES:
             scalar = _SCALAR.match(ch + self._text[pos + 2 : pos + 64])
             if scalar:
-                self._add(pos + 1 + scalar.end(), cost, AFTER, stack, longer)
+                self._add(pos + 1 + scalar.end(), cost, _AFTER, stack, longer)
 
 
 def _following(sign: str, mode: int, stack: str) -> tuple[int, str] | None:
-    """Return the state that a sign leads to, and the brackets open then.
-
-    None if it cannot stand.
-    """
     if sign in "{[":
-        opened = MEMBER if sign == "{" else ITEM
+        opened = _MEMBER if sign == "{" else _ITEM
         return (opened, stack + sign) if mode in _VALUES else None
     if sign == ":":
-        return (VALUE, stack) if mode == COLON else None
+        return (_VALUE, stack) if mode == _COLON else None
     if not stack:
         return None
     if sign == ",":
-        following = NEXT_MEMBER if stack[-1] == "{" else NEXT_ITEM
-        return (following, stack) if mode == AFTER else None
-    may_close = mode in (AFTER, MEMBER, ITEM) and _CLOSER[stack[-1]] == sign
-    return (AFTER, stack[:-1]) if may_close else None
+        following = _NEXT_MEMBER if stack[-1] == "{" else _NEXT_ITEM
+        return (following, stack) if mode == _AFTER else None
+    may_close = mode in (_AFTER, _MEMBER, _ITEM) and _CLOSER[stack[-1]] == sign
+    return (_AFTER, stack[:-1]) if may_close else None
 
 
 def _expected(mode: int, stack: str) -> str:
-    """Return the signs that may stand in a state."""
     if mode in _VALUES:
-        return '{["]' if mode == ITEM else '{["'
+        return '{["]' if mode == _ITEM else '{["'
     if mode in _KEYS:
-        return '"}' if mode == MEMBER else '"'
-    if mode == COLON:
+        return '"}' if mode == _MEMBER else '"'
+    if mode == _COLON:
         return ":"
     return "," + _CLOSER[stack[-1]] if stack else ""
 
 
 def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
-    """Yield the signs, with their rules, that may be missing before the character `ch`."""
     begins_value = ch in '"{[-' or ch.isalnum()
-    if mode == COLON:
+    if mode == _COLON:
         if begins_value:
             yield ":", "rjson.missing-colon"
-    elif mode == AFTER:
-        yield from _missing_behind(ch, stack, begins_value)
+    elif mode == _AFTER:
+        if stack:
+            if begins_value or ch in QUOTES:
+                yield ",", "rjson.missing-comma"
+            closer = _CLOSER[stack[-1]]
+            if ch in ",]}" and ch != closer:
+                yield closer, "rjson.missing-bracket"
     else:
         if mode in _VALUES and ch in '"}':
             yield "{", "rjson.missing-opener"
@@ -413,24 +402,7 @@ def _missing(ch: str, mode: int, stack: str) -> Iterator[tuple[str, str]]:
             yield '"', "rjson.missing-quote"
 
 
-def _missing_behind(ch: str, stack: str, begins_value: bool) -> Iterator[tuple[str, str]]:
-    """Yield the signs that may be missing behind a value, before the character `ch`."""
-    if not stack:
-        return
-    if begins_value or ch in QUOTES:
-        yield ",", "rjson.missing-comma"
-    closer = _CLOSER[stack[-1]]
-    if ch in ",]}" and ch != closer:
-        yield closer, "rjson.missing-bracket"
-
-
-def _touches(chain: Chain, pos: int) -> bool:
-    """Tell if the last edit reaches behind an offset."""
-    return chain is not None and chain[1].span.end > pos
-
-
 def _edits_of(chain: Chain) -> list[Edit]:
-    """Return the edits of a hypothesis, in order."""
     edits: list[Edit] = []
     while chain is not None:
         chain, edit = chain
@@ -439,7 +411,113 @@ def _edits_of(chain: Chain) -> list[Edit]:
     return edits
 
 
-def _began_further_on(last: Edit, pos: int, edits: tuple[Edit, ...]) -> bool:
-    """Return True if a string got its first quote at `pos` and has one of its own inside."""
-    is_opened = last.rule == "rjson.missing-quote" and last.span.end == pos
-    return is_opened and any(edit.rule == "rjson.unescaped-quote" for edit in edits)
+# where a string ends
+
+# How it works. The end that strict JSON knows, the next quote, costs nothing. Others are a quote
+# that is missing (before what only comes after a string), one of another kind, one that changed
+# places with its neighbour, and a later quote where those before it are part of the text. Only
+# places that something plainly follows are taken, since every comma of a prose text might be one.
+
+_ESCAPED, _RAW_CONTROL = 3, 1
+_STOP = re.compile(r'["\\\x00-\x1f,:}\]' + QUOTES + "]")
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_OTHER_QUOTES = frozenset(QUOTES) - {'"'}
+_MAX_ENDS = 64
+# What stands behind a string, by where it is. A colon behind a key; behind a value a comma and
+# another member or item, or brackets and whatever follows them.
+_BRACKETS = r"\s*+[}\]][\s}\]]*+"
+_NEXT = {"{": r'\s*+,\s*+"', "[": r'\s*+,\s*+(?:["{\[\d\-]|true|false|null)'}
+_BEHIND_OTHER = {top: re.compile(rf"{item}|{_BRACKETS}(?:,|\Z)") for top, item in _NEXT.items()}
+# Where no quote stands at all, brackets up to the end prove nothing: the text may have been cut off
+# inside the string, and they be a part of it.
+_BEHIND_NONE = {top: re.compile(f"{item}|{_BRACKETS},") for top, item in _NEXT.items()}
+_BEHIND_KEY = re.compile(r"\s*+:")
+_NEVER = re.compile(r"(?!)")
+
+End = tuple[int, int, tuple[Edit, ...], str]
+# offset after it, cost, edits, the sign that follows where it was swapped with the quote
+
+
+class _TextEnds:
+    # The ends of the strings of one text, each looked for once.
+
+    def __init__(self, text: str, max_cost: int) -> None:
+        self._text = text
+        self._max_cost = max_cost
+        self._known: dict[tuple[int, bool, str], list[End]] = {}
+
+    def of(self, pos: int, is_key: bool, top: str) -> list[End]:
+        key = (pos, is_key, top)
+        if key not in self._known:
+            ends: list[End] = []
+            other = _BEHIND_KEY if is_key else _BEHIND_OTHER.get(top, _NEVER)
+            none = _BEHIND_KEY if is_key else _BEHIND_NONE.get(top, _NEVER)
+            for end in self._find(pos, other, none):
+                ends.append(end)
+                if len(ends) >= _MAX_ENDS:
+                    break
+            self._known[key] = ends
+        return self._known[key]
+
+    def _find(
+        self, pos: int, behind_other: re.Pattern[str], behind: re.Pattern[str]
+    ) -> Iterator[End]:
+        text = self._text
+        start, cost = pos, 0
+        inside: tuple[Edit, ...] = ()
+        has_control = False
+        escaped = unescaped = 0  # quotes inside, with a backslash and without
+        while stop := _STOP.search(text, pos):
+            at, ch = stop.start(), stop[0]
+            pos = at + 1
+            if ch == '"':
+                yield at + 1, cost, inside, ""
+                yield from self._swapped(start, at, cost, inside)
+                inside += (Edit(Span(at, at + 1), '\\"', "rjson.unescaped-quote"),)
+                cost += _ESCAPED
+                unescaped += 1
+            elif ch == "\\":
+                escape = _ESCAPE.match(text, at)
+                if escape is None:
+                    return  # which escape was meant is not for a search to say
+                pos = escape.end()
+                is_quote = escape[0] == '\\"'
+                escaped += is_quote
+                # Of quotes in pairs none has a backslash too many.
+                if is_quote and escaped % 2 and behind_other.match(text, pos):
+                    edit = Edit(Span(at, at + 1), "", "rjson.extra-sign")
+                    yield pos, cost + _DROPPED, (*inside, edit), ""
+            elif ch < " ":
+                # A quote that is missing is missing in front of the line break, not behind it.
+                if behind.match(text, at):
+                    edit = Edit(Span(at, at), '"', "rjson.missing-quote")
+                    yield at, cost + _PUT_IN, (*inside, edit), ""
+                inside += (Edit(Span(at, at + 1), escape_control(ch), "rjson.raw-control"),)
+                cost += 0 if has_control else _RAW_CONTROL
+                has_control = True
+            elif ch in _OTHER_QUOTES:
+                if behind_other.match(text, at + 1):
+                    edit = Edit(Span(at, at + 1), '"', "rjson.wrong-sign")
+                    yield at + 1, cost + _REPLACED, (*inside, edit), ""
+            # The odd one of the quotes inside may be the end, so that none is missing.
+            elif unescaped % 2 == 0 and behind.match(text, at):
+                edit = Edit(Span(at, at), '"', "rjson.missing-quote")
+                price = _PUT_IN + (at > start and text[at - 1] in _OTHER_QUOTES)
+                price += has_control and text[at - 1].isspace()
+                yield at, cost + price, (*inside, edit), ""
+            if cost > self._max_cost:
+                return
+
+    def _swapped(self, start: int, at: int, cost: int, inside: tuple[Edit, ...]) -> Iterator[End]:
+        text = self._text
+        before, after = text[at - 1], text[at + 1 : at + 2]
+        if at > start and before in ",:}]" and not (inside and inside[-1].span.end >= at):
+            edit = Edit(Span(at - 1, at + 1), f'"{before}', "rjson.swapped-signs")
+            yield at + 1, cost + _SWAPPED, (*inside, edit), before
+        if after.isalnum() and not cost:
+            # A letter after the quote left the string, or it is one too many.
+            for span, signs, rule in (
+                (Span(at, at + 2), f'{after}"', "rjson.swapped-signs"),
+                (Span(at + 1, at + 2), "", "rjson.extra-sign"),
+            ):
+                yield at + 2, cost + _SWAPPED, (*inside, Edit(span, signs, rule)), ""

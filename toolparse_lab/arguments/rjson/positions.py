@@ -1,7 +1,6 @@
-"""Where every value of a strict JSON text stands, and the value of an offset before the edits.
+"""The place of every value of a strict JSON text, and offsets of an edited text as those before.
 
-Strict JSON is the only thing read here: damaged text is edited first, and the offsets are mapped
-back.
+Damaged text is edited first, and the offsets are mapped back.
 """
 
 from __future__ import annotations
@@ -32,21 +31,14 @@ MAX_LEVELS = 1000
 
 @dataclass(slots=True)
 class Places:
-    """JSON Pointer -> (start, end) of each value, strings without their quotes.
-
-    And the doubled keys.
-    """
+    """JSON Pointer -> (start, end) of each value, strings without their quotes."""
 
     values: dict[str, tuple[int, int]] = field(default_factory=dict)
     doubled: list[Doubled] = field(default_factory=list)
 
     def put(self, path: str, start: int, end: int, comma: int, quote: int = 0) -> None:
-        """Note where a value stands.
-
-        Under a path that is there already, it is a doubled one.
-
-        comma: the last comma between members so far. quote: characters of the value behind `end`.
-        """
+        """Note where a value stands."""
+        # comma: the last one between members so far. quote: characters of the value after `end`.
         first = self.values.get(path)
         if first is None:
             self.values[path] = (start, end)
@@ -66,10 +58,7 @@ class Doubled:
 
 
 def find_places(text: str) -> Places:
-    """Return the places of one strict JSON text, without recursion.
-
-    Of values nested deeper than `MAX_LEVELS`, none.
-    """
+    """Return the places of one strict JSON text, without recursion."""
     places = Places()
     stack: list[tuple[str, int, bool]] = []  # path, start, is object
     path, index = "", 0
@@ -111,10 +100,6 @@ def find_places(text: str) -> Places:
 
 
 def _end_of_container(tokens: Iterator[re.Match[str]]) -> int:
-    """Return the offset behind the container just opened.
-
-    Takes its tokens from the iterator.
-    """
     levels = 1
     end = -1
     for token in tokens:
@@ -146,16 +131,12 @@ class EditMap:
             self._shift.append(shift)
 
     def raw_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the raw span of an edited span.
-
-        Inside a replacement it widens to the replaced text.
-        """
+        """Return the raw span of an edited span."""
         raw_start, raw_end = self._raw_start(start), self._raw_end(end)
         # A span of nothing between a deletion and an insertion may come out turned around.
         return (raw_start, raw_end) if raw_start <= raw_end else (raw_end, raw_end)
 
     def _raw_start(self, offset: int) -> int:
-        """Return the raw offset of an edited one at which a span begins."""
         i = self._last_edit(offset)
         if i < 0:
             return offset
@@ -165,7 +146,6 @@ class EditMap:
         return self._edits[i].span.start
 
     def _raw_end(self, offset: int) -> int:
-        """Return the raw offset of an edited one at which a span ends."""
         i = self._last_edit(offset)
         if i < 0:
             return offset
@@ -179,33 +159,21 @@ class EditMap:
         return edit.span.end if inside else edit.span.start
 
     def _last_edit(self, offset: int) -> int:
-        """Return the index of the last edit whose replacement begins at or before an edited offset.
-
-        Several may begin at one offset (a deletion before an insertion): the last one counts.
-        """
+        # Several may begin at one offset (a deletion before an insertion): the last one counts.
         return bisect_right(self._starts, offset) - 1
 
     def _first_deletion(self, i: int, offset: int) -> Edit:
-        """Return the first of the deletions at one edited offset, up to the edit of index `i`."""
         while i > 0 and self._starts[i - 1] == offset and not self._edits[i - 1].text:
             i -= 1
 
         return self._edits[i]
 
     def _behind(self, i: int, offset: int) -> int:
-        """Return the raw offset of an edited one behind the edit of index `i`."""
         return offset + self._shift[i]
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
-    """`text` with its edits applied.
-
-    Edits are sorted and do not overlap.
-
-    >>> from toolparse_lab.core.types import Edit, Span
-    >>> apply_edits('{"a":1,}', [Edit(Span(6, 7), "", "rjson.trailing-comma")])
-    '{"a":1}'
-    """
+    """`text` with its edits applied."""
     out: list[str] = []
     end = 0
     for edit in edits:

@@ -1,7 +1,5 @@
-"""Strings in every kind of quotes, as the edits that make them JSON's.
-
-Double quotes, which JSON has, with damage inside. Single, typographic and triple ones, which it has
-not.
+"""Strings in every kind of quotes, as the edits that make them JSON's: where they end, and what is
+damaged inside.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...core.types import Edit, Span
-from .lookahead import apostrophe_ends, double_quote_ends
+from ...core.values import space_end
 from .refusal import Refusal
 
 # How it works. One walk serves all quotes; a `Quotes` row says how they differ. The walk jumps from
@@ -19,33 +17,43 @@ from .refusal import Refusal
 # control character) and stops at the first mark that closes. Everything else on the way becomes an
 # edit, or stays.
 #
+# A quote inside a string that nobody escaped looks like the end of the string. What tells the two
+# apart is what comes after: after a closing quote comes a bracket, a comma with another member
+# after it, or the end. A comma alone proves little (prose has commas too), so what follows the
+# comma must look like a key in an object, and like a value in a list. Each question looks ahead by
+# one token, so asking it at every quote stays linear in the text. The answer depends on the text
+# alone, so it is the same in a stream.
+#
 # Backslashes are the one thing that is refused. `C:\new` and `C:\temp` can be meant as paths or as
 # escapes, and nobody knows which. If no backslash of a string begins an escape with a letter, all
-# are text; if all do, all are escapes; if some do and some stand before other letters, the string
+# are text; if all do, all are escapes; if some do and some are before other letters, the string
 # has two readings. So the walk only collects them, and the decision falls at the end.
 
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _HEX_ESCAPE = re.compile(r"\\x[0-9a-fA-F]{2}")  # Python's and JavaScript's
 _CONTROL_NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 _LETTER_ESCAPES = "bfnrtu"
+# A key with its colon, in whatever quotes or none; a key does not run over a line end.
+_NEXT_KEY = re.compile(
+    r"""\s*(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|“[^”\n]*+”|[^\W\d][\w.\-]*+)\s*:"""
+)
+_NEXT_VALUE = re.compile(r"""\s*(?:["'“{\[\-\d]|(?:true|false|null|True|False|None)\b)""")
+PLUS_STRING = re.compile(r'"\s*\+\s*"')
+_AFTER_APOSTROPHE_COMMA = re.compile(r"""\s*[,'"\w{\[\]}\-“+]""")
+_AFTER_APOSTROPHE = ("", "}", "]", ":", "/", "#")
 _APOSTROPHES = "'’"
 
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """One kind of quotes.
+    """One kind of quotes."""
 
-    name: of a string in them, for messages. closers: the characters that may close it. stop: the
-    offsets to look at inside. rule: of the double quotes that are escaped inside. apostrophe_rule:
-    of `\\'`, None if that is not an escape. hex_escapes: `\\x41` is one.
-    """
-
-    name: str
-    closers: str
-    stop: re.Pattern[str]
-    rule: str
-    apostrophe_rule: str | None = None
-    hex_escapes: bool = False
+    name: str  # of a string in them, for messages
+    closers: str  # the characters that may close it
+    stop: re.Pattern[str]  # what to look at inside
+    rule: str  # of the double quotes that are escaped inside
+    apostrophe_rule: str | None = None  # of `\'`, None if that is not an escape
+    hex_escapes: bool = False  # `\x41` is one
 
 
 _IN_DOUBLE = re.compile(r'["\\\x00-\x1f]')
@@ -64,15 +72,7 @@ _SINGLE = Quotes(
     hex_escapes=True,
 )
 # Languages differ in their typographic quotes: a German „ is closed by what opens an English “.
-_SMART_CLOSERS = {
-    "“": "”",
-    "”": "”",
-    "„": "“”",
-    "‟": "”",
-    "‘": "’",
-    "’": "’",
-    "‚": "‘’",
-}
+_SMART_CLOSERS = {"“": "”", "”": "”", "„": "“”", "‟": "”", "‘": "’", "’": "’", "‚": "‘’"}
 FOREIGN = {
     "'": _SINGLE,
     **{
@@ -84,35 +84,29 @@ FOREIGN = {
 
 
 def read_double(text: str, pos: int, *, key: bool, top: str = "") -> tuple[int, list[Edit]]:
-    """Return the offset behind the string in double quotes at `pos`, and the edits inside it.
+    """Return the offset after the string in double quotes at `pos`, and the edits inside it.
 
-    key: the string is a member's name, and ends at the first quote. top: the bracket around it.
-    Raises Refusal.
+    key: it is a member's name, and ends at the first quote. top: the bracket around it, "" at the
+    top level. Raises Refusal.
     """
     # Most strings of a damaged text are whole: the first stop is the closing quote.
     stop = _IN_DOUBLE.search(text, pos + 1)
-    if stop and stop[0] == '"' and (key or double_quote_ends(text, stop.start(), top)):
+    if stop and stop[0] == '"' and (key or _double_quote_ends(text, stop.start(), top)):
         return stop.end(), []
 
-    def closes(at: int) -> bool:
-        return key or double_quote_ends(text, at, top)
-
     inside = _Inside(text, _DOUBLE)
-    return inside.read_to_closer(pos, closes) + 1, inside.edits
+    end = inside.read_to_closer(pos, lambda at: key or _double_quote_ends(text, at, top))
+    return end + 1, inside.edits
 
 
 def read_foreign(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
-    """Return the offset behind the string that a mark of `FOREIGN` opens at `pos`, and its edits.
-
-    key: the string is a member's name, so that its closing quote stands before a colon. Raises
-    Refusal.
-    """
+    """Return the offset after the string that a mark of `FOREIGN` opens at `pos`, and its edits."""
     quotes = FOREIGN[text[pos]]
-    # Only what programs write is sure to have its colon right behind the key.
+    # Only what programs write is sure to have its colon right after the key.
     before_colon = key and quotes is _SINGLE
 
     def closes(at: int) -> bool:
-        return text[at] not in _APOSTROPHES or apostrophe_ends(text, at, key=before_colon)
+        return text[at] not in _APOSTROPHES or _apostrophe_ends(text, at, before_colon)
 
     inside = _Inside(text, quotes)
     end = inside.read_to_closer(pos, closes)
@@ -122,26 +116,23 @@ def read_foreign(text: str, pos: int, *, key: bool) -> tuple[int, list[Edit]]:
 
 
 def read_triple(text: str, pos: int) -> tuple[int, list[Edit]]:
-    """Return the offset behind the string between three quotes on each side at `pos`, and its
-    edits.
-
-    Python writes texts of several lines so. Raises Refusal if it stays open.
-    """
+    """Return the offset after the string in triple double quotes at `pos`, and its edits."""
     start = pos + 3
     end = text.find('"""', start)
     if end < 0:
         raise Refusal("decode.truncated-value", f"{_TRIPLE.name} is not closed", pos)
 
     inside = _Inside(text, _TRIPLE)
-    inside.read_until(start, end)
+    offset = start
+    while stop := _IN_DOUBLE.search(text, offset, end):  # its backslashes stay wherever they can be
+        offset = inside.pass_over(stop.start(), stop[0])
     opener = Edit(Span(pos, start), '"', _TRIPLE.rule)
     closer = Edit(Span(end, end + 3), '"', _TRIPLE.rule)
     return end + 3, [opener, *inside.edits, closer]
 
 
 class _Inside:
-    """The inside of one string: its edits, and everything known of its backslashes so far."""
-
+    # The inside of one string: its edits, and everything known of its backslashes so far.
     __slots__ = ("_letter_escapes", "_lone_backslashes", "_quotes", "_text", "edits")
 
     def __init__(self, text: str, quotes: Quotes) -> None:
@@ -152,36 +143,30 @@ class _Inside:
         self.edits: list[Edit] = []
 
     def read_to_closer(self, pos: int, closes: Callable[[int], bool]) -> int:
-        """Return the offset of the closing quote of the string that opens at `pos`.
-
-        closes: asked at each mark that may close it. Raises Refusal if none does, and where the
-        backslashes have two readings.
-        """
+        # The offset of the closing quote. closes: asked at each mark that may close.
+        text = self._text
         closers, search = self._quotes.closers, self._quotes.stop.search
         offset = pos + 1
-        while stop := search(self._text, offset):
+        while stop := search(text, offset):
             at, ch = stop.start(), stop[0]
             if ch in closers and closes(at):
-                self._refuse_two_readings()
-                self._refuse_two_openers(pos)
-                return at
+                break
+            offset = self.pass_over(at, ch)
+        else:
+            raise Refusal("decode.truncated-value", f"{self._quotes.name} is not closed", pos)
 
-            offset = self._pass_over(at, ch)
+        lone = self._lone_backslashes
+        if self._letter_escapes and any(text[at + 1 : at + 2].isalpha() for at in lone):
+            message = "some backslashes of this string begin escapes and some do not"
+            raise Refusal("decode.ambiguous", message, lone[0])
+        inside = [edit.span.start for edit in self.edits if edit.rule == self._quotes.rule]
+        if len(inside) == 1 and text[pos + 1 : inside[0]].isspace():
+            message = "either of two quotes may open the string"
+            raise Refusal("decode.ambiguous", message, inside[0])
+        return stop.start()
 
-        raise Refusal("decode.truncated-value", f"{self._quotes.name} is not closed", pos)
-
-    def read_until(self, start: int, end: int) -> None:
-        """Read an inside whose end is known. Its backslashes stay wherever they can be."""
-        search = self._quotes.stop.search
-        offset = start
-        while stop := search(self._text, offset, end):
-            offset = self._pass_over(stop.start(), stop[0])
-
-    def _pass_over(self, at: int, ch: str) -> int:
-        """Repair the character at `at`, which does not close.
-
-        Returns the offset to go on at.
-        """
+    def pass_over(self, at: int, ch: str) -> int:
+        # Repairs the character at `at`, which does not close. Returns the offset to go on at.
         if ch == '"':
             self._edit(at, at + 1, '\\"', self._quotes.rule)
         elif ch == "\\":
@@ -191,7 +176,6 @@ class _Inside:
         return at + 1
 
     def _backslash(self, at: int) -> int:
-        """Repair the backslash at `at`. Returns the offset behind its escape."""
         text, quotes = self._text, self._quotes
         escape = _ESCAPE.match(text, at)
         if escape:
@@ -212,25 +196,49 @@ class _Inside:
     def _edit(self, start: int, end: int, text: str, rule: str) -> None:
         self.edits.append(Edit(Span(start, end), text, rule))
 
-    def _refuse_two_openers(self, pos: int) -> None:
-        """Refuse a string at `pos` that has one quote inside, with nothing but white space before
-        it: it may be the one that opens the string.
-        """
-        inside = [edit.span.start for edit in self.edits if edit.rule == self._quotes.rule]
-        if len(inside) == 1 and self._text[pos + 1 : inside[0]].isspace():
-            message = "either of two quotes may open the string"
-            raise Refusal("decode.ambiguous", message, inside[0])
-
-    def _refuse_two_readings(self) -> None:
-        """Refuse a string in which some backslashes begin escapes with a letter and some letters'
-        do not.
-        """
-        lone = self._lone_backslashes
-        if self._letter_escapes and any(self._text[at + 1 : at + 2].isalpha() for at in lone):
-            message = "some backslashes of this string begin escapes and some do not"
-            raise Refusal("decode.ambiguous", message, lone[0])
-
 
 def escape_control(ch: str) -> str:
     """Return a control character as JSON writes it inside a string."""
     return _CONTROL_NAMES.get(ch) or f"\\u{ord(ch):04x}"
+
+
+def item_begins(text: str, pos: int, top: str) -> bool:
+    """Return True if a member begins at `pos`, or an item where the bracket around it is "["."""
+    pattern = _NEXT_KEY if top == "{" else _NEXT_VALUE
+    return pattern.match(text, pos) is not None
+
+
+def _double_quote_ends(text: str, at: int, top: str) -> bool:
+    if not top:  # nothing can follow
+        return True
+
+    after = space_end(text, at + 1)
+    ch = text[after : after + 1]
+    if ch == "" or ch == "}" or ch == "]":
+        return True
+    if ch == ",":
+        # Another item, the end of the container, or nothing.
+        pos = after + 1
+        after = space_end(text, pos)
+        if text[after : after + 2] in ("//", "/*"):
+            return True
+        ch = text[after : after + 1]
+        return ch == "" or ch in "}]" or item_begins(text, pos, top)
+    if ch == "/" and text[after + 1 : after + 2] in ("/", "*"):
+        return True
+    if ch == "+":
+        return PLUS_STRING.match(text, at) is not None
+
+    # A missing comma: the next member begins right here.
+    return item_begins(text, after, top)
+
+
+def _apostrophe_ends(text: str, at: int, before_colon: bool) -> bool:
+    after = space_end(text, at + 1)
+    ch = text[after : after + 1]
+    if before_colon:
+        return ch == ":"
+    if ch == ",":
+        return _AFTER_APOSTROPHE_COMMA.match(text, after + 1) is not None
+
+    return ch in _AFTER_APOSTROPHE

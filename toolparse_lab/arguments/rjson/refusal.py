@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from ...core.types import Edit
-from ...core.types.readings import Reading
+from ...core.types.call import Reading
 
 
 class Refusal(Exception):
-    """The text cannot be read without inventing something.
-
-    `code` is a problem code, `position` an offset.
-
-    name: the tool that a body plainly names all the same, at [start, end) of it.
-    readings: the possible meanings of the text, where that is more than one thing. edits: what the
-    repair had changed before it refused.
-    """
+    """The text cannot be read without inventing something."""
 
     name: str = ""
     readings: tuple[Reading, ...] = ()

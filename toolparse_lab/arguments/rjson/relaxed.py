@@ -7,15 +7,15 @@ is a typed error with its position. A bare word is a string, so ``True`` is the 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
 
-from ...core.errors import BadOptions
-from ...core.values import read_plain, write_canonical
-from .relaxed_reader import RelaxedReader
+from ...core.errors import BadOptions, RJSONParseError
+from ...core.values import Value, number, plain_number, read_plain, write_canonical
 from .strict import read_unique
-from .tokens import RELAXED, lexemes, token_of
 
 _DEFAULT_DEPTH = 1000
 _BUT_WHITE_SPACE = re.compile(r"[^\t\n\r ]")
@@ -55,7 +55,7 @@ def parse(
 
     value = _read_if_strict(text, duplicate=duplicate, max_depth=max_depth)
     if value is _NOT_STRICT:
-        value = RelaxedReader(
+        value = _Reader(
             text,
             relaxed=relaxed,
             tolerant=tolerant or warnings,
@@ -67,7 +67,6 @@ def parse(
 
 
 def _read_if_strict(text: str, *, duplicate: bool, max_depth: int) -> Any:
-    """Return the value of strict JSON by the C-backed reader, or `_NOT_STRICT` if it is none."""
     if text.count("[") + text.count("{") > max_depth:
         return _NOT_STRICT  # it may nest too deep; the slow reader counts
     try:
@@ -85,13 +84,13 @@ def transform(text: str) -> str:
     RJSONParseError for a character that begins no token.
 
     >>> transform("{a: 1, /* x */}")
-    '{"a": 1           }'
+    '{"a": 1         }'
     """
     out: list[str] = []
     comma = -1  # where in `out` the last comma is, while only white space followed it
     is_opened = True  # nothing stood between the last opener and that comma
 
-    for start, kind, raw in lexemes(text, RELAXED):
+    for start, kind, raw in _lexemes(text, _RELAXED):
         if kind == "space":
             out.append(_BUT_WHITE_SPACE.sub(" ", raw))
             continue
@@ -107,7 +106,7 @@ def transform(text: str) -> str:
             comma = -1
             is_opened = raw in ("[", "{")
 
-        out.append(token_of(text, start, kind, raw).text)
+        out.append(_token_of(text, start, kind, raw).text)
 
     return "".join(out)
 
@@ -127,7 +126,6 @@ def stringify(value: object) -> str:
 
 
 def _sorted(value: Any) -> Any:
-    """Return a copy with the keys of every object in order. Without recursion."""
     # The copy hangs in a list of its own, so that the value itself is replaced like any other.
     root: list[Any] = [value]
     stack: list[tuple[Any, Any]] = [(root, 0)]
@@ -145,9 +143,6 @@ def _sorted(value: Any) -> Any:
 
 
 def _revive(value: Any, reviver: Reviver) -> Any:
-    """Return every value through the reviver, innermost first, the whole last, under the key ''.
-    Without recursion.
-    """
     # Parents come before what they hold in `order`; gone through backwards, they come after it.
     root: dict[str, Any] = {"": value}
     order: list[tuple[Any, Any]] = []
@@ -166,3 +161,281 @@ def _revive(value: Any, reviver: Reviver) -> Any:
         box[key] = reviver(str(key), box[key])
 
     return root[""]
+
+
+# tokens
+
+_SPACE = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+# Each alternative is a kind of lexeme, named; the first one that matches wins, so that a comment is
+# none where a string or word has already begun.
+_RELAXED = re.compile(
+    rf"""(?P<space>[{_SPACE}]+)"""
+    r"""|(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*+")"""
+    r"""|(?P<punct>[{}\[\],:])"""
+    r"""|(?P<comment>//[^\n]*|/\*.*?\*/)"""
+    r"""|(?P<single>'(?:[^'\\\x00-\x1f]|\\.)*+')"""
+    r"""|(?P<word>[$a-zA-Z0-9_\-+.*?!|&%^/#\\]+)""",
+    re.DOTALL,
+)
+_STRICT = re.compile(
+    r"""(?P<space>[\t\n\r ]+)|(?P<string>"(?:[^"\\\x00-\x1f]|\\.)*+")|(?P<punct>[{}\[\],:])"""
+    r"""|(?P<word>[a-z]+|-?[0-9][0-9.eE+\-]*)""",
+    re.DOTALL,
+)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_ATOMS: Final = {"true": True, "false": False, "null": None}
+_SINGLE_ESCAPE = re.compile(r"\\(.)|\"", re.DOTALL)
+_SCALARS = ("atom", "string", "number")
+_OPENERS = ("{", "[")
+_VALUES = (*_SCALARS, *_OPENERS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str  # string, number, atom, one of {}[],: or eof
+    value: Value
+    text: str  # the strict JSON for it
+    start: int
+
+    def __str__(self) -> str:
+        if self.kind in _SCALARS:
+            return f"{self.kind} {write_canonical(self.value)}"
+        return "end of text" if self.kind == "eof" else f"'{self.kind}'"
+
+
+def _lexemes(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str, str]]:
+    # (start, kind, raw) of every lexeme, white space and comments too.
+    pos = 0
+    while pos < len(text):
+        match = pattern.match(text, pos)
+        if not match:
+            raise _unexpected_character(text, pos, text[pos : pos + 100])
+
+        yield pos, str(match.lastgroup), match[0]
+        pos = match.end()
+
+
+def _token_of(text: str, start: int, kind: str, raw: str) -> _Token:
+    if kind == "punct":
+        return _Token(raw, None, raw, start)
+    if kind == "word":
+        if raw in _ATOMS:
+            return _Token("atom", _ATOMS[raw], raw, start)
+        if not _NUMBER.fullmatch(raw):
+            return _Token("string", raw, write_canonical(raw), start)
+        try:
+            value = number(raw)
+        except ValueError as error:
+            raise _error_at(text, start, f"Bad number: {error}") from None
+        plain = value if isinstance(value, int) else plain_number(value)
+        return _Token("number", plain, raw, start)
+
+    quoted = f'"{_SINGLE_ESCAPE.sub(_as_in_double_quotes, raw[1:-1])}"' if kind == "single" else raw
+    try:
+        return _Token("string", json.loads(quoted), quoted, start)
+    except ValueError as error:
+        raise _error_at(text, start, f"Bad string: {error}") from None
+
+
+def _as_in_double_quotes(match: re.Match[str]) -> str:
+    if match[0] == '"':
+        return '\\"'
+    return "'" if match[1] == "'" else match[0]
+
+
+def _tokens_of(text: str, *, relaxed: bool) -> list[_Token]:
+    tokens: list[_Token] = []
+    for start, kind, raw in _lexemes(text, _RELAXED if relaxed else _STRICT):
+        if kind in ("space", "comment"):
+            continue
+        token = _token_of(text, start, kind, raw)
+        if not relaxed and kind == "word" and token.kind == "string":
+            raise _unexpected_character(text, start, raw[:100])
+        # A trailing comma; after `[,` and `,,` there is no value that it could trail.
+        if relaxed and raw in ("]", "}") and len(tokens) > 1:
+            before, last = tokens[-2:]
+            if last.kind == "," and before.kind not in ("[", "{", ","):
+                tokens.pop()
+        tokens.append(token)
+
+    tokens.append(_Token("eof", None, "", len(text)))
+    return tokens
+
+
+def _unexpected_character(text: str, pos: int, rest: str) -> RJSONParseError:
+    return _error_at(text, pos, f"Unexpected character: {rest[0]}; input: {rest}")
+
+
+def _error_at(text: str, position: int, message: str) -> RJSONParseError:
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return RJSONParseError(message, position=position, line=line, column=column)
+
+
+# the reader
+
+# How it works. A stack of the containers that are open, the innermost last, with a list at its
+# bottom that takes the value itself; so depth costs no recursion. After each value the reader goes
+# on over commas and closers until the next value is due. With `tolerant`, a complaint is noted
+# instead of raised, and the reader makes the step that leaves the fewest tokens unread: it goes on
+# as if what it expected had been there.
+
+_VALUE = "'[', '{', number, string or atom"
+
+
+class _Reader:
+    def __init__(
+        self, text: str, *, relaxed: bool, tolerant: bool, duplicate: bool, max_depth: int
+    ) -> None:
+        self._text = text
+        self._tolerant = tolerant
+        self._duplicate = duplicate
+        self._max_depth = max_depth
+        self._warnings: list[RJSONParseError] = []
+        self._tokens = _tokens_of(text, relaxed=relaxed)
+        self._pos = 0
+        self._stack: list[Any] = []
+        self._key: str | None = None  # of the member whose value is due
+
+    def read(self) -> Any:
+        value = self._value()
+        end = self._next()
+        if end.kind != "eof":
+            self._unexpected(end, "end of text")
+        if not self._warnings:
+            return value
+
+        first, count = self._warnings[0], len(self._warnings)
+        raise RJSONParseError(
+            first.message if count == 1 else f"{count} parse warnings",
+            position=first.position,
+            line=first.line,
+            column=first.column,
+            obj=value,
+            warnings=tuple(
+                {"message": warning.message, "line": warning.line, "column": warning.column}
+                for warning in self._warnings
+            ),
+        )
+
+    # tokens
+
+    def _next(self) -> _Token:
+        token = self._tokens[self._pos]
+        if token.kind != "eof":
+            self._pos += 1
+
+        return token
+
+    def _unexpected(self, token: _Token, expected: str) -> None:
+        self._complain(token, f"Unexpected token: {token}, expected {expected}")
+
+    def _complain(self, token: _Token, message: str) -> None:
+        error = _error_at(self._text, token.start, message)
+        if not self._tolerant:
+            raise error
+
+        self._warnings.append(error)
+
+    # values
+
+    def _value(self) -> Any:
+        root: list[Any] = []
+        self._stack = [root]
+        while True:
+            token = self._next()
+            if self._is_skipped(token):
+                continue
+
+            opened = self._place(token)
+            if opened is not None and self._enter(opened, token):
+                continue
+
+            # After a value: commas and closers until the next value begins.
+            while len(self._stack) > 1 and not self._goes_on():
+                self._stack.pop()
+
+            if len(self._stack) == 1:
+                return root[0]
+            if isinstance(self._stack[-1], dict):
+                self._key = self._read_key()
+
+    def _is_skipped(self, token: _Token) -> bool:
+        # Return True if another value may follow. Before the end, or a comma, the value is simply
+        # missing: it is null, and the comma stays.
+        if token.kind in _VALUES:
+            return False
+
+        self._unexpected(token, _VALUE)
+        if token.kind == ",":
+            self._pos -= 1
+            return False
+
+        return token.kind != "eof"
+
+    def _place(self, token: _Token) -> Any:
+        # Returns the container that a token opens.
+        node: Any = token.value
+        if token.kind in _OPENERS:
+            node = {} if token.kind == "{" else []
+
+        box = self._stack[-1]
+        if isinstance(box, dict):
+            name = "" if self._key is None else self._key
+            if name in box and not self._duplicate:
+                self._complain(token, f"Duplicate key: {name}")
+            box[name] = node
+        else:
+            box.append(node)
+
+        return node if token.kind in _OPENERS else None
+
+    def _enter(self, box: Any, token: _Token) -> bool:
+        # False for an empty one, which is closed again.
+        if len(self._stack) > self._max_depth:
+            raise _error_at(self._text, token.start, f"Nested deeper than {self._max_depth}")
+
+        is_object = isinstance(box, dict)
+        if self._tokens[self._pos].kind == ("}" if is_object else "]"):
+            self._pos += 1
+            return False
+
+        self._stack.append(box)
+        if is_object:
+            self._key = self._read_key()
+
+        return True
+
+    def _goes_on(self) -> bool:
+        # The comma before another member (True), or the closer (False).
+        closer = "}" if isinstance(self._stack[-1], dict) else "]"
+        token = self._next()
+        if token.kind == ",":
+            return True
+        if token.kind == closer:
+            return False
+
+        self._unexpected(token, f"',' or '{closer}'")
+        if token.kind in _VALUES:
+            self._pos -= 1  # as if there had been a comma
+            return True
+
+        return False
+
+    def _read_key(self) -> str:
+        token = self._next()
+        name = str(token.value) if token.kind == "string" else "null"
+        if token.kind != "string":
+            self._unexpected(token, "string")
+            if token.kind in _SCALARS:
+                name = token.text
+            elif token.kind == ":":
+                self._pos -= 1
+
+        colon = self._tokens[self._pos]
+        if colon.kind == ":":
+            self._pos += 1
+        else:
+            self._unexpected(colon, "':'")
+
+        return name

@@ -91,13 +91,10 @@ def repair(text: str, *, max_depth: int = 1000) -> Repaired:
 def read_damaged(
     text: str, *, closed: bool, numbers_end: bool, prose: bool, max_depth: int
 ) -> tuple[list[Value], list[Edit]]:
-    """Return the top-level values of `text` and the edits that make it strict JSON.
-
-    Raises Refusal.
-
-    closed: the text is known to be whole, so brackets missing at its end may be added. numbers_end:
-    and a number at the very end is whole. prose: words around the value may be dropped.
-    """
+    """Return the top-level values of `text` and the edits that make it strict JSON."""
+    # closed: the text is known to be whole, so brackets missing at its end may be added.
+    # numbers_end: and a number at the very end is whole. prose: words around the value may be
+    # dropped.
     strict_values = read_if_strict(text, max_depth)
     if strict_values is not None:
         return strict_values, []
@@ -111,10 +108,7 @@ def read_damaged(
 
 
 def _by_span(edit: Edit) -> tuple[int, int]:
-    """Return the order of edits.
-
-    Those at one place stay in the order in which they were made.
-    """
+    # Edits at one place stay in the order in which they were made.
     return edit.span.start, edit.span.end
 
 
@@ -122,12 +116,6 @@ def _by_span(edit: Edit) -> tuple[int, int]:
 
 
 def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Value], list[Edit]]:
-    """Return the values of the edited text.
-
-    Doubled keys with equal values become edits, others a Refusal.
-
-    parts: containers of it that are read already.
-    """
     if parts:
         try:
             return read_around(text, edits, parts), edits
@@ -151,11 +139,6 @@ def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Va
 def _load_without_doubles(
     text: str, edits: list[Edit], edited: str
 ) -> tuple[list[Value], list[Edit]]:
-    """Return the values of the edited text without the members that stand there twice with equal
-    values.
-
-    edited: the text with its edits applied. Raises Refusal if two values of one key differ.
-    """
     edit_map = EditMap(edits)
     drops: list[Edit] = []
     for double in _outer_doubles(edited):
@@ -179,16 +162,18 @@ def _load_without_doubles(
 
 
 def _outer_doubles(edited: str) -> list[Doubled]:
-    """Return the members that stand twice, in order, those inside another one left out.
-
-    Raises Refusal if two values of one key differ.
-    """
+    # The members that are there twice, in order, those inside another one left out.
     doubles = find_places(edited).doubled
     for double in doubles:
-        _refuse_unless_equal(edited, double)
+        first, again = edited[slice(*double.first)], edited[slice(*double.again)]
+        if first != again and not _equal_texts(first, again):
+            key = double.path.rpartition("/")[2]
+            message = f"the key {key!r} stands twice with different values"
+            raise Refusal("decode.duplicate-key", message, double.again[0])
 
     outer: list[Doubled] = []
-    # Two members lie one inside the other, or apart; so the one that ends last holds the others.
+    # Of two members one is inside the other, or they are apart; so the one that ends last has the
+    # others inside.
     for double in sorted(doubles, key=lambda double: (double.start, -double.end)):
         if not outer or double.end > outer[-1].end:
             outer.append(double)
@@ -196,26 +181,8 @@ def _outer_doubles(edited: str) -> list[Doubled]:
     return outer
 
 
-def _refuse_unless_equal(edited: str, double: Doubled) -> None:
-    """Refuse a key that stands twice with different values: one of the two is not meant.
-
-    edited: the text as the repairs have made it. double: the two places, and their path.
-    """
-    first, again = edited[slice(*double.first)], edited[slice(*double.again)]
-    if first != again and not _equal_texts(first, again):
-        key = double.path.rpartition("/")[2]
-        message = f"the key {key!r} stands twice with different values"
-        raise Refusal("decode.duplicate-key", message, double.again[0])
-
-
 def _equal_texts(first: str, again: str) -> bool:
-    """Tell if two JSON texts have one value.
-
-    Strings come without their quotes, and are no JSON.
-
-    >>> _equal_texts("[1, 2]", "[1,2]"), _equal_texts("1", "2"), _equal_texts("a", "b")
-    (True, False, False)
-    """
+    # Strings come without their quotes, and are not JSON.
     try:
         return same(read_unique(first), read_unique(again))
     except ValueError:
@@ -226,13 +193,6 @@ def _equal_texts(first: str, again: str) -> bool:
 
 
 class _Search:
-    """The search for the top-level values of a text.
-
-    The text between them becomes edits.
-
-    prose: words may stand there.
-    """
-
     def __init__(self, damage: Damage, *, prose: bool) -> None:
         self._damage = damage
         self._text = damage.text
@@ -241,12 +201,6 @@ class _Search:
         self._tries = 0  # brackets in prose that began no JSON
 
     def run(self) -> int:
-        """Find all values.
-
-        Returns their number. Raises Refusal.
-
-        Each step passes at least one character, so that the search ends.
-        """
         damage = self._damage
         pos = damage.skip(0)
         while pos < damage.size:
@@ -255,22 +209,26 @@ class _Search:
         return self._count
 
     def _step(self, pos: int) -> int:
-        """Pass one value, or one thing that is none. Returns the offset to go on at."""
+        # Passes one value, or one thing that is none, and at least one character.
         if self._text.startswith(_FENCE, pos):
             return self._fenced(pos)
 
         ch = self._text[pos]
         if ch in "{[":
             return self._value_or_prose(pos)
-        if self._count == 0:
-            if _VALUE_START.match(self._text, pos):
-                return self._value_or_prose(pos)
-            return self._words_before(pos)
-
-        return self._between(pos, ch)
+        if self._count:
+            return self._between(pos, ch)
+        if _VALUE_START.match(self._text, pos):
+            return self._value_or_prose(pos)
+        if not self._prose:
+            raise Refusal("decode.json", f"expected JSON, got {ch!r}", pos)
+        start = self._next_start(pos)
+        if start < 0:
+            raise Refusal("decode.json", "there is no JSON in this text", pos)
+        self._damage.edit(pos, start, "", "rjson.prose")
+        return start
 
     def _fenced(self, pos: int) -> int:
-        """Pass a code fence, with the value inside if there is one."""
         damage, text = self._damage, self._text
         opener = _FENCE_OPEN.match(text, pos)
         inside = opener.end() if opener else pos + len(_FENCE)  # it always matches backticks
@@ -286,20 +244,7 @@ class _Search:
 
         return damage.skip(pos)
 
-    def _words_before(self, pos: int) -> int:
-        """Drop the words before the first value. Returns where one may begin."""
-        if not self._prose:
-            raise Refusal("decode.json", f"expected JSON, got {self._text[pos]!r}", pos)
-
-        start = self._next_start(pos)
-        if start < 0:
-            raise Refusal("decode.json", "there is no JSON in this text", pos)
-
-        self._damage.edit(pos, start, "", "rjson.prose")
-        return start
-
     def _between(self, pos: int, ch: str) -> int:
-        """Drop a bracket, a comma or words that follow a value."""
         damage = self._damage
         if ch in "}]":
             damage.edit(pos, pos + 1, "", "rjson.extra-bracket")
@@ -317,10 +262,6 @@ class _Search:
         return end
 
     def _value_or_prose(self, pos: int) -> int:
-        """Pass the value at `pos`.
-
-        A bracket that begins none is dropped with the words behind.
-        """
         damage = self._damage
         mark = len(damage.edits)
         try:
@@ -339,7 +280,6 @@ class _Search:
         return start
 
     def _may_be_prose(self, pos: int) -> bool:
-        """Tell if the refused text at `pos` is a bracket in prose, and counts the try."""
         self._tries += 1
         if not self._prose or self._tries > _MAX_TRIES:
             return False
@@ -349,7 +289,6 @@ class _Search:
         return self._text[pos] in "{["
 
     def _value(self, pos: int) -> int:
-        """Return the offset behind the value at `pos`, which may lack its opening brace."""
         damage, text = self._damage, self._text
         if text[pos] in "\"'" and _HEADLESS.match(text, pos):
             damage.edit(pos, pos, "{", "rjson.missing-opener")
@@ -361,10 +300,6 @@ class _Search:
         return end
 
     def _next_start(self, pos: int) -> int:
-        """Return the next place where JSON may begin: a bracket or a code fence.
-
-        -1 for none.
-        """
         bracket = _START.search(self._text, pos)
         fence = self._text.find(_FENCE, pos)
         if bracket and (fence < 0 or bracket.start() < fence):

@@ -1,6 +1,4 @@
-"""Strict JSON by the C-backed reader, in which no key stands twice: the fast path beside the repair
-walk.
-"""
+"""Strict JSON by the C-backed reader, without doubled keys: the fast way beside the repair."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from ...core.values import Decoders, Value, decoder_for, decoders, space_end
 from ...core.values.nested import read_deep
 
 # How it works. CPython's scanner reads a value and says where it ended, tens of times as fast as
-# any loop of ours; `object_pairs_hook` lets it notice doubled keys. It knows two limits of its own,
-# the recursion depth and the length of integers, and both have a slow reader behind them. A text
+# any loop of ours; `object_pairs_hook` lets it notice doubled keys. It has two limits of its own,
+# the recursion depth and the length of integers, beyond which a slow reader takes over. A text
 # that is strict is read by one call, and most texts are.
 #
 # In a damaged text the same scanner reads the containers that are whole (`CleanParts`). It cannot
@@ -29,22 +27,15 @@ _SPACES = frozenset(" \t\n\r")
 _NEXT_ITEM = re.compile(r"[ \t\n\r]*+,[ \t\n\r]*+(?=[{\[])")
 
 Scan: TypeAlias = Callable[[str, int], tuple[Value, int]]
+# A container that was read whole: its start, its end, its value.
 CleanPart: TypeAlias = tuple[int, int, Value]
-"""A container that was read whole: its start, its end, its value."""
 
 
 class Duplicate(ValueError):
-    """A key stands twice in one object."""
+    """A key is there twice in one object."""
 
 
 def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
-    """Return an object out of its members.
-
-    Raises Duplicate if two have one key.
-
-    >>> _unique([("a", 1), ("b", 2)])
-    {'a': 1, 'b': 2}
-    """
     out = dict(pairs)
     if len(out) != len(pairs):
         raise Duplicate
@@ -56,24 +47,14 @@ _UNIQUE = decoders(object_pairs_hook=_unique)
 
 
 def _scanner(text: str) -> Scan:
-    """Return the C-backed scanner for a text: (text, offset) gives a value and the offset behind
-    it.
-
-    It raises ValueError or StopIteration if there is no value, RecursionError for deep ones.
-    """
+    # It raises ValueError or StopIteration if there is no value, RecursionError for deep ones.
     decoder: Any = decoder_for(text, _UNIQUE)
     scan: Scan = decoder.scan_once  # not in the type stubs, but in all of CPython 3
     return scan
 
 
 def read_unique(text: str) -> Value:
-    """Return the one strict JSON value of a text in which no key stands twice.
-
-    ValueError otherwise.
-
-    >>> read_unique('{"a": [1]}')
-    {'a': [1]}
-    """
+    """Return the one strict JSON value of a text in which no key stands twice."""
     values = read_sequence(text)
     if len(values) != 1:
         raise ValueError(f"{len(values)} values where one should be")
@@ -82,8 +63,9 @@ def read_unique(text: str) -> Value:
 
 
 def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[Value]:
-    """Return the strict JSON values that stand one behind the other in `text` from `start` on,
-    nested as deep as may be. ValueError otherwise.
+    """Return the strict JSON values that follow one another in `text` from `start` on.
+
+    Nested as deep as may be. Raises ValueError otherwise.
     """
     decoder = decoder_for(text, pair)
     values: list[Value] = []
@@ -104,9 +86,9 @@ def read_sequence(text: str, pair: Decoders = _UNIQUE, start: int = 0) -> list[V
 
 
 def read_one(text: str) -> tuple[Value, int]:
-    """Return the strict JSON value at the beginning of a text, no key of which stands twice, and
-    the offset behind it and the white space around it. Raises ValueError, StopIteration or
-    RecursionError if there is none.
+    """Return the value at the beginning of a text, and the offset after it and its white space.
+
+    No key may be there twice. Raises ValueError, StopIteration or RecursionError if there is none.
     """
     start = 0 if text[:1] in "{[" else space_end(text)
     value, end = _scanner(text)(text, start)
@@ -117,13 +99,7 @@ def read_one(text: str) -> tuple[Value, int]:
 
 
 def read_next(text: str, start: int) -> tuple[Value, int] | None:
-    """Return the strict JSON value at an offset of a text, and the offset behind it.
-
-    None if there is none, or one that nests too deep for the C-backed reader.
-
-    >>> read_next('[1, {"a": 2}]', 4)
-    ({'a': 2}, 12)
-    """
+    """Return the strict JSON value at an offset of a text, and the offset behind it."""
     try:
         return _scanner(text)(text, start)
     except (ValueError, StopIteration, RecursionError):
@@ -131,48 +107,24 @@ def read_next(text: str, start: int) -> tuple[Value, int] | None:
 
 
 def read_if_strict(text: str, max_depth: int) -> list[Value] | None:
-    """Return the values of strict JSON text without doubled keys, or None.
-
-    Tries the C-backed reader once.
-    """
+    """Return the values of strict JSON text without doubled keys, or None."""
     body = text.strip(" \t\n\r")
     try:
-        value, end = _scanner(body)(body, 0)
-    except (ValueError, StopIteration):
-        return None
-    except RecursionError:
-        return _read_deep_if_strict(body, max_depth)
-
-    values = [value]
-    if end < len(body):
         try:
+            value, end = _scanner(body)(body, 0)
+        except RecursionError:  # slow, and rare: people do not nest a thousand levels
+            value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
+        values = [value]
+        if end < len(body):
             values += read_sequence(body, start=end)
-        except ValueError:
-            return None
-
-    return None if too_deep(body, values, max_depth) else values
-
-
-def _read_deep_if_strict(body: str, max_depth: int) -> list[Value] | None:
-    """Return the values of a text that nests deeper than the C-backed reader goes, or None.
-
-    See `read_if_strict`. Slow, and rare: people do not nest a thousand levels.
-    """
-    try:
-        value, end = read_deep(body, pairs=_unique, max_depth=max_depth)
-        values = [value, *read_sequence(body, start=end)]
-    except ValueError:
+    except (ValueError, StopIteration):
         return None
 
     return None if too_deep(body, values, max_depth) else values
 
 
 def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
-    """Tell if the values read from a text nest deeper than is allowed.
-
-    >>> too_deep("[[[1]]]", [[[[1]]]], 2), too_deep("[1]", [[1]], 2)
-    (True, False)
-    """
+    """Return True if the values read from a text nest deeper than is allowed."""
     # Counting characters first is cheap, and nearly always enough to say no.
     return (
         len(text) > max_depth
@@ -182,15 +134,7 @@ def too_deep(text: str, values: list[Value], max_depth: int) -> bool:
 
 
 def depth(value: Value) -> int:
-    """Return the depth to which arrays and objects nest below a list of values.
-
-    A scalar is 0.
-
-    Without recursion, since it is asked about values that are too deep for it.
-
-    >>> depth([{"a": [1]}]), depth([5])
-    (2, 0)
-    """
+    """Return the depth to which arrays and objects nest below a list of values."""
     deepest = 0
     stack = [(value, 0)]
     while stack:
@@ -211,23 +155,18 @@ def depth(value: Value) -> int:
 
 
 def read_around(text: str, edits: Iterable[Edit], parts: list[CleanPart]) -> list[Value]:
-    """Return the values of `text` with its edits applied, those of `parts` taken as they are.
-
-    Each of these stands in the text as NaN, which is not JSON and which the reader asks a function
-    about, in order. So their text is not read again. Raises ValueError.
-    """
+    """Return the values of `text` with its edits applied, those of `parts` taken as they are."""
+    # Each part is in the text as NaN, which is not JSON and which the reader asks a function about,
+    # in order. So their text is not read again.
     pieces = [(edit.span.start, edit.span.end, edit.text) for edit in edits]
     pieces.extend((start, end, "NaN") for start, end, _ in parts)
     pieces.sort()
 
     out: list[str] = []
     last = 0
-
     for start, end, replacement in pieces:
-        out.append(text[last:start])
-        out.append(replacement)
+        out += (text[last:start], replacement)
         last = end
-
     out.append(text[last:])
 
     edited = "".join(out)
@@ -243,12 +182,7 @@ def read_around(text: str, edits: Iterable[Edit], parts: list[CleanPart]) -> lis
 
 
 class CleanParts:
-    """Reads the containers of a damaged text that hold no damage, each as a whole.
-
-    A container longer than `WINDOW` is left to the walk. Failing tries may cost a quarter of the
-    text and as much as was gained by others: linear in the text, and cheap where everything is
-    damaged. parts: everything read so far, in the order of the text.
-    """
+    """Reads the containers of a damaged text that hold no damage, each as a whole."""
 
     def __init__(self, text: str, max_depth: int) -> None:
         self.parts: list[CleanPart] = []
@@ -260,10 +194,9 @@ class CleanParts:
         self._failed = -1  # where the last try failed, so that it is not repeated
 
     def end(self, pos: int, level: int, *, items: bool) -> int:
-        """Return the offset behind the container at `pos`, and with `items` behind those after it,
-        or -1 if it is not clean.
+        """Return the offset after the container at `pos`, or -1 if it is not clean.
 
-        level: how many containers are open around it.
+        items: and after those that follow it. level: how many containers are open around it.
         """
         if pos == self._failed or self._wasted > self._gained + pos // 4 + _SLACK:
             return -1
@@ -292,7 +225,7 @@ class CleanParts:
             pos = following.end()
 
     def _too_deep(self, start: int, end: int, level: int) -> bool:
-        """Tell if a container is perhaps too deep: brackets count, in strings too."""
+        # Perhaps too deep: brackets count, in strings too.
         text = self._text
         return level + text.count("[", start, end) + text.count("{", start, end) > self._max_depth
 
@@ -303,10 +236,7 @@ class CleanParts:
 
 
 def _characters_tried(error: Exception) -> int:
-    """Return the number of characters the C-backed reader looked at before it failed.
-
-    The whole window where it does not say, so that the budget errs on the side of too much.
-    """
+    # The whole window where it does not say, so that the budget errs on the side of too much.
     if isinstance(error, StopIteration):
         offset: int = error.value
         return offset

@@ -20,15 +20,12 @@ class OverBudget(Exception):
 
 
 class Budget:
-    """The steps that remain for one value.
+    """The steps that remain for one value."""
 
-    left: whoever takes one without `spend` refills it where it is below zero.
-    """
-
+    # left: whoever takes a step without `spend` refills it where it is below zero.
     __slots__ = ("_is_measured", "_value", "left")
 
     def __init__(self, value: Value) -> None:
-        """Begin with the first portion. value: the one that the steps are spent on."""
         self._value = value
         self.left = _FIRST_PORTION
         self._is_measured = False
@@ -40,10 +37,7 @@ class Budget:
             self.refill()
 
     def refill(self) -> None:
-        """Add the faults that the size of the value is worth.
-
-        Raises OverBudget the second time.
-        """
+        """Add the steps that the size of the value is worth. Raises OverBudget the second time."""
         if self._is_measured:
             raise OverBudget("the schema branches too often")
 
@@ -54,11 +48,7 @@ class Budget:
 
 
 def size_of(value: Value) -> int:
-    """Return the size of a value: its nodes, with a node for every eight characters of text.
-
-    >>> size_of({"a": [1, 2], "b": "a text of 24 characters."})
-    8
-    """
+    """Return the size of a value: its nodes, with a node for every eight characters of text."""
     size = 0
     todo = [value]
     while todo and size < _MOST_NODES:

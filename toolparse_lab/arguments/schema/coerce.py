@@ -4,7 +4,7 @@ Pure. Every change is a Step with a permanent rule id.
 
 ``none`` changes nothing. ``safe`` makes only lossless changes, and none to a value that is already
 legal, to a union that admits text, or to a key the schema does not declare; but a single key that
-holds all arguments gives them up (`wrappers`), and raw text has no quotes (`raw_texts`).
+holds all arguments gives them up (`{"arguments": {"city": "Rome"}}`), and raw text has no quotes.
 ``middleware`` also splits text into lists, unwraps single keys and reads values the schema says
 nothing of. ``seed-layer2`` is a Go orchestrator's coercion exactly: top-level text only, by
 strconv. ``lossy`` is a negative control: whatever makes a value validate.
@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.errors import UnknownRule, near
+from ...core.errors import UnknownName, near
 from ...core.types import JsonSchema, Policy, Problem, Step
-from ...core.types.makers import maker_of
+from ...core.types.spans import maker_of
 from ...core.values import Value, read_plain
 from .budget import Budget, OverBudget
 from .conforms import TooDeep, conforms
-from .policies import coerce_like_go, coerce_lossy
-from .raw_texts import holds_typed_text
-from .scalars import holds_bare_null
+from .go import coerce_like_go
+from .lossy import coerce_lossy
+from .scalars import holds_bare_null, holds_typed_text
 from .view import View, view_of
 from .walk import Walk
-from .wrappers import may_be_wrapped, unwrap
 
 # How it works. A policy is a name and the walk that goes with it. `safe` first asks if the value is
 # legal already, which costs a tenth of a walk and is true of most values; the other policies have
@@ -64,7 +63,7 @@ def coerce(
 
     The value itself is never changed. One that nests deeper than it can be compared with the schema
     stays as it is, and so does one whose schema takes more steps than `budget` allows, with a
-    problem. Raises UnknownRule for a policy that does not exist.
+    problem. Raises UnknownName for a policy that does not exist.
 
     Args:
         one_item: the value was written in a format where a single text under a list is one item, as
@@ -77,17 +76,19 @@ def coerce(
     {'a': 1}
     """
     if policy not in POLICIES:
-        raise UnknownRule(
+        raise UnknownName(
             "no coercion policy of this name",
             got=policy,
             expected=", ".join(POLICIES),
             hint=near(policy, POLICIES),
+            code="unknown-rule",
         )
     if policy == "none":
         return Coerced(value, ())
     if policy == "seed-layer2":
         plain_schema = read_plain(schema) if isinstance(schema, str) else schema
-        return _coerced(*coerce_like_go(value, plain_schema))
+        new, steps = coerce_like_go(value, plain_schema)
+        return Coerced(new, tuple(steps))
 
     try:
         return _by_view(value, view_of(schema), policy, one_item, raw_text)
@@ -100,18 +101,14 @@ def coerce(
 
 
 def _left_alone(value: Value, message: str) -> Coerced:
-    """Return a value that was given up, with the problem that says why."""
     message = f"the arguments stay as they are: {message}"
     return Coerced(value, (), (Problem("coerce", "coerce.budget", "warning", message),))
 
 
 def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text: bool) -> Coerced:
-    """Return a value under one of the policies that read a compiled schema.
-
-    one_item, raw_text: see `coerce`. Raises TooDeep and OverBudget.
-    """
     if policy == "lossy":
-        return _coerced(*coerce_lossy(value, view))
+        new, steps = coerce_lossy(value, view)
+        return Coerced(new, tuple(steps))
 
     # Without branches nothing is spent before the walk.
     budget = None if view.only_leaves else Budget(value)
@@ -123,19 +120,11 @@ def _by_view(value: Value, view: View, policy: Policy, one_item: bool, raw_text:
 
     walk = Walk(policy, one_item, budget or Budget(value))
     walk.raw_text = raw_text
-    inner = unwrap(value, view, walk) if wrapped else value
+    inner = _unwrapped(value, view, walk) if wrapped else value
     if wrapped and inner is value and policy == "safe" and conforms(view, value, budget):
         return _make_coerced(value, ())
     new = walk.value(inner, view, "", 0)
-    return _coerced(new, walk.steps)
-
-
-def _coerced(value: Value, steps: list[Step]) -> Coerced:
-    """Return a value and the steps that led to it as one result.
-
-    steps: in the order in which they were taken.
-    """
-    return _make_coerced(value, tuple(steps))
+    return _make_coerced(new, tuple(walk.steps))
 
 
 def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
@@ -145,3 +134,27 @@ def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
     {'tags': ['a', 'b']}
     """
     return coerce(value, schema, "middleware").value
+
+
+_NAMES = frozenset(("arguments", "parameters", "properties", "input", "args", "kwargs"))
+_OBJECT = '{"type": "object"}'
+
+
+def may_be_wrapped(value: object) -> bool:
+    """Return True if arguments have one member, with a name for arguments."""
+    return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
+
+
+def _unwrapped(value: Value, view: View, walk: Walk) -> Value:
+    # The arguments inside an only member that is none of the tool's, if the tool has all of them.
+    # A text is read where it says one object.
+    ((name, inner),) = value.items()
+    if not view.properties or name in view.properties:
+        return value
+    mark = len(walk.steps)
+    inner = walk.value(inner, view_of(_OBJECT), f"/{name}", 1)
+    if isinstance(inner, dict) and inner and inner.keys() <= view.properties.keys():
+        walk.note("coerce.wrapper", "", value, inner)
+        return inner
+    del walk.steps[mark:]
+    return value

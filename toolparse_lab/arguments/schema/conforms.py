@@ -19,20 +19,17 @@ from .view import View
 
 
 class Answers(dict[tuple[int, int], bool]):
-    """The answers of a union's branches, by the identity of branch and value, and the budget that
-    all of them share.
-    """
+    """The answers of a union's branches, by the identity of branch and value, and their budget."""
 
     __slots__ = ("budget",)
 
     def __init__(self, budget: Budget) -> None:
-        """Begin without an answer."""
         super().__init__()
         self.budget = budget
 
 
+# What must still hold: a view, a value, and the unions passed on the way to it.
 _Todo: TypeAlias = list[tuple[View, Value, int]]
-"""What must still hold: a view, a value, and the unions passed on the way to it."""
 
 _MAX_UNIONS = 64
 _MAX_HOPS = 64  # unions inside unions before a value is looked at: more is a circle
@@ -43,14 +40,11 @@ class TooDeep(Exception):
 
 
 def conforms(view: View, value: Value, budget: Budget | None = None) -> bool:
-    """Tell if types, enums, required members and branches hold, all the way down.
+    """Return True if types, enums, required members and branches hold, all the way down.
 
-    Other keywords are not looked at. Raises TooDeep if unions nest in a value deeper than people
-    nest, and OverBudget where they branch more than they do.
-
-    view: the compiled schema. A value of plain scalars is decided on without building a list of
-    work.
-    budget: of the question that this one is a part of, or None for one of its own.
+    Other keywords are not looked at. budget: of the question that this one is a part of, or None
+    for one of its own. Raises TooDeep if unions nest in a value deeper than people nest, and
+    OverBudget where they branch more than they do.
     """
     if type(value) is not dict or view.box is not dict:
         return conforms_by_answers(view, value, 0, Answers(budget or Budget(value)))
@@ -71,7 +65,6 @@ def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers)
     """Return the answer of `conforms` inside the question of an outer union.
 
     unions: how many unions asked one another on the way here. answers: theirs, read and added to.
-    Raises TooDeep if there are too many of them, and OverBudget.
     """
     if unions > _MAX_UNIONS:
         raise TooDeep("the value nests too deep to be validated")
@@ -103,19 +96,10 @@ def conforms_by_answers(view: View, value: Value, unions: int, answers: Answers)
 def _some_branch_holds(
     view: View, value: Value, unions: int, answers: Answers, todo: _Todo, hops: int
 ) -> bool:
-    """Tell if some branch of a union holds.
-
-    Where only one can, it goes to `todo` instead.
-
-    A branch can hold only if its own type and enum allow the value. Of a branch that is a union
-    itself nothing is known yet. hops: how many unions led here one inside the other, without any
-    container between them. Beyond `_MAX_HOPS` the schema goes round in a circle, and is asked by
-    recursion, which `unions` ends.
-
-    view: a node with branches.
-    answers: the answers that all unions share.
-    todo: the work of the caller, to which the only possible branch is added.
-    """
+    # A branch can hold only if its own type and enum allow the value. If only one can, it goes to
+    # `todo` instead of being asked. hops: unions one inside the other, without a container between;
+    # beyond `_MAX_HOPS` the schema goes round in a circle, and is asked by recursion, which
+    # `unions` ends.
     # Most branches fall out by their type alone, before anything is asked of what they hold.
     branches: list[View] = []
     for branch in view.any_of:
@@ -132,47 +116,23 @@ def _some_branch_holds(
             todo.append((only, value, hops + 1))
             return True
 
-    return any(_branch_holds(b, value, unions + 1, answers) for b in branches)
-
-
-def _branch_holds(branch: View, value: Value, unions: int, answers: Answers) -> bool:
-    """Return the answer of one branch, asked for once.
-
-    The key is the identity of both: objects and lists have no hash, and comparing them could cost
-    more than the answer.
-
-    branch: one of a union's.
-    unions: how many unions asked one another on the way here.
-    answers: by the identity of branch and value. Read and added to.
-    """
-    key = id(branch), id(value)
-    if key not in answers:
-        answers[key] = conforms_by_answers(branch, value, unions, answers)
-
-    return answers[key]
+    for branch in branches:
+        key = id(branch), id(value)
+        if key not in answers:
+            answers[key] = conforms_by_answers(branch, value, unions + 1, answers)
+        if answers[key]:
+            return True
+    return False
 
 
 def _node_allows(view: View, value: Value) -> bool:
-    """Tell if type and enum of one node alone allow a value.
-
-    What its members, items or branches say is not asked here.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"type": "array", "items": {"type": "string"}})
-    >>> _node_allows(view, [1]), _node_allows(view, "a")
-    (True, False)
-    """
     if view.types is not None and not any(is_type(value, name) for name in view.types):
         return False
     return view.enum is None or is_member(value, view.enum)
 
 
 def is_member(value: Value, members: tuple[Value, ...]) -> bool:
-    """Tell if a value equals one of an enum's members, as JSON compares: 1 is 1.0 and not true.
-
-    >>> is_member(1.0, (1, "a")), is_member(True, (1, "a"))
-    (True, False)
-    """
+    """Return True if a value equals a member of an enum, as JSON compares: 1 is 1.0, not true."""
     for member in members:  # noqa: SIM110  # any() of a generator costs twice as much here
         if same(value, member):
             return True
@@ -181,15 +141,6 @@ def is_member(value: Value, members: tuple[Value, ...]) -> bool:
 
 
 def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
-    """Tell if plain members are right and the required ones there.
-
-    The others go to `todo`.
-
-    A member that is not declared is forbidden only where `additionalProperties` is false, and no
-    pattern of names admits it.
-
-    todo: gets a row for each member that is more than a plain scalar.
-    """
     leaves = view.leaves
     for key, member in value.items():
         types = leaves.get(key)
@@ -209,28 +160,14 @@ def _members_hold(view: View, value: dict[str, Value], todo: _Todo) -> bool:
 
 
 def _look_at_items(view: View, value: list[Value], todo: _Todo) -> None:
-    """Put each item that is not plainly of the right type on `todo`.
-
-    A list of plain scalars, the common case, is gone over without looking at views.
-
-    view: a node that allows the list itself.
-    todo: gets a row for each item that needs a closer look.
-    """
     items = view.items
     if view.prefix or items is None or items.leaf is None:
-        _look_at_each_item(view, value, todo)
+        for index, item in enumerate(value):
+            child = view.item(index)
+            if child is not None:
+                todo.append((child, item, 0))
         return
 
+    # A list of plain scalars, the common case, is gone over without looking at views.
     types = LEAVES[items.leaf]
     todo.extend((items, item, 0) for item in value if type(item) not in types)
-
-
-def _look_at_each_item(view: View, value: list[Value], todo: _Todo) -> None:
-    """Put each item on `todo`, with the view of its own place in the list.
-
-    An item of which the schema says nothing needs no look.
-    """
-    for index, item in enumerate(value):
-        child = view.item(index)
-        if child is not None:
-            todo.append((child, item, 0))

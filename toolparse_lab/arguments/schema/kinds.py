@@ -1,9 +1,12 @@
-"""JSON Schema's types over Python's classes: which value is a string, an integer, a number."""
+"""The types of JSON Schema: which value is a string, an integer, a number; and which type a name
+means that people write by hand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from typing import Any
 
 from ...core.values import BigNum, Num, Value
 from ...core.values.numbers import is_whole
@@ -35,33 +38,115 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 
 
 def is_type(value: Value, name: str) -> bool:
-    """Tell if a value has a type by JSON Schema's idea of it: 3.0 is an integer, True no number.
-
-    name: a type of JSON Schema. One that it does not have is no value's.
-
-    >>> is_type(3.0, "integer"), is_type(True, "number")
-    (True, False)
-    """
+    """Return True if a value has a type of JSON Schema: 3.0 is an integer, True not a number."""
     names = _NAMES.get(type(value))
-    if names is None:
-        names = _names_of_subclass(value)
+    if names is None:  # of a derived class, such as an enum
+        names = next((own for base, own in _NAMES.items() if isinstance(value, base)), ())
     if name in names:
         return True
 
     return name == "integer" and isinstance(value, (float, Decimal)) and is_whole(value)
 
 
-def _names_of_subclass(value: Value) -> tuple[str, ...]:
-    """Return the types of a value whose class is derived from one of the table's, such as an enum.
+# How it works. A schema written by hand says `float` or `dict` where JSON Schema says `number` or
+# `object`. By the letter such a schema is invalid and a value of it is never checked. A view asks
+# `type_name` of each node; the validator library gets a copy of the schema with the right names,
+# and `foreign_type_names` is what the tool's author is told. Only the keyword `type` of a schema
+# node counts: a property may be called type, and so may a member of an example.
 
-    Rare, and slow beside a look into the table: it asks one class after another.
+_MEANINGS: Mapping[str, tuple[str, ...]] = {
+    "string": ("str", "text", "char"),
+    "integer": ("int", "long", "short", "int32", "int64", "uint", "uint32", "uint64"),
+    "number": ("float", "double", "decimal", "float32", "float64"),
+    "boolean": ("bool",),
+    "object": ("dict", "map", "struct", "record"),
+    "array": ("list", "tuple", "set"),
+    "null": ("none", "nonetype", "nil"),
+}
+_MEANING_OF: Mapping[str, str] = {
+    name: meaning for meaning, names in _MEANINGS.items() for name in (meaning, *names)
+}
+# The keywords whose value is a node, a list of nodes, or nodes by name.
+_NODE = (
+    "items", "additionalItems", "additionalProperties", "not", "if", "then", "else", "contains",
+    "propertyNames", "unevaluatedItems", "unevaluatedProperties", "jsonSchema",
+)  # fmt: skip
+_NODES = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_NODES_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
-    >>> from http import HTTPStatus
-    >>> _names_of_subclass(HTTPStatus.OK) == _names_of_subclass(1), _names_of_subclass({1})
-    (True, ())
-    """
-    for base, names in _NAMES.items():
-        if isinstance(value, base):
-            return names
 
-    return ()
+def type_name(name: str) -> str:
+    """Return the type of JSON Schema that a name means, the name itself if it means none."""
+    return name if name in _MEANINGS else _MEANING_OF.get(name.lower(), name)
+
+
+def foreign_type_names(schema: Any) -> dict[str, str]:
+    """Return the names in a schema that are not JSON Schema's own, with their meaning."""
+    names: dict[str, str] = {}
+    for node in _nodes(schema):
+        for name in _names_of(node.get("type")):
+            meaning = type_name(name)
+            if meaning != name:
+                names[name] = meaning
+
+    return names
+
+
+def unknown_type_names(schema: Any) -> set[str]:
+    """Return the names of types in a schema that are not JSON Schema's own."""
+    names = {name for node in _nodes(schema) for name in _names_of(node.get("type"))}
+    return names - _MEANINGS.keys()
+
+
+def has_own_type_names(schema: Any) -> bool:
+    """Return True if all types in a schema are named as JSON Schema names them."""
+    # `nullable`, which OpenAPI writes next to the type, is not such a name.
+    return not unknown_type_names(schema) and not any(map(is_nullable, _nodes(schema)))
+
+
+def is_nullable(node: Mapping[str, Any]) -> bool:
+    """Return True if a node admits null next to its type in OpenAPI's way."""
+    return node.get("nullable") is True
+
+
+def with_own_type_names(schema: Any) -> None:
+    """Put JSON Schema's own names into a schema, which is changed in place."""
+    for node in _nodes(schema):
+        keyword = node.get("type")
+        if is_nullable(node) and isinstance(keyword, (str, list)):
+            keyword = [*(_names_of(keyword)), "null"]
+        if isinstance(keyword, str):
+            node["type"] = type_name(keyword)
+        elif isinstance(keyword, list):
+            # Two names may mean one type, which a list may hold once.
+            names = (type_name(name) if isinstance(name, str) else name for name in keyword)
+            once: list[Any] = []
+            for name in names:
+                if name not in once:
+                    once.append(name)
+            node["type"] = once
+
+
+def _names_of(keyword: Any) -> list[str]:
+    if isinstance(keyword, str):
+        return [keyword]
+    if isinstance(keyword, list):
+        return [name for name in keyword if isinstance(name, str)]
+
+    return []
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    todo = [schema]
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, dict):
+            continue
+        yield node
+        for keyword, inner in node.items():
+            if keyword in _NODES_BY_NAME and isinstance(inner, dict):
+                todo.extend(inner.values())
+            elif keyword in _NODES and isinstance(inner, list):
+                todo.extend(inner)
+            elif keyword in _NODE:
+                todo.append(inner)

@@ -1,24 +1,26 @@
-"""The short way of validation: plain schemas, of which our own view knows all there is to know.
+"""The short ways of validation and coercion, for plain schemas, of which our own view knows all.
 
 A schema is plain if it has no other keywords than those `conforms` looks at, annotations, and
 bounds of its members. A value that plainly conforms to one never reaches the validator library.
+Raw texts under an object of plain scalars are read in one pass (`read_texts`): formats of tags give
+nothing but texts, and most tools take nothing but scalars.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from json.encoder import encode_basestring
+from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
-from ...core.values import Value, read_plain
-from .bounds import Bounds, split_bounds, within
+from ...core.values import Num, Value, escape_surrogates, escape_token, read_plain, write_canonical
 from .budget import OverBudget
 from .conforms import TooDeep, conforms
-from .raw_texts import holds_typed_text
+from .kinds import LEAVES, has_own_type_names, is_type
 from .references import node_at, unwrap_json_schema
-from .scalars import holds_bare_null
-from .type_names import has_own_type_names
+from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text
 from .view import View, view_of
 
 # How it works. The keywords of every node are gone through once a schema, and the answer is cached
@@ -42,18 +44,15 @@ _NODES_IN_ORDER = ("prefixItems", "anyOf")
 
 
 def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool = False) -> bool:
-    """Tell if a value plainly conforms to a plain schema.
+    """Return True if a value plainly conforms to a plain schema.
 
-    The policy then changes nothing in it, and `validate` finds no problem. False says nothing.
-
-    schema_json: the schema's text, by which the compiled view is cached.
-    policy: the one that would coerce the value if it did not fit.
-    raw_text: the value was written as raw text, see `coerce`. There a text that fits may be more.
+    Then the policy changes nothing in it, and `validate` finds no problem. False says nothing.
+    raw_text: the value was written as raw text, see `coerce`, and a text that fits may be more.
     """
     if raw_text and holds_bare_null(value):
         return False
 
-    plain = plain_schema(schema_json)
+    plain = _plain_schema(schema_json)
     if plain is None:
         return False
 
@@ -74,21 +73,15 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
     except (OverBudget, TooDeep):
         return False
 
-    return not bounds or within(value, bounds)
+    return not bounds or _within(value, bounds)
 
 
 def plain_members(value: Value, schema_json: str) -> frozenset[str]:
-    """Return the members of an object that plainly are right, of which the library need not be
-    asked.
+    """Return the members of an object that plainly are right: the library need not be asked.
 
-    Used where a value does not conform as a whole, to spare the library the right answer in it. A
-    member with bounds is left to the library, which has the words for a value out of bounds.
-
-    >>> schema = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
-    >>> plain_members({"n": 1}, schema), plain_members({"n": "1"}, schema)
-    (frozenset({'n'}), frozenset())
+    A member with bounds is left to the library, which has the words for a value out of bounds.
     """
-    plain = plain_schema(schema_json)
+    plain = _plain_schema(schema_json)
     if plain is None or '"$ref"' in schema_json:
         return frozenset()  # a reference may lead to another member's schema
 
@@ -106,26 +99,16 @@ def plain_members(value: Value, schema_json: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=2048)
-def plain_schema(schema_json: str) -> tuple[View, Bounds] | None:
-    """Return the view of a plain schema and the bounds of its members.
-
-    None for all other schemas.
-
-    A broken schema is none that is plain: the library has words for the fault with it. So is one
-    with names of types that JSON Schema does not have, which its author should hear of.
-    """
+def _plain_schema(schema_json: str) -> tuple[View, _Bounds] | None:
+    # The view of the schema and the bounds of its members, None for a schema that is not plain.
     try:
-        return _judged(schema_json)
+        return _plain_or_raise(schema_json)
     except Exception:  # of all the ways in which a schema can be broken; looked at once a schema
         return None
 
 
-def _judged(schema_json: str) -> tuple[View, Bounds] | None:
-    """Return the answer of `plain_schema`.
-
-    Raises the errors of a broken schema: ValueError for no JSON, and others for wrong structure.
-    """
-    schema, bounds = split_bounds(unwrap_json_schema(read_plain(schema_json)))
+def _plain_or_raise(schema_json: str) -> tuple[View, _Bounds] | None:
+    schema, bounds = _split_bounds(unwrap_json_schema(read_plain(schema_json)))
     stack: list[Any] = [schema]
     visited: set[int] = set()
 
@@ -153,11 +136,6 @@ def _judged(schema_json: str) -> tuple[View, Bounds] | None:
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
-    """Tell if one node, its inner nodes apart, has nothing but plain keywords.
-
-    >>> _is_plain({"type": "string", "format": "date"}), _is_plain({"not": {}})
-    (True, False)
-    """
     if not node.keys() <= _PLAIN:
         return False
 
@@ -170,51 +148,19 @@ def _is_plain(node: dict[str, Any]) -> bool:
 
 
 def _nodes_below(node: dict[str, Any]) -> Iterator[Any]:
-    """Yield the inner nodes of a plain one.
-
-    None, which is not a node, where a keyword is malformed.
-
-    The caller finds the None and gives up, so that the library says the malformed part.
-
-    node: one that `_is_plain` has passed.
-    """
+    # None, which is not a node, where a keyword is malformed: the caller then gives up.
     for keyword in _NODES_BY_NAME:
-        yield from _values_of(node.get(keyword, {}))
+        nodes = node.get(keyword, {})
+        yield from nodes.values() if isinstance(nodes, dict) else (None,)
     for keyword in _NODES_IN_ORDER:
-        yield from _items_of(node.get(keyword, []))
+        nodes = node.get(keyword, [])
+        yield from nodes if isinstance(nodes, list) else (None,)
     for keyword in ("items", "additionalProperties"):
         if keyword in node:
             yield node[keyword]
 
 
-def _values_of(nodes: Any) -> Iterable[Any]:
-    """Return the nodes of a keyword that names them.
-
-    One None if it does not.
-
-    >>> list(_values_of({"a": True})), _values_of(5)
-    ([True], [None])
-    """
-    return nodes.values() if isinstance(nodes, dict) else [None]
-
-
-def _items_of(nodes: Any) -> Iterable[Any]:
-    """Return the nodes of a keyword that lists them.
-
-    One None if it does not.
-
-    >>> _items_of([True, False]), _items_of({})
-    ([True, False], [None])
-    """
-    return nodes if isinstance(nodes, list) else [None]
-
-
 def _target(node: dict[str, Any], schema: Any) -> Any:
-    """Return the node a plain reference names: an object that holds no reference of its own, else
-    None.
-
-    node: the one with the reference. schema: the whole, in which it is looked up.
-    """
     if not _may_stand_beside(node, schema) or not isinstance(node["$ref"], str):
         return None
 
@@ -226,13 +172,158 @@ def _target(node: dict[str, Any], schema: Any) -> Any:
 
 
 def _may_stand_beside(node: dict[str, Any], schema: Any) -> bool:
-    """Tell if the keywords beside a reference change nothing.
-
-    Definitions may stand beside the reference of the whole schema, and are plain if everything
-    referred to is.
-
-    node: the one with the reference.
-    schema: the whole schema, for which definitions are allowed.
-    """
+    # Definitions may be next to the reference of the whole schema.
     beside = node.keys() - _ANNOTATIONS - {"$ref"}
     return not beside or (node is schema and beside <= _DEFINITIONS)
+
+
+# bounds
+
+# The comparison that must hold, what is compared, the bound.
+_Check: TypeAlias = tuple[Callable[[Any, Any], bool], str, Any]
+# (member, its checks), in the schema's order.
+_Bounds: TypeAlias = tuple[tuple[str, tuple[_Check, ...]], ...]
+
+# keyword -> the comparison that must hold, and what is compared: the number itself, or a length
+_KEYWORDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minimum": (operator.ge, "number"),
+    "maximum": (operator.le, "number"),
+    "exclusiveMinimum": (operator.gt, "number"),
+    "exclusiveMaximum": (operator.lt, "number"),
+    "minLength": (operator.ge, "string"),
+    "maxLength": (operator.le, "string"),
+    "minItems": (operator.ge, "array"),
+    "maxItems": (operator.le, "array"),
+}
+
+
+def _split_bounds(schema: Any) -> tuple[Any, _Bounds]:
+    # The schema without the bounds of its members, and those bounds. A bound that is not a number
+    # stays where it is, for the library to complain of. Nodes with a reference stay whole: the node
+    # of the reference may have bounds of its own.
+    members = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(members, dict) or "$ref" in schema:
+        return schema, ()
+
+    bounds: list[tuple[str, tuple[_Check, ...]]] = []
+    unbounded: dict[str, Any] = {}
+    for name, node in members.items():
+        limits: dict[str, Any] = {}
+        if isinstance(node, dict) and "$ref" not in node:
+            limits = {k: v for k, v in node.items() if k in _KEYWORDS and is_type(v, "number")}
+        if limits:
+            bounds.append((name, tuple((*_KEYWORDS[k], limit) for k, limit in limits.items())))
+            node = {k: v for k, v in node.items() if k not in limits}
+        unbounded[name] = node
+    return ({**schema, "properties": unbounded} if bounds else schema), tuple(bounds)
+
+
+def _within(value: Value, bounds: _Bounds) -> bool:
+    # Wrong types pass: `type` reports them. Lengths count code points, as JSON Schema does.
+    if not isinstance(value, dict):
+        return True
+    for name, checks in bounds:
+        if name in value:
+            member = value[name]
+            for holds, kind, bound in checks:
+                measured = is_type(member, kind)
+                if measured and not holds(member if kind == "number" else len(member), bound):
+                    return False
+    return True
+
+
+# raw texts
+
+# How it works. What the members are is found out once a schema. The short way may only ever say
+# what `coerce` under `safe` and `validate` would say: at the first text that is not plainly of its
+# member's type it gives up, and they are asked. Each value is written as JSON on the way, since a
+# second pass for that would take as long as the reading.
+
+_Reader: TypeAlias = Callable[[Record, str, str], Value]
+_READ_AS = ("integer", "number", "boolean")
+
+
+class _Member(NamedTuple):
+    # reader: None for a text, which stays as it is. key: its name in JSON, with the colon.
+    reader: _Reader | None
+    classes: tuple[type, ...]
+    path: str
+    key: str
+
+
+class _Members(NamedTuple):
+    by_name: dict[str, _Member]
+    required: frozenset[str]
+    bounds: _Bounds
+
+
+def read_texts(texts: Iterable[tuple[str, Value]], schema_json: str, record: Record) -> str | None:
+    """Return raw texts read as a schema wants them, as canonical JSON.
+
+    None where `coerce` has to be asked. The result is that of the policy `safe` for raw text, and
+    is valid. texts: the arguments with their names.
+    """
+    # None where `coerce` has to be asked. The result is that of the policy `safe` for raw text, and
+    # is valid.
+    members = _members_of(schema_json)
+    if members is None:
+        return None
+
+    by_name = members.by_name
+    values: dict[str, Value] = {}
+    parts: list[str] = []
+    for name, text in texts:
+        member = by_name.get(name)
+        if member is None or type(text) is not str:
+            return None
+        reader, classes, path, key = member
+        if reader is None:
+            values[name] = text
+            parts.append(key + encode_basestring(text))
+            continue
+        values[name] = value = reader(record, text, path)
+        kind = type(value)
+        if kind not in classes:
+            return None
+        # As `write_canonical`, which would be a call more for every number.
+        if kind is Num:
+            parts.append(key + value.text)
+        elif kind is int:
+            parts.append(f"{key}{value}")
+        elif kind is bool:
+            parts.append(key + ("true" if value else "false"))
+        else:
+            parts.append(key + write_canonical(value))
+
+    # A name that is there twice is not for this way.
+    if len(values) < len(parts) or not members.required <= values.keys():
+        return None
+    if members.bounds and not _within(values, members.bounds):
+        return None
+    return escape_surrogates("{" + ",".join(parts) + "}")
+
+
+def takes_texts(schema_json: str) -> bool:
+    """Return True if `read_texts` may read something under this schema."""
+    return _members_of(schema_json) is not None
+
+
+@lru_cache(maxsize=2048)
+def _members_of(schema_json: str) -> _Members | None:
+    plain = _plain_schema(schema_json)
+    if plain is None:
+        return None
+    view, bounds = plain
+    if view.box is not dict:
+        return None
+
+    by_name: dict[str, _Member] = {}
+    for name, child in view.properties.items():
+        leaf = child.leaf
+        key = write_canonical(name) + ":"
+        if leaf == "string":
+            by_name[name] = _Member(None, LEAVES[leaf], "", key)
+        elif leaf in _READ_AS:
+            path = "/" + escape_token(name)
+            by_name[name] = _Member(TEXT_READERS[leaf], LEAVES[leaf], path, key)
+    return _Members(by_name, frozenset(view.required), bounds)

@@ -1,8 +1,8 @@
 """The rules that read one value as another: text as numbers, words, JSON, enum members. Numbers as
-text.
+text. And the record of their changes.
 
-Each takes the record of the coercion, the value and its path, and returns the new value, or the
-value itself if its rule does not apply.
+Each rule takes the record of the coercion, the value and its path, and returns the new value, or
+the value itself if the rule does not apply.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from decimal import Context, Decimal
 from functools import lru_cache
 
 from ...core.rules import RULES
-from ...core.types import Edit
+from ...core.types import Edit, Step
+from ...core.types.spans import make_step
 from ...core.values import BigNum, Value, number, same, write_canonical
 from ...core.values.numbers import Number, exact, is_whole, real
 from ..rjson.repair import repair
 from ..rjson.strict import read_if_strict
-from .conforms import is_member
+from .budget import Budget
+from .conforms import conforms, is_member
 from .kinds import is_type
-from .record import Record
 from .view import View
 
 # How it works. A rule applies only where nothing is lost on the way: text is a number if all of it
@@ -65,14 +66,35 @@ _INTEGER_RULE = "coerce.integer-from-string"
 _NUMBER_RULE = "coerce.number-from-string"
 
 
+class Record:
+    """The leave a coercion has, and the record of its changes."""
+
+    __slots__ = ("one_item", "policy", "safe", "steps")
+
+    def __init__(self, policy: str, one_item: bool = False) -> None:
+        # The name goes with it, so that a trial can begin with the same one.
+        self.policy = policy
+        self.one_item = one_item
+        self.safe = policy == "safe"
+        self.steps: list[Step] = []
+
+    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
+        """Record one change under a rule id and return the new value."""
+        self.steps.append(make_step("coerce", rule, path, None, before, after))
+        return after
+
+
+class _Unrecorded(Record):
+    __slots__ = ()
+
+    def note(self, rule: str, path: str, before: Value, after: Value) -> Value:
+        return after
+
+
+UNRECORDED = _Unrecorded("safe")
+
+
 def _number_from_text(record: Record, value: str, path: str) -> Value:
-    """Return a number out of text that is one and nothing else.
-
-    White space around it is nothing.
-
-    >>> [_number_from_text(Record("safe"), text, "/x") for text in (" 2.50 ", "5 km")]
-    [2.5, '5 km']
-    """
     number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
     if number_read is None:
         return value
@@ -82,12 +104,6 @@ def _number_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def _integer_from_text(record: Record, value: str, path: str) -> Value:
-    """Return an integer out of text. 3.0 and 1e3 are some, and any other number only under a policy
-    that is not safe.
-
-    >>> [_integer_from_text(Record("safe"), text, "/n") for text in ("3.0", "1e3", "007", "3.5")]
-    [3, 1000, 7, '3.5']
-    """
     number_read = (_short_number if len(value) < _SHORT else _number_in)(value, record.safe)
     if number_read is None:
         return value
@@ -104,24 +120,14 @@ def _integer_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def _number_in(text: str, safe: bool) -> Number | None:
-    """Return the number that a text is but for white space around it, None if it is none.
-
-    safe: the policy, which takes anybody's writing of a number. The others take digits behind
-    zeros, and else a number as JSON has it.
-
-    >>> _number_in(" 007 ", True), _number_in("007", False), _number_in("+.5", False)
-    (7, 7, None)
-    """
+    # `safe` takes anybody's writing of a number; the other policies take digits after zeros, and
+    # else a number as JSON has it.
     text = text.strip(SPACE)
     return loose_number_of(text) if safe or is_padded(text) else number_of(text)
 
 
 def is_padded(text: str) -> bool:
-    """Tell if a text is digits behind a zero, which may be an identifier where text is legal.
-
-    >>> is_padded("007"), is_padded("0"), is_padded("0.5")
-    (True, False, False)
-    """
+    """Return True for digits after a zero, which may be an identifier where text is legal."""
     return _PADDED.fullmatch(text.strip(SPACE)) is not None
 
 
@@ -132,15 +138,7 @@ _short_number = lru_cache(maxsize=4096)(_number_in)
 
 
 def _whole(number_read: Number) -> Number | None:
-    """Return the integer that a number is, written without point and exponent.
-
-    None for a fraction.
-
-    The sign of zero stays, which no int has.
-
-    >>> _whole(number("1.5e1")), _whole(number("-0.0")).text, _whole(number("0.5"))
-    (15, '-0', None)
-    """
+    # The sign of zero stays, which no int has.
     if isinstance(number_read, int):
         return number_read
     digits = exact(number_read)
@@ -152,14 +150,9 @@ def _whole(number_read: Number) -> Number | None:
 
 
 def boolean_from_switch(record: Record, value: Value, path: str) -> Value:
-    """True or false out of yes and no, on and off, y and n, t and f, 1 and 0, in any case.
-
-    Only for a schema that admits booleans alone, where such a word can mean nothing else. The
-    numbers 1 and 0 are words as well there. The rule of the step says which word it was.
-
-    >>> [boolean_from_switch(Record("safe"), word, "/b") for word in ("Off", 1, "maybe", 2)]
-    [False, True, 'maybe', 2]
-    """
+    """True or false out of yes and no, on and off, y and n, t and f, 1 and 0, in any case."""
+    # Only for a schema that admits booleans alone, where such a word, and the numbers 1 and 0, can
+    # mean nothing else. The rule of the step says which word it was.
     if isinstance(value, str):
         meaning = _SWITCHES.get(value.strip(SPACE).lower())
     elif type(value) is int and value in (0, 1):
@@ -171,47 +164,25 @@ def boolean_from_switch(record: Record, value: Value, path: str) -> Value:
 
 
 def _boolean_from_text(record: Record, value: str, path: str) -> Value:
-    """True or false out of those words, in any case.
-
-    For other words see `boolean_from_switch`.
-
-    record: notes the change. path: the JSON Pointer of the value.
-
-    >>> [_boolean_from_text(Record("safe"), text, "/b") for text in ("True", "1")]
-    [True, '1']
-    """
     word = _WORDS.get(value.strip(SPACE).lower())
     return value if word is None else record.note("coerce.boolean-from-string", path, value, word)
 
 
 def _null_from_text(record: Record, value: str, path: str) -> Value:
-    """None out of the word null, in lower case only: None and NULL may be names.
-
-    >>> _null_from_text(Record("safe"), " null ", "/x") is None
-    True
-    """
     if value.strip(SPACE) != "null":
         return value
     return record.note("coerce.null-from-string", path, value, None)
 
 
 def is_bare_null(value: Value) -> bool:
-    """Tell if a value is a text that says null and nothing else.
-
-    >>> is_bare_null(" null"), is_bare_null("NULL"), is_bare_null(None)
-    (True, False, False)
-    """
+    """Return True for a text that says null and nothing else."""
     if not isinstance(value, str) or len(value) >= _LONGEST_NULL or "null" not in value:
         return False
     return value.strip(SPACE) == "null"
 
 
 def holds_bare_null(value: Value) -> bool:
-    """Tell if a parameter is the text null, which may mean null in a format of raw text.
-
-    >>> holds_bare_null({"unit": "null"}), holds_bare_null({"units": ["null"]})
-    (True, False)
-    """
+    """Return True if a parameter is the text null, which may mean null in a format of raw text."""
     if not isinstance(value, dict):
         return False
     for member in value.values():
@@ -231,14 +202,9 @@ TEXT_READERS: Mapping[str, Callable[[Record, str, str], Value]] = {
 
 
 def number_of(text: str) -> Number | None:
-    """The number a JSON lexeme is, or None.
-
-    An integer has no limit, since it loses nothing. A number with a point or an exponent must be
-    one that a float can hold, neither infinite nor zero instead of something small.
-
-    >>> number_of("1e400"), number_of("1e-400"), number_of("007")
-    (None, None, None)
-    """
+    """The number a JSON lexeme is, or None."""
+    # An integer has no limit, since it loses nothing. A number with a point or an exponent must be
+    # one that a float can hold, neither infinite nor zero instead of something small.
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
@@ -254,17 +220,10 @@ def number_of(text: str) -> Number | None:
 
 
 def loose_number_of(text: str) -> Number | None:
-    """Return the number that a text is in anybody's writing, with a JSON lexeme.
-
-    None if it is none.
-
-    A plus sign and zeros in front say nothing, and neither does a zero that drops out beside the
-    point. Underscores between groups of three digits are none of the number. Digits are never
-    dropped, and the sign of zero stays.
-
-    >>> [loose_number_of(text) for text in ("007", "+.5", "5.", "5_000", "50_0", "1e309")]
-    [7, 0.5, 5.0, 5000, None, None]
-    """
+    """Return the number that a text is in anybody's writing, with a JSON lexeme."""
+    # A plus sign and zeros in front say nothing, and neither does a zero that is left out next to
+    # the point. Underscores between groups of three digits are no part of the number. Digits are
+    # never dropped, and the sign of zero stays.
     number_read = number_of(text)
     if number_read is not None:
         return number_read
@@ -281,14 +240,8 @@ def loose_number_of(text: str) -> Number | None:
 
 
 def from_untyped_text(record: Record, value: str, path: str) -> Value:
-    """Text the schema says nothing of: a word, a number or JSON in brackets becomes its value.
-
-    Nothing is repaired here, for no one said that it should be JSON. Returns the text itself if it
-    is none of these.
-
-    >>> from_untyped_text(Record("middleware"), "[1, true]", "/x")
-    [1, True]
-    """
+    """Text the schema says nothing of: a word, a number or JSON in brackets becomes its value."""
+    # Nothing is repaired here, for no one said that it should be JSON.
     text = value.strip(SPACE)
     for reader in (_boolean_from_text, _number_from_text):
         # Without a schema, digits behind a zero are rather an identifier.
@@ -306,11 +259,7 @@ def from_untyped_text(record: Record, value: str, path: str) -> Value:
 
 
 def object_from_text(record: Record, value: str, path: str) -> Value:
-    """Return an object out of JSON text that begins like one, strictly or after repair.
-
-    >>> object_from_text(Record("safe"), "{'a': 1}", "/o")
-    {'a': 1}
-    """
+    """Return an object out of JSON text that begins like one, strictly or after repair."""
     text = value.strip(SPACE)
     if text[:1] != "{":
         return value
@@ -323,15 +272,9 @@ def object_from_text(record: Record, value: str, path: str) -> Value:
 
 
 def json_of(text: str, whole: bool) -> Value:
-    """The one JSON value a text is, strictly or after repair, or None if it is none.
-
-    The text `null` is None as well. Callers ask for containers only.
-
-    whole: a repair may not drop any words or guess: text behind JSON makes it a text.
-
-    >>> json_of('{"a": 1}', True), json_of("[1] [2]", True), json_of("[1, 2] and 3", True)
-    ({'a': 1}, None, None)
-    """
+    """The one JSON value a text is, strictly or after repair, or None if it is none."""
+    # The text `null` is None as well: callers ask for containers only. whole: a repair may not drop
+    # any words or guess.
     # Strictly first: that is quick, and most JSON inside text is whole.
     values = read_if_strict(text, _MAX_DEPTH)
     if values is not None:
@@ -344,11 +287,6 @@ def json_of(text: str, whole: bool) -> Value:
 
 
 def _keeps_words(edit: Edit, text: str) -> bool:
-    """Tell if an edit of JSON text guesses nothing, and takes away no letter or digit.
-
-    Inside a replacement all characters that mean something must be there again. Escapes are the
-    changes that an edit may make their place.
-    """
     if not RULES[edit.rule].lossless:
         return False
     if edit.text or edit.rule in _DROPS_NO_VALUE:
@@ -358,11 +296,7 @@ def _keeps_words(edit: Edit, text: str) -> bool:
 
 
 def to_text(record: Record, value: Value, path: str) -> Value:
-    """Return a number or boolean as text, with the characters it was written with.
-
-    >>> to_text(Record("safe"), True, "/s"), to_text(Record("safe"), 7, "/s")
-    ('true', '7')
-    """
+    """Return a number or boolean as text, with the characters it was written with."""
     if isinstance(value, bool):
         word = "true" if value else "false"
         return record.note("coerce.string-from-boolean", path, value, word)
@@ -373,58 +307,32 @@ def to_text(record: Record, value: Value, path: str) -> Value:
 
 
 def to_enum(record: Record, value: Value, view: View, path: str) -> Value:
-    """Return the only member of an enum that a value can mean, or the value itself.
-
-    A member of the same text wins over one that only looks alike, and two that could be meant are
-    no answer.
-
-    view: a node with an enum.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> to_enum(Record("safe"), "5", view_of({"enum": [5, 10]}), "/size")
-    5
-    """
+    """Return the only member of an enum that a value can mean, or the value itself."""
+    # A member of the same text wins over one that only looks alike, and two that could be meant are
+    # no answer.
     members = view.enum or ()
     if is_member(value, members):
         return value
     if isinstance(value, dict):
-        return _enum_from_wrapper(record, value, members, path)
+        # Models write {"unit": {"value": "km"}} where an enum is wanted.
+        if record.safe or len(value) != 1:
+            return value
+        inner = next(iter(value.values()))
+        if not is_member(inner, members):
+            return value
+        return record.note("coerce.unwrap-single", path, value, inner)
     if isinstance(value, str):
         return _enum_from_text(record, value, members, path)
     if isinstance(value, bool) or is_type(value, "number"):
-        return _enum_from_scalar(record, value, members, path)
+        text = write_canonical(value)
+        if any(isinstance(member, str) and member == text for member in members):
+            return to_text(record, value, path)
+        return _enum_from_switch(record, value, members, path) if record.safe else value
 
     return value
 
 
-def _enum_from_wrapper(
-    record: Record, value: dict[str, Value], members: tuple[Value, ...], path: str
-) -> Value:
-    """Return a member inside an object of one key, under a policy that unwraps.
-
-    Models write {"unit": {"value": "km"}} where an enum is wanted.
-
-    members: of the enum. The object comes back as it is where its member is none of them.
-    """
-    if record.safe or len(value) != 1:
-        return value
-
-    inner = next(iter(value.values()))
-    if not is_member(inner, members):
-        return value
-
-    return record.note("coerce.unwrap-single", path, value, inner)
-
-
 def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path: str) -> Value:
-    """Return a member without the white space or quotes around it, or the one that is not text and
-    that the text names.
-
-    >>> _enum_from_text(Record("safe"), " km ", ("km", "mi"), "/unit")
-    'km'
-    >>> _enum_from_text(Record("safe"), "5", (5, 10), "/size")
-    5
-    """
     text = value.strip(SPACE)
     if text != value and is_member(text, members):
         return record.note("coerce.trim", path, value, text)
@@ -433,7 +341,7 @@ def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path
         return record.note("coerce.unquote", path, value, inner)
 
     # Two members that could be meant, such as 5 and 5.0, are no answer.
-    named = _members_named(text, members)
+    named = [m for m in members if not isinstance(m, str) and _names_member(text, m)]
     if not named and record.safe:
         return _enum_from_switch(record, value, members, path)
     if len(named) != 1:
@@ -441,22 +349,7 @@ def _enum_from_text(record: Record, value: str, members: tuple[Value, ...], path
     return record.note("coerce.enum-from-string", path, value, named[0])
 
 
-def _members_named(text: str, members: tuple[Value, ...]) -> list[Value]:
-    """Return the members that are not text themselves, and that a text may name.
-
-    >>> _members_named("5", (5, "5", True))
-    [5]
-    """
-    others = (member for member in members if not isinstance(member, str))
-    return [member for member in others if _names_member(text, member)]
-
-
 def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
-    """Return a boolean member out of a word like yes and 0, where all members are booleans or null.
-
-    >>> _enum_from_switch(Record("safe"), "no", (True, False), "/b")
-    False
-    """
     if not all(member is None or isinstance(member, bool) for member in members):
         return value
 
@@ -465,25 +358,7 @@ def _enum_from_switch(record: Record, value: Value, members: tuple[Value, ...], 
     return boolean_from_switch(record, value, path) if is_member(new, members) else value
 
 
-def _enum_from_scalar(record: Record, value: Value, members: tuple[Value, ...], path: str) -> Value:
-    """Return a number or boolean as the text that the enum has for it.
-
-    >>> _enum_from_scalar(Record("safe"), 5, ("5", "10"), "/size")
-    '5'
-    """
-    text = write_canonical(value)
-    if text in [member for member in members if isinstance(member, str)]:
-        return to_text(record, value, path)
-
-    return _enum_from_switch(record, value, members, path) if record.safe else value
-
-
 def _names_member(text: str, member: Value) -> bool:
-    """Tell if text is how one would write a member that is not text itself.
-
-    >>> _names_member("5.0", 5), _names_member("True", True), _names_member("None", None)
-    (True, True, False)
-    """
     if isinstance(member, bool):
         return _WORDS.get(text.lower()) is member
     if member is None:
@@ -494,11 +369,6 @@ def _names_member(text: str, member: Value) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    """Return text without the quotes around it, of whatever kind, and the white space inside them.
-
-    >>> _unquoted("“km ”"), _unquoted("'km")
-    ('km', "'km")
-    """
     if len(text) < 2:
         return text
 
@@ -507,3 +377,48 @@ def _unquoted(text: str) -> str:
             return text[1:-1].strip(SPACE)
 
     return text
+
+
+# raw text
+
+# A format without quotes writes `42` for the text and for the number, and chat templates write text
+# bare and everything else as JSON. So JSON of a type that the schema names next to text is that, if
+# the value says nothing that the text does not: 007, 1.50 and a sentence stay text.
+
+_MOST_DEPTH_OF_RAW = 200
+_JSON_SPACE = " \t\r\n"
+_STARTS = frozenset("{[-0123456789tf")  # of JSON that is neither a text nor null
+
+
+def holds_typed_text(value: Value, view: View) -> bool:
+    """Return True if a parameter's first character may begin a value of another type than text."""
+    if not isinstance(value, dict):
+        return False
+    for name, member in value.items():
+        if type(member) is str and member.lstrip(_JSON_SPACE)[:1] in _STARTS:
+            child = view.child(name)
+            if child is not None and child.types_beside_text:
+                return True
+    return False
+
+
+def value_of_text(text: str, view: View, budget: Budget | None = None) -> Value:
+    """Return the value of another type that a raw text is, or the text itself."""
+    inner = text.strip(_JSON_SPACE)
+    if inner[:1] not in _STARTS or not view.types_beside_text or is_member(text, view.texts):
+        return text
+    values = read_if_strict(inner, _MOST_DEPTH_OF_RAW)
+    if values is None or len(values) != 1:
+        return text
+    value: Value = values[0]
+    if not any(is_type(value, name) for name in view.types_beside_text):
+        return text
+    # A number may be a version or an identifier, with a meaning in each of its characters.
+    if not isinstance(value, (dict, list)) and _shortest(value) != text:
+        return text
+    return value if conforms(view, value, budget) else text
+
+
+def _shortest(value: Value) -> str:
+    # The one text of a scalar that says nothing but its value: 1.5 for 1.50.
+    return float.__repr__(value) if isinstance(value, float) else write_canonical(value)

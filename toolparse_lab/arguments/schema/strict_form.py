@@ -1,4 +1,22 @@
-"""The form of a schema that a provider's strict mode takes."""
+"""The form of a schema that a provider's strict mode takes, and arguments on their way into that
+form and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from ...core.errors import NoStrictForm
+from ...core.types import JsonSchema
+from ...core.values import Value, escape_token, pointer_tokens, read_plain, write_canonical
+from .budget import Budget, OverBudget
+from .conforms import TooDeep, conforms, is_member
+from .kinds import is_type, with_own_type_names
+from .references import node_at, unwrap_json_schema
+from .view import Root, View, view_of
 
 # How it works. A strict mode decodes by the schema, and takes only a part of JSON Schema: every
 # object is closed, and every property of it is required. One that may be left out is a union with
@@ -13,22 +31,6 @@
 # something of its own already, nobody could tell the two apart.
 #
 # Cost: linear in the schema, and a translation is kept for each schema's text.
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
-
-from ...core.errors import NoStrictForm
-from ...core.types import JsonSchema
-from ...core.values import escape_token, pointer_tokens, read_plain, write_canonical
-from .conforms import is_member
-from .kinds import is_type
-from .references import node_at, unwrap_json_schema
-from .type_names import with_own_type_names
-from .view import Root, View
 
 # Keywords that are sent as they stand.
 _SENT = (
@@ -62,15 +64,7 @@ _SCALARS = ("string", "integer", "number", "boolean", "null")
 
 @dataclass(frozen=True, slots=True)
 class StrictForm:
-    """A schema as a strict mode takes it.
-
-    schema_json: its text. omitted: the JSON Pointers of the keywords in the schema as it was that
-    the strict form does not hold a model to.
-
-    >>> form = strict_form({"properties": {"n": {"type": "string", "maxLength": 5}}})
-    >>> form.schema["properties"], form.omitted
-    ({'n': {'type': ['string', 'null']}}, ('/properties/n/maxLength',))
-    """
+    """A schema as a strict mode takes it."""
 
     schema_json: str
     omitted: tuple[str, ...] = ()
@@ -93,7 +87,6 @@ def strict_form(schema: JsonSchema) -> StrictForm:
 
 @lru_cache(maxsize=1024)
 def _strict_form(schema_json: str) -> StrictForm:
-    """Return the strict form of a schema's text, worked out once."""
     root = unwrap_json_schema(read_plain(schema_json))
     with_own_type_names(root)
     translation = _Translation(root)
@@ -101,17 +94,13 @@ def _strict_form(schema_json: str) -> StrictForm:
 
 
 class _Translation:
-    """One schema on its way into the strict form."""
-
     def __init__(self, root: Any) -> None:
-        """Begin with nothing translated. root: the schema, with JSON Schema's own type names."""
         self.root = root
         self.omitted: list[str] = []
         self._views = Root(root)
         self._definitions: dict[str, Any] = {}  # by reference, None while it is being translated
 
     def whole(self) -> dict[str, Any]:
-        """Return the whole schema: an object, with the definitions that it refers to."""
         root = self.root if isinstance(self.root, Mapping) else {}
         place = ""
         if set(root) - {*_WORDS, *_DEFINITIONS} == {"$ref"}:
@@ -131,7 +120,6 @@ class _Translation:
         return schema
 
     def _node(self, node: Any, path: str) -> dict[str, Any]:
-        """Return one node. path: its JSON Pointer in the schema as it was."""
         if not isinstance(node, Mapping):
             raise NoStrictForm("type", path, f"{node!r} says nothing of a value")
         for keyword in _REFUSED:
@@ -153,7 +141,6 @@ class _Translation:
         return schema
 
     def _keywords(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the keywords of a node that are sent, and note those that are left out."""
         keywords: dict[str, Any] = {}
         for keyword in (*_SENT, *_NARROWING):
             if keyword not in node:
@@ -165,7 +152,6 @@ class _Translation:
         return keywords
 
     def _members(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the members of an object: closed, all of them required, some of them or null."""
         for keyword in _OPEN_OBJECTS:
             if node.get(keyword, False) is not False:
                 reason = "members of any name cannot be listed"
@@ -190,11 +176,8 @@ class _Translation:
         }
 
     def _or_null(self, schema: dict[str, Any], member: Any, path: str) -> dict[str, Any]:
-        """Return the schema of a member that may be left out, which is to be written as null.
-
-        schema: its strict form. member: as it was.
-        """
-        if not self._view(member).admits_null():
+        # schema: the strict form of `member`.
+        if not self._views.view(member).admits_null():
             return _with_null(schema)
         # Where the default is null, leaving out and null are one by the schema's own word.
         if "default" in member and member["default"] is None:
@@ -205,7 +188,6 @@ class _Translation:
         )
 
     def _items(self, node: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the schema of an array's items."""
         if isinstance(node.get("items"), list):
             raise NoStrictForm("items", f"{path}/items", "items of a place each cannot be listed")
         if "items" not in node:
@@ -213,11 +195,6 @@ class _Translation:
         return self._node(node["items"], f"{path}/items")
 
     def _union(self, node: Mapping[str, Any], keyword: str, path: str) -> dict[str, Any]:
-        """Return a node that is a reference or a union.
-
-        keyword: the one that makes it one. Beside it may stand words for people, and a type, which
-        its branches have as well.
-        """
         beside = sorted((_ASSERTING - {keyword}).intersection(node))
         if beside:
             reason = f"{', '.join(beside)} beside it cannot be said in a strict form"
@@ -241,7 +218,6 @@ class _Translation:
         return {"anyOf": [self._node(b, f"{place}/{i}") for i, b in enumerate(branches)], **words}
 
     def _reference(self, reference: Any, path: str) -> dict[str, Any]:
-        """Return a reference as it is sent, its definition translated with it."""
         self._target(reference, path)
         if reference != "#" and reference not in self._definitions:
             self._definitions[reference] = None  # it may refer to itself
@@ -250,7 +226,6 @@ class _Translation:
         return {"$ref": reference}
 
     def _target(self, reference: Any, path: str) -> Mapping[str, Any]:
-        """Return the node that a reference names: the whole schema, or one of its definitions."""
         parts = reference[2:].split("/") if isinstance(reference, str) else []
         is_definition = len(parts) == 2 and parts[0] in _DEFINITIONS
         target = node_at(self.root, reference) if is_definition or reference == "#" else None
@@ -260,10 +235,9 @@ class _Translation:
         return target
 
     def _check_alternatives(self, union: Mapping[str, Any], path: str) -> None:
-        """Refuse a union of objects of the same members, if one of these is null in one branch and
-        left out in another: the branch could not be told from the members.
-        """
-        objects = [view for view in self._view(union).alternatives if view.allows("object")]
+        # Refuse objects of the same members if one of these is null in one branch and left out in
+        # another: the branch could not be told from the members.
+        objects = [view for view in self._views.view(union).alternatives if view.allows("object")]
         for i, view in enumerate(objects):
             for other in objects[:i]:
                 if view.properties.keys() != other.properties.keys() or _differ(view, other):
@@ -274,13 +248,8 @@ class _Translation:
                         reason = f"null of {name!r} would mean null in one branch, and that it is"
                         raise NoStrictForm("anyOf", path, f"{reason} left out in another")
 
-    def _view(self, node: Any) -> View:
-        """Return the view of a node of this schema."""
-        return self._views.view(node)
-
 
 def _differ(view: View, other: View) -> bool:
-    """Return True if a member that both objects must have has other values in each."""
     for name in view.required & other.required & view.properties.keys():
         own, values = view.properties[name].enum, other.properties[name].enum
         if own is None or values is None:
@@ -291,22 +260,11 @@ def _differ(view: View, other: View) -> bool:
 
 
 def is_null_asked(view: View, name: str) -> bool:
-    """Return True if null of a member says, in the strict form, that it is left out.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"properties": {"a": {"type": "string"}, "b": {"type": "null"}}})
-    >>> is_null_asked(view, "a"), is_null_asked(view, "b")
-    (True, False)
-    """
+    """Return True if null of a member says, in the strict form, that it is left out."""
     return name not in view.required and not view.properties[name].admits_null()
 
 
 def _types_of(node: Mapping[str, Any]) -> list[str]:
-    """Return the types of a node, those that its other keywords give away included.
-
-    >>> _types_of({"type": ["string", "null"]}), _types_of({"enum": [1, None]}), _types_of({})
-    (['string', 'null'], ['integer', 'null'], [])
-    """
     types = node.get("type")
     if isinstance(types, str):
         return [types]
@@ -324,11 +282,6 @@ def _types_of(node: Mapping[str, Any]) -> list[str]:
 
 
 def _is_known(keyword: str, value: Any) -> bool:
-    """Return True if a strict mode takes a keyword with this value.
-
-    >>> _is_known("format", "uri"), _is_known("exclusiveMinimum", True), _is_known("minimum", 1)
-    (False, False, True)
-    """
     if keyword == "format":
         return value in _FORMATS
     if keyword == "pattern":
@@ -337,11 +290,6 @@ def _is_known(keyword: str, value: Any) -> bool:
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that null is valid under as well.
-
-    >>> _with_null({"type": "string"}), _with_null({"type": "string", "enum": ["a"]})
-    ({'type': ['string', 'null']}, {'anyOf': [{'type': 'string', 'enum': ['a']}, {'type': 'null'}]})
-    """
     types = _types_of(schema)
     if types and not {"enum", "const"}.intersection(schema) and set(types) <= set(_SCALARS):
         return {**schema, "type": [*types, "null"]}
@@ -350,3 +298,131 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     if set(inner) == {"anyOf"}:
         return {"anyOf": [*inner["anyOf"], _NULL], **words}
     return {"anyOf": [inner, _NULL], **words}
+
+
+# arguments
+
+# How it works. A value is walked beside the view of its schema, as it was before the translation.
+# Under a union the branch is looked for whose members the object has: of the way there, those that
+# it may have; of the way back, exactly those, because in the strict form all are required. Nothing
+# that fits no branch is changed.
+#
+# Cost: linear in the value; under a union times its branches. The budget of all questions about
+# values ends what branches more often, and such a value stays as it is.
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedNulls:
+    """One object of arguments of which nulls were dropped."""
+
+    path: str
+    before: dict[str, Value]
+    after: dict[str, Value]
+
+
+def strict_arguments(arguments: Value, schema: JsonSchema) -> Value:
+    """Return arguments as a strict mode writes them: what is left out is null."""
+    return _walked(arguments, schema, restoring=False)[0]
+
+
+def plain_arguments(arguments: Value, schema: JsonSchema) -> tuple[Value, tuple[DroppedNulls, ...]]:
+    """Return arguments without the nulls that only the strict form asked for."""
+    if not _holds_null(arguments):
+        return arguments, ()
+    return _walked(arguments, schema, restoring=True)
+
+
+def _walked(
+    arguments: Value, schema: JsonSchema, *, restoring: bool
+) -> tuple[Value, tuple[DroppedNulls, ...]]:
+    walk = _Walk(restoring, Budget(arguments))
+    try:
+        return walk.value(arguments, view_of(schema), ""), tuple(walk.changes)
+    except (TooDeep, OverBudget, RecursionError):
+        return arguments, ()
+
+
+@dataclass(slots=True)
+class _Walk:
+    restoring: bool
+    budget: Budget
+    changes: list[DroppedNulls] = field(default_factory=list)
+
+    def value(self, value: Value, view: View, path: str) -> Value:
+        self.budget.spend()
+        if not isinstance(value, (dict, list)):
+            return value
+        own = self._branch(value, view) if view.union else view
+        if own is None:
+            return value
+        if isinstance(value, list):
+            return self._items(value, own, path)
+        return self._members(value, own, path)
+
+    def _items(self, items: list[Value], view: View, path: str) -> Value:
+        values = [
+            self.value(item, inner, f"{path}/{i}") if (inner := view.item(i)) else item
+            for i, item in enumerate(items)
+        ]
+        return values if any(a is not b for a, b in zip(values, items, strict=True)) else items
+
+    def _members(self, value: dict[str, Value], view: View, path: str) -> Value:
+        own = _without_nulls(value, view) if self.restoring else _with_nulls(value, view)
+        if own is not value:
+            self.changes.append(DroppedNulls(path, value, own))
+        members = {
+            name: self.value(member, view.properties[name], f"{path}/{escape_token(name)}")
+            if name in view.properties
+            else member
+            for name, member in own.items()
+        }
+        return members if any(members[name] is not own[name] for name in own) else own
+
+    def _branch(self, value: Value, view: View) -> View | None:
+        kind = "object" if isinstance(value, dict) else "array"
+        branches = [branch for branch in view.alternatives if branch.allows(kind)]
+        if len(branches) == 1:
+            return branches[0]
+        for branch in branches:
+            self.budget.spend()
+            if isinstance(value, dict) and not self._has_members_of(value, branch):
+                continue
+            # Valid is the value as it was before the nulls, or will be without them.
+            own = value
+            if self.restoring:
+                own = _Walk(True, self.budget).value(value, branch, "")
+            if conforms(branch, own, self.budget):
+                return branch
+        return None
+
+    def _has_members_of(self, value: dict[str, Value], view: View) -> bool:
+        if self.restoring:
+            return value.keys() == view.properties.keys()
+        return view.required <= value.keys() <= view.properties.keys()
+
+
+def _with_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
+    missing = [name for name in view.properties if name not in value]
+    return {**value, **dict.fromkeys(missing)} if missing else value
+
+
+def _without_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
+    names = {
+        name
+        for name, member in value.items()
+        if member is None and name in view.properties and is_null_asked(view, name)
+    }
+    return {k: v for k, v in value.items() if k not in names} if names else value
+
+
+def _holds_null(value: Value) -> bool:
+    todo: list[Value] = [value]
+    while todo:
+        node = todo.pop()
+        if node is None:
+            return True
+        if isinstance(node, dict):
+            todo.extend(node.values())
+        elif isinstance(node, list):
+            todo.extend(node)
+    return False

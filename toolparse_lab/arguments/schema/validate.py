@@ -4,25 +4,28 @@ ever fetched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
 from ...core.types import Problem
 from ...core.types.spans import Severity
-from ...core.values import Value, escape_token, read_plain
+from ...core.values import BigNum, Num, Value, escape_token, read_plain, write_canonical
+from ...core.values.numbers import exact
 from ..rjson.strict import depth
 from .budget import Budget, OverBudget
-from .keywords import KEYWORDS, brief, brief_value, counted, spending
-from .kinds import is_type
-from .library import load_jsonschema
-from .patterns import TooSlow
+from .kinds import foreign_type_names, is_type, with_own_type_names
 from .plain import fits as fits
 from .plain import plain_members
 from .references import unwrap_json_schema
-from .type_names import foreign_type_names, with_own_type_names
 
 # How it works. A value first goes the short way (`plain`), which can only say that it is right. The
 # rest is the library's: a validator is built once a schema, and asked for at most fifty errors,
@@ -63,11 +66,7 @@ def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 
 def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
-    """`validate` for a value of which `fits` has said that it does not plainly conform.
-
-    >>> [p.message for p in find_problems({}, '{"required": ["city"]}')]
-    ['missing: city']
-    """
+    """`validate` for a value of which `fits` has said that it does not plainly conform."""
     judgement = _judgement(schema_json)
     if judgement.validator is None:
         return judgement.problems
@@ -87,15 +86,14 @@ def find_problems(value: Value, schema_json: str) -> tuple[Problem, ...]:
 
 
 def _failure(error: Exception, value: Value) -> Problem:
-    """Return the one problem of a value that the library could not validate.
-
-    An error where the value is at fault, a warning where the schema is: nothing is known of the
-    value then, and it may well be right.
-
-    error: the error of the library. value: the one that was validated.
-    """
+    # An error where the value is at fault, a warning where the schema is: nothing is known of the
+    # value then, and it may well be right.
     if isinstance(error, RecursionError):
-        return _recursion_failure(value)
+        # A shallow value cannot be the reason, so it is the schema's circle then.
+        if depth([value]) < _DEEP:
+            message = "the tool's schema refers to itself in a circle"
+            return _note("validate.schema", "warning", message)
+        return _note("validate.too-deep", "error", "not validated: the value nests too deep")
     if isinstance(error, ArithmeticError):  # a number so large that the library cannot compute it
         return _note(
             "validate.constraint", "error", f"a number is out of range: {brief(str(error))}"
@@ -108,32 +106,11 @@ def _failure(error: Exception, value: Value) -> Problem:
     return _note("validate.schema", "warning", f"the tool's schema is broken: {brief(str(error))}")
 
 
-def _recursion_failure(value: Value) -> Problem:
-    """Return the one problem of a value at which the library ran out of stack.
-
-    A shallow value cannot be the reason, so it is the schema's circle then.
-    """
-    if depth([value]) < _DEEP:
-        message = "the tool's schema refers to itself in a circle"
-        return _note("validate.schema", "warning", message)
-    return _note("validate.too-deep", "error", "not validated: the value nests too deep")
-
-
 def _note(code: str, severity: Severity, message: str) -> Problem:
-    """Return a problem of the whole value. code: its permanent id.
-
-    severity: "error" if the value is at fault, "warning" if the schema is.
-    """
     return Problem("validate", code, severity, message)
 
 
 def _problem(error: Any) -> Problem:
-    """Return one of the library's errors as a problem, with the JSON Pointer of the value.
-
-    Keywords with no wording of their own have the library's, cut to a message's length.
-
-    error: a `ValidationError` of the library, which is loaded late and so has no type here.
-    """
     path = "".join("/" + escape_token(token) for token in error.absolute_path)
     keyword = str(error.validator)
     code = _CODES.get(keyword, "validate.constraint")
@@ -142,8 +119,10 @@ def _problem(error: Any) -> Problem:
     return Problem("validate", code, "error", message, path)
 
 
+# The wording of a keyword's errors: what was expected, and got.
+
+
 def _type_message(error: Any) -> str:
-    """Return the wording of `type`: the types that are allowed, and the value's own."""
     types = error.validator_value
     expected = " or ".join(types) if isinstance(types, list) else str(types)
     value = error.instance
@@ -153,22 +132,16 @@ def _type_message(error: Any) -> str:
 
 
 def _required_message(error: Any) -> str:
-    """Return the wording of `required`: every member that is missing.
-
-    error: the library's, whose value is the list of names and whose instance is the object.
-    """
     missing = [name for name in error.validator_value if name not in error.instance]
     return f"missing: {', '.join(map(str, missing))}"
 
 
 def _enum_message(error: Any) -> str:
-    """Return the wording of `enum`: its members, as many as fit."""
     members = brief(repr(error.validator_value), 120)
     return f"expected one of {members}, got {brief_value(error.instance)}"
 
 
 def _const_message(error: Any) -> str:
-    """Return the wording of `const`."""
     return f"expected {brief(repr(error.validator_value))}, got {brief_value(error.instance)}"
 
 
@@ -178,23 +151,16 @@ _MESSAGES: dict[str, Callable[[Any], str]] = {
     "enum": _enum_message,
     "const": _const_message,
 }
-"""Keyword -> what words its errors: got, and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """A schema's validator, None if the schema is broken, and the message about the tool."""
-
     validator: Any
     problems: tuple[Problem, ...]
 
 
 @lru_cache(maxsize=512)
 def _judgement(schema_json: str) -> _Judgement:
-    """Return the library's validator of a schema, with names of types read by their meaning.
-
-    schema_json: the text of the schema, by which the answer is cached, also that it is broken.
-    """
     try:
         schema = unwrap_json_schema(read_plain(schema_json))
         names = foreign_type_names(schema)
@@ -203,27 +169,15 @@ def _judgement(schema_json: str) -> _Judgement:
     except Exception as error:  # a schema can be broken in as many ways as the library can raise
         return _Judgement(None, (_failure(error, None),))
 
-    return _Judgement(validator, (_type_name_note(names),) if names else ())
-
-
-def _type_name_note(names: dict[str, str]) -> Problem:
-    """Return the warning about a tool whose schema has names of types that JSON Schema does not
-    have.
-
-    names: each of them with the type it means.
-    """
+    if not names:
+        return _Judgement(validator, ())
     readings = ", ".join(f"{name!r} as {meaning!r}" for name, meaning in sorted(names.items()))
     message = f"the tool's schema names types that JSON Schema does not have; read {readings}"
-    return _note("validate.type-name", "warning", brief(message, 300))
+    note = _note("validate.type-name", "warning", brief(message, 300))
+    return _Judgement(validator, (note,))
 
 
 def _new_validator(schema: Any) -> Any:
-    """Return the library's validator of a schema.
-
-    Raises the errors of a broken schema.
-
-    schema: unwrapped.
-    """
     from referencing import Registry
 
     jsonschema = load_jsonschema()
@@ -240,10 +194,6 @@ def _new_validator(schema: Any) -> Any:
 
 @lru_cache(maxsize=2048)
 def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
-    """Return the validator of the schema in which the members of these names may be anything.
-
-    names: the members known to be right.
-    """
     # The library is told that anything goes where our own view has said yes.
     whole = _judgement(schema_json).validator
     properties = whole.schema.get("properties")
@@ -252,3 +202,178 @@ def _validator_but(schema_json: str, names: frozenset[str]) -> Any:
 
     loosened = {name: True if name in names else node for name, node in properties.items()}
     return whole.evolve(schema={**whole.schema, "properties": loosened})
+
+
+# keywords of our own
+
+# How it works. The library lets a keyword be replaced by a generator of errors. Three of its own
+# can be made slow or wrong by the values we see: patterns run without a limit, and multiples are
+# taken of floats, where 0.3 is no multiple of 0.1. These are ours; all others stay the library's.
+
+_MOST_DIGITS = 10_000  # of a number that is divided: the cost grows with their square
+
+
+def brief(text: str, limit: int = 60) -> str:
+    """Return a text cut to a message's length."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def brief_value(value: Value) -> str:
+    """Return a value for a message: a number as it was written. Never raises."""
+    if isinstance(value, (Num, BigNum)):
+        return brief(value.text)
+    try:
+        return brief(repr(value))
+    except (RecursionError, ValueError):  # too deep, or an int too long, for Python to print
+        return brief(write_canonical(value))
+
+
+# The library calls these with (validator, keyword's value, instance, schema), and takes errors.
+
+
+def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
+    # The pattern may match anywhere in the text.
+    # Late, as everywhere here: the library takes longer to load than most parses.
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(instance, str) and not matches(pattern, instance):
+        yield ValidationError(f"{brief(instance)!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: dict[str, Any], instance: Any, schema: Any
+) -> Iterator[Any]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        for key, member in instance.items():
+            if matches(pattern, key):
+                yield from validator.descend(member, subschema, path=key, schema_path=pattern)
+
+
+def _multiple_of(validator: Any, factor: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    from jsonschema.exceptions import ValidationError
+
+    if is_type(instance, "number") and not is_multiple(instance, factor):
+        yield ValidationError(f"{brief_value(instance)} is not a multiple of {brief_value(factor)}")
+
+
+def is_multiple(number: Value, factor: Value) -> bool:
+    """Return True if a number is a multiple of another, by their decimal digits."""
+    # Raises ArithmeticError for a number of too many digits, ZeroDivisionError for a factor of 0.
+    whole, power = _scaled(number)
+    part, part_power = _scaled(factor)
+    # Remainders by 0 have no answer, and a schema that asks for one is broken.
+    if part == 0:
+        raise ZeroDivisionError("nothing is a multiple of 0")
+
+    # whole × 10^power over part × 10^part_power; the division stays among integers, for a float
+    # would answer that 0.3 is no multiple of 0.1.
+    shift = power - part_power
+    if shift >= 0:
+        return whole * pow(10, shift, part) % part == 0
+    if whole == 0:
+        return True
+
+    return -shift <= _MOST_DIGITS and whole % (part * 10**-shift) == 0
+
+
+def _scaled(number: Value) -> tuple[int, int]:
+    _, digits, power = Decimal(exact(number)).as_tuple()
+    if not isinstance(power, int) or len(digits) > _MOST_DIGITS:
+        raise ArithmeticError("a number of too many digits")
+
+    return int(Decimal((0, digits, 0))), power
+
+
+KEYWORDS: dict[str, Callable[..., Iterator[Any]]] = {
+    "multipleOf": _multiple_of,
+    "pattern": _pattern,
+    "patternProperties": _pattern_properties,
+}
+
+# A validator is kept for many values and threads; the budget is that of the value under way.
+_BUDGET: ContextVar[Budget | None] = ContextVar("_BUDGET", default=None)
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Count every keyword looked at inside this block as a step of a budget."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def counted(check: Callable[..., Iterable[Any] | None]) -> Callable[..., Iterable[Any] | None]:
+    """Return a keyword's function that first takes a step of the budget. Raises OverBudget."""
+
+    def check_with_budget(validator: Any, keyword: Any, instance: Any, schema: Any) -> Any:
+        budget = _BUDGET.get()
+        if budget is not None:
+            budget.spend()
+        return check(validator, keyword, instance, schema)
+
+    return check_with_budget
+
+
+# patterns
+
+LIMIT = 0.2  # seconds for one search
+
+
+class TooSlow(Exception):
+    """A pattern took longer than `LIMIT` on a text."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    # Late: few schemas have patterns, and the package is slow to load.
+    import regex
+
+    return regex.compile(pattern)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return True if the pattern matches somewhere in the text."""
+    # Raises TooSlow, and regex.error for a broken pattern.
+    try:
+        return _compiled(pattern).search(text, timeout=LIMIT) is not None
+    except TimeoutError:
+        raise TooSlow(f"the pattern {pattern[:60]!r} takes too long on this text") from None
+
+
+# the library
+
+_GRAMMARS = "rfc3987_syntax"
+_HEAVY = frozenset(("jsonschema", _GRAMMARS))
+
+
+def load_jsonschema() -> Any:
+    """Return the module `jsonschema`, whole."""
+    # Where `rfc3987_syntax` is installed (Jupyter brings it), the library imports it for the format
+    # "iri", and that builds grammars at import, for a second. A stand-in is there during the import
+    # and loads the real one when such a format is first checked, by whomever. The library would
+    # take `rfc3987` in its place.
+    stand_in: Any = None
+    if _HEAVY.isdisjoint(sys.modules) and not find_spec("rfc3987") and find_spec(_GRAMMARS):
+        stand_in = ModuleType(_GRAMMARS)
+        stand_in.is_valid_syntax = _is_valid_syntax
+        sys.modules[_GRAMMARS] = stand_in
+
+    try:
+        import jsonschema
+    finally:
+        # Whoever imports it from now on gets the real one, even where the import fails.
+        if stand_in is not None and sys.modules.get(_GRAMMARS) is stand_in:
+            del sys.modules[_GRAMMARS]
+
+    return jsonschema
+
+
+def _is_valid_syntax(term: str, value: str) -> bool:
+    # The heavy module's function. term: the grammar's rule, such as "iri".
+    from rfc3987_syntax import is_valid_syntax
+
+    return bool(is_valid_syntax(term, value))

@@ -12,9 +12,8 @@ from typing import Any
 
 from ...core.errors import BadToolSpec
 from ...core.values import Value, read_plain, write_canonical
-from .kinds import LEAVES
+from .kinds import LEAVES, is_nullable, type_name
 from .references import resolve, unwrap_json_schema
-from .type_names import is_nullable, type_name
 
 # How it works. A `Root` holds a whole schema and one `View` for each of its nodes, by the node's
 # identity, so that a schema that refers to itself stays as small as it is written. A view computes
@@ -34,15 +33,13 @@ _LONGEST_PATTERN = 200  # characters of a pattern for keys; longer ones are left
 
 
 class View:
-    """One schema node, with its references followed.
+    """One schema node, with its references followed."""
 
-    types: the types it allows, preferred ones first, or None if the schema does not say.
-    enum: the values it allows, None for any. required: the members an object must have.
-    union: it has branches. fixed: it is true or false. As a member's schema, leave the member
-    alone. open: it says nothing at all (true, {} or absent). leaf: the one type of a plain scalar,
-    so that a clean value costs one comparison. box: dict or list for a plain object or array.
-    """
-
+    # types: the types it allows, preferred ones first, or None if the schema does not say. enum:
+    # the values it allows, None for any. required: the members an object must have. union: it has
+    # branches. fixed: it is true or false; such a member is left alone. open: it says nothing at
+    # all (true, {} or absent). leaf: the one type of a plain scalar, so that a clean value costs
+    # one comparison. box: dict or list for a plain object or array.
     # Slots for what every value asks of a view: they are read five times as fast as from a dict.
     # The cached properties below live in the dict.
     __slots__ = (
@@ -60,13 +57,6 @@ class View:
     )
 
     def __init__(self, node: Any, root: Root) -> None:
-        """Compile one node.
-
-        Its members, items and branches are compiled when they are first asked for.
-
-        node: as it stands in the schema, references unresolved.
-        root: the schema that it is part of.
-        """
         resolved = resolve(node, root.schema)
         self._root = root
         self._node: Mapping[str, Any] = resolved if isinstance(resolved, Mapping) else {}
@@ -77,40 +67,23 @@ class View:
         self.required = _required(self._node)
         self.union = bool(_branches(self._node))
 
-        plain_type = self._plain_type()
+        # Only where neither an enum nor branches narrow the one type any further is a value of the
+        # right class right without any further look.
+        is_plain = self.types is not None and len(self.types) == 1
+        is_plain = is_plain and not self.union and self.enum is None
+        plain_type = self.types[0] if self.types and is_plain else ""
         self.leaf: str | None = plain_type if plain_type in LEAVES else None
         self.box: type | None = _BOXES.get(plain_type)
 
-    def _plain_type(self) -> str:
-        """Return the one type of a node that neither an enum nor branches narrow further, else ''.
-
-        Only for such a node is a value of the right class right without any further look.
-        """
-        if self.types is None or len(self.types) != 1:
-            return ""
-        if self.union or self.enum is not None:
-            return ""
-
-        return self.types[0]
-
     def allows(self, type_name: str) -> bool:
-        """Tell if the types of this node alone admit a type.
-
-        A node that names no types admits all of them.
-
-        >>> view_of({"type": "string"}).allows("array"), view_of({}).allows("array")
-        (False, True)
-        """
+        """Return True if the types of this node alone admit a type, as silence does."""
         return self.types is None or type_name in self.types
 
     # What follows is compiled when first asked for, and is a plain attribute from then on.
 
     @cached_property
     def properties(self) -> dict[str, View]:
-        """The views of the declared members, by name, in the schema's order.
-
-        A schema with a malformed keyword declares none. Validation has the words for it.
-        """
+        """The views of the declared members, by name, in the schema's order."""
         nodes = self._node.get("properties")
         if not isinstance(nodes, Mapping):
             return {}
@@ -133,10 +106,8 @@ class View:
 
     @cached_property
     def patterns(self) -> list[tuple[re.Pattern[str], View]]:
-        """The views of members by a pattern of their names, in the schema's order.
-
-        Patterns that may take too long drop out: for coercion, their members are undeclared.
-        """
+        """The views of members by a pattern of their names, in the schema's order."""
+        # Patterns that may take too long drop out: for coercion, their members are undeclared.
         nodes = self._node.get("patternProperties")
         if not isinstance(nodes, Mapping):
             return []
@@ -151,10 +122,7 @@ class View:
 
     @cached_property
     def additional(self) -> View | None:
-        """The view of members that are not declared, None if the schema says nothing of them.
-
-        True and false say nothing of the form of such a member. See `closed`.
-        """
+        """The view of members that are not declared, None if the schema says nothing of them."""
         return self._view_if_mapping(self._node.get("additionalProperties"))
 
     @cached_property
@@ -164,29 +132,19 @@ class View:
 
     @cached_property
     def prefix(self) -> tuple[View, ...]:
-        """The views of the first items, one each, where the schema tells them apart.
-
-        Draft 7's tuples are read as well. () where all items are alike.
-        """
-        return tuple(self._root.view(node) for node in self._prefix_nodes())
-
-    def _prefix_nodes(self) -> list[Any]:
-        """Return the nodes of the first items, one each.
-
-        [] where all items are alike, or the keyword is malformed.
-        """
+        """The views of the first items, one each, where the schema tells them apart."""
         for keyword in ("prefixItems", "items"):  # draft 7 wrote tuples as a list under items
             nodes = self._node.get(keyword)
             if isinstance(nodes, list):
-                return nodes
-        return []
+                return tuple(self._root.view(node) for node in nodes)
+        return ()
 
     @cached_property
     def items(self) -> View | None:
-        """The view of items behind the prefix, None if the schema says nothing of them."""
+        """The view of items after the prefix, None if the schema says nothing of them."""
         node = self._node.get("items")
         if isinstance(node, list):
-            # Draft 7 again: behind a tuple, this keyword holds what `items` holds now.
+            # Draft 7 again: after a tuple, this keyword holds what `items` holds now.
             node = self._node.get("additionalItems")
 
         return self._view_if_mapping(node)
@@ -197,22 +155,10 @@ class View:
         return tuple(self._root.view(node) for node in _branches(self._node))
 
     def _view_if_mapping(self, node: Any) -> View | None:
-        """Return the view of a node that says something.
-
-        None for true, false and a value that is not a node.
-        """
         return self._root.view(node) if isinstance(node, Mapping) else None
 
     def child(self, key: str) -> View | None:
-        """Return the view of a member: declared, by pattern, or additional.
-
-        None if nothing is said.
-
-        Of several patterns that match, the first one counts.
-
-        >>> view_of({"properties": {"n": {"type": "null"}}}).child("n").types
-        ('null',)
-        """
+        """Return the view of a member: declared, by the first fitting pattern, or additional."""
         declared = self.properties.get(key)
         if declared is not None:
             return declared
@@ -224,21 +170,12 @@ class View:
         return self.additional
 
     def item(self, index: int) -> View | None:
-        """Return the view of the item at an index.
-
-        None if the schema says nothing of it.
-
-        >>> view_of({"prefixItems": [{"type": "string"}], "items": {"type": "null"}}).item(1).types
-        ('null',)
-        """
+        """Return the view of the item at an index."""
         return self.prefix[index] if index < len(self.prefix) else self.items
 
     @cached_property
     def alternatives(self) -> tuple[View, ...]:
-        """The nodes without branches that a value of this one may be meant for.
-
-        Unions inside unions are followed, each once, since one may hold itself.
-        """
+        """The nodes without branches that a value of this one may be meant for."""
         alternatives: list[View] = []
         todo: list[View] = [self]
         visited: set[int] = set()
@@ -267,18 +204,11 @@ class View:
         return tuple(member for member in members if isinstance(member, str))
 
     def admits_string(self) -> bool:
-        """Tell if any text at all is a legal value.
-
-        An enum never admits any text, even where all its members are text.
-
-        >>> view_of({"anyOf": [{"type": "null"}, {}]}).admits_string()
-        True
-        """
+        """Return True if any text at all is a legal value, which an enum never admits."""
         return self._admits_string
 
     @cached_property
     def _admits_string(self) -> bool:
-        """The answer of `admits_string`, worked out once."""
         return any(
             view.enum is None and (view.types is None or "string" in view.types)
             for view in self.alternatives
@@ -286,31 +216,19 @@ class View:
 
     @cached_property
     def types_beside_text(self) -> frozenset[str]:
-        """The types but text and null that the schema names, where any text is legal as well.
-
-        >>> sorted(view_of({"anyOf": [{"type": ["integer", "null"]}, {}]}).types_beside_text)
-        ['integer']
-        """
+        """The types but text and null that the schema names, where any text is legal as well."""
         if not self._admits_string:
             return frozenset()
         types = {name for view in self.alternatives for name in view.types or ()}
         return frozenset(types - {"string", "null"})
 
     def admits_null(self) -> bool:
-        """Tell if null is a legal value.
-
-        A schema that says nothing does not admit it.
-
-        Silence admits everything in JSON Schema, but no one who left a type out meant null.
-
-        >>> view_of({"type": ["string", "null"]}).admits_null(), view_of({}).admits_null()
-        (True, False)
-        """
+        """Return True if null is a legal value."""
         return self._admits_null
 
     @cached_property
     def _admits_null(self) -> bool:
-        """The answer of `admits_null`, worked out once."""
+        # Silence admits everything in JSON Schema, but no one who left a type out meant null.
         return any(
             None in view.enum
             if view.enum is not None
@@ -320,18 +238,13 @@ class View:
 
     @cached_property
     def only_leaves(self) -> bool:
-        """True for a plain object of which every member that the schema tells of is a
-        plain scalar.
-        """
+        """True for a plain object whose declared members, and no others, are plain scalars."""
         if self.box is not dict or self.patterns or self.additional is not None:
             return False
         return self.leaves.keys() == self.properties.keys()
 
     def of_leaves(self, value: Value) -> bool:
-        """Tell if a value is an object of declared scalars, each plainly of its own type.
-
-        No policy that reads text by the schema changes anything in such a value.
-        """
+        """Return True if a value is an object of declared scalars, each plainly of its own type."""
         if type(value) is not dict or self.box is not dict:
             return False
 
@@ -345,17 +258,14 @@ class View:
 
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the types a node allows, preferred ones first.
-
-    None if neither it nor a keyword says.
-
-    >>> _types({"type": ["null", "array", "string"]}), _types({"properties": {}})
-    (('array', 'string', 'null'), ('object',))
-    >>> _types({"type": "integer", "nullable": True})
-    ('integer', 'null')
-    """
     # The order matters to whoever takes the first of them, so it is ours and not the author's.
-    names = _type_names(node.get("type")) or _implied_types(node)
+    names = _type_names(node.get("type"))
+    # People leave `type` out next to `properties`. By the letter such a schema admits any text. Its
+    # author meant an object.
+    if not names and any(keyword in node for keyword in _OBJECT_KEYWORDS):
+        names = ["object"]
+    elif not names and any(keyword in node for keyword in _ARRAY_KEYWORDS):
+        names = ["array"]
     if not names:
         return None
     if is_nullable(node):
@@ -365,14 +275,7 @@ def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def _type_names(keyword: Any) -> list[str]:
-    """Return the names under `type`, which holds one or a list of them.
-
-    Names that people write by hand are read by their meaning. Others that JSON Schema does not know
-    stay: they allow nothing, as their author may notice.
-
-    >>> _type_names("float"), _type_names(["null", 5]), _type_names({})
-    (['number'], ['null'], [])
-    """
+    # Names that JSON Schema does not know stay: they allow nothing, as their author may notice.
     if isinstance(keyword, str):
         return [type_name(keyword)]
     if isinstance(keyword, list):
@@ -381,29 +284,7 @@ def _type_names(keyword: Any) -> list[str]:
     return []
 
 
-def _implied_types(node: Mapping[str, Any]) -> list[str]:
-    """Return the type that other keywords give away, as people leave `type` out beside
-    `properties`.
-
-    By the letter such a schema admits any text. Its author meant an object.
-
-    >>> _implied_types({"properties": {}}), _implied_types({"title": "T"})
-    (['object'], [])
-    """
-    if any(keyword in node for keyword in _OBJECT_KEYWORDS):
-        return ["object"]
-    if any(keyword in node for keyword in _ARRAY_KEYWORDS):
-        return ["array"]
-
-    return []
-
-
 def _enum(node: Mapping[str, Any]) -> tuple[Value, ...] | None:
-    """Return the values a node allows by `const` or `enum`, or None if it allows any.
-
-    >>> _enum({"const": "km"}), _enum({"enum": [1, 2]}), _enum({})
-    (('km',), (1, 2), None)
-    """
     if "const" in node:
         return (node["const"],)
 
@@ -412,13 +293,6 @@ def _enum(node: Mapping[str, Any]) -> tuple[Value, ...] | None:
 
 
 def _required(node: Mapping[str, Any]) -> frozenset[str]:
-    """The names of the members an object must have.
-
-    What is no text in the list is no name, and drops out.
-
-    >>> sorted(_required({"required": ["a", 5]}))
-    ['a']
-    """
     names = node.get("required")
     if not isinstance(names, list):
         return frozenset()
@@ -427,15 +301,6 @@ def _required(node: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _branches(node: Mapping[str, Any]) -> list[Any]:
-    """Return the nodes of a union's branches.
-
-    `oneOf` is read as `anyOf`.
-
-    That exactly one of them holds is for validation to say.
-
-    >>> _branches({"oneOf": [True]}), _branches({"anyOf": "text"})
-    ([True], [])
-    """
     nodes = node.get("anyOf") or node.get("oneOf")
     return nodes if isinstance(nodes, list) else []
 
@@ -445,13 +310,6 @@ _NESTED_REPEAT = re.compile(r"[+*}]\)?[+*{]|\([^()]*[+*|][^()]*\)[+*{]")
 
 
 def _safe_pattern(text: Any) -> re.Pattern[str] | None:
-    """Return a pattern for keys, compiled.
-
-    None if it is broken or might take too long.
-
-    >>> _safe_pattern("^x-") is None, _safe_pattern("(a+)+$") is None
-    (False, True)
-    """
     if not isinstance(text, str) or len(text) > _LONGEST_PATTERN or _NESTED_REPEAT.search(text):
         return None
     try:
@@ -466,18 +324,12 @@ class Root:
     __slots__ = ("_views", "schema")
 
     def __init__(self, schema: Any) -> None:
-        """Hold one schema, none of whose nodes is compiled yet.
-
-        schema: unwrapped, as `unwrap_json_schema` returns it.
-        """
         self.schema = schema
         self._views: dict[int, View] = {}  # by a node's identity: the schema keeps it alive
 
     def view(self, node: Any) -> View:
-        """Return the view of a node of this schema, compiled the first time.
-
-        A node that refers to itself finds here the view that is being made of it.
-        """
+        """Return the view of a node of this schema, compiled the first time."""
+        # A node that refers to itself finds here the view that is being made of it.
         view = self._views.get(id(node))
         if view is None:
             view = self._views[id(node)] = View(node, self)
@@ -487,17 +339,14 @@ class Root:
 
 @lru_cache(maxsize=2048)
 def _cached_view(schema_json: str) -> View:
-    """Return the view of a schema's text. Raises ValueError for text that is not JSON."""
     node = unwrap_json_schema(read_plain(schema_json))
     return Root(node).view(node)
 
 
 def view_of(schema: Any) -> View:
-    """Return the view of a schema given as JSON text (cached), mapping, bool or None.
-
-    A mapping is cached by its canonical text, so that the one that a caller changes later is
-    another schema. Raises BadToolSpec for anything else, and for text that is not JSON.
-    """
+    """Return the view of a schema given as JSON text (cached), mapping, bool or None."""
+    # A mapping is cached by its canonical text, so that one that a caller changes later is another
+    # schema. Raises BadToolSpec for anything else, and for text that is not JSON.
     if isinstance(schema, str):
         try:
             return _cached_view(schema)
@@ -513,13 +362,6 @@ def view_of(schema: Any) -> View:
 
 
 def _no_schema(x: object) -> BadToolSpec:
-    """Return the error for a value that is not a schema.
-
-    A bare type name gets its schema as the hint.
-
-    >>> _no_schema("int").hint
-    'pass {"type": "integer"}'
-    """
     name = type_name(x) if isinstance(x, str) else ""
     return BadToolSpec(
         "this is not a JSON Schema",

@@ -6,22 +6,22 @@ from typing import Any
 
 from ...core.types import Step
 from ...core.values import Value, escape_token, same
-from .arrays import list_from_json, list_from_mapping, list_from_separated_text
 from .budget import Budget
 from .conforms import Answers, conforms, conforms_by_answers, is_member
 from .kinds import LEAVES, is_type
-from .raw_texts import value_of_text
-from .record import Record
 from .scalars import (
     SPACE,
     TEXT_READERS,
+    Record,
     boolean_from_switch,
     from_untyped_text,
     is_bare_null,
     is_padded,
+    json_of,
     object_from_text,
     to_enum,
     to_text,
+    value_of_text,
 )
 from .view import View
 
@@ -49,10 +49,7 @@ _ONLY_TEXT = (("string",), ("string", "null"))
 
 
 class Walk(Record):
-    """One coercion under way.
-
-    Use it once: `value` walks a value from its root, and `steps` then holds the changes.
-    """
+    """One coercion under way."""
 
     __slots__ = (
         "_alive",
@@ -71,14 +68,6 @@ class Walk(Record):
     def __init__(
         self, policy: str, one_item: bool = False, budget: Budget | None = None, trials: int = 0
     ) -> None:
-        """Begin a walk with an empty record.
-
-        policy: `safe` or `middleware`.
-        one_item: a single text under a list is one item, as in XML.
-        budget: of the walk that this one is a trial of, or None for one that the first value
-            begins.
-        trials: how many walks are trials of one another on the way here.
-        """
         super().__init__(policy, one_item)
         self.budget = Budget(None) if budget is None else budget
         self._trials = trials
@@ -98,15 +87,9 @@ class Walk(Record):
         self._no_switch_at: str | None = None
 
     def value(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a value brought to a view.
-
-        Itself if it is right, or nothing can be done.
-
-        path: its JSON Pointer in the arguments. depth: how many containers and branches are above.
-
-        Every kind of node is decided on here, in the order of weight: a leaf that is plainly right,
-        then branches, an enum, no type at all, else the kind of the value.
-        """
+        """Return a value brought to a view."""
+        # path: its JSON Pointer in the arguments. depth: how many containers and branches are
+        # above.
         kind = type(value)
         if depth > _MAX_DEPTH or (view.leaf is not None and kind in LEAVES[view.leaf]):
             return value
@@ -136,35 +119,19 @@ class Walk(Record):
         return self.scalar(value, view, path, depth)
 
     def _of_raw_text(self, value: Value, view: View, path: str) -> Value:
-        """Return what a parameter's raw text says, the text itself for a member of its value."""
         if not self.safe or path.count("/") != 1:
             return value
-        if self._is_bare_null(value, view):
+        # A format of raw text has no other way to write null. Members of a parameter's own value
+        # are left alone, since they may have been quoted.
+        if is_bare_null(value) and view.admits_null() and not is_member("null", view.texts):
             return self.note("coerce.null-from-string", path, value, None)
         new = value_of_text(value, view, self.budget)
         return value if new is value else self.note("coerce.value-from-raw-text", path, value, new)
 
-    def _is_bare_null(self, value: Value, view: View) -> bool:
-        """Tell if a parameter's raw text is the word null, where null is legal.
-
-        A format of raw text has no other way to write it, so that there it is null even if text is
-        legal as well. Members of a parameter's own value are left alone, since they may have been
-        quoted.
-        """
-        if not is_bare_null(value):
-            return False
-        return view.admits_null() and not is_member("null", view.texts)
-
     # unions
 
     def union(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return the branch the value fits, as it is or after coercion, tried once for each value.
-
-        view: a node with branches.
-        path, depth: see `value`.
-
-        A union inside itself, where a value contains itself, ends at the outcome that it finds.
-        """
+        """Return the value as the branch that it fits, which is tried once for each value."""
         # Any text is legal here, so no reading of it as something else is called for.
         if isinstance(value, str) and view.admits_string():
             return value
@@ -175,7 +142,12 @@ class Walk(Record):
         key = id(view), id(value), path == self._no_switch_at
         outcome = self._outcomes.get(key)
         if outcome is not None:
-            return self._replay(outcome, path)
+            # One value can be in several places, as an object that Python shares among them: the
+            # steps are recorded again below this path.
+            _, new, steps, old_path = outcome
+            for step in steps:
+                self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
+            return new
 
         # Until the outcome is known, a union inside itself finds this, and ends here.
         self._outcomes[key] = (value, value, [], path)
@@ -184,29 +156,8 @@ class Walk(Record):
         self._outcomes[key] = (value, new, self.steps[mark:], path)
         return new
 
-    def _replay(self, outcome: tuple[Value, Value, list[Step], str], path: str) -> Value:
-        """Return the outcome of a union, its steps recorded again below another path.
-
-        One value can stand in several places, as an object that Python shares among them.
-
-        outcome: the value, the outcome of it, the steps, and the path at which they were taken.
-        path: where the same value stands now.
-        """
-        _, new, steps, old_path = outcome
-        for step in steps:
-            self.note(step.rule, path + step.path[len(old_path) :], step.before, step.after)
-
-        return new
-
     def branch(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return the value as the first branch it can be brought to.
-
-        Untouched where one holds as it is.
-
-        More than one way under `safe` is no way.
-
-        Returns the value itself if no branch can take it.
-        """
+        """Return the value as the first branch it can be brought to."""
         # Inside a union, only `holds` asks what is legal, since it remembers its answers.
         was_in_union, self._in_union = self._in_union, True
         was_no_switch_at = self._no_switch_at
@@ -226,12 +177,6 @@ class Walk(Record):
     def _try_branches(
         self, value: Value, view: View, path: str, depth: int
     ) -> list[tuple[Value, list[Step]]]:
-        """Return the results that branches make of a value, each once.
-
-        None if one holds as it is.
-
-        A result comes with the steps that led to it, which are taken back from the record.
-        """
         mark = len(self.steps)
         results: list[tuple[Value, list[Step]]] = []
         for branch in view.any_of:
@@ -242,16 +187,13 @@ class Walk(Record):
                 continue
             if not steps:
                 return []
-            if not _holds_result(results, new):
+            if not any(same(new, other) for other, _ in results):
                 results.append((new, steps))
 
         return results
 
     def holds(self, branch: View, value: Value) -> bool:
-        """Tell if a branch holds for a value.
-
-        Inner unions are asked first, so that outer ones need not look into them again.
-        """
+        """Return True if a branch holds for a value."""
         if self._answers is None:
             self._answers = Answers(self.budget)
         answers = self._answers
@@ -266,11 +208,8 @@ class Walk(Record):
     # what the value is
 
     def untyped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a value whose schema names no type.
-
-        Declared members of objects are still coerced. Text is read only by `middleware`, where text
-        like a number becomes one.
-        """
+        """Return a value whose schema names no type."""
+        # Declared members of objects are still coerced. Text is read only by `middleware`.
         if isinstance(value, dict) and not view.open:
             return self.members(value, view, path, depth)
         if self.safe or not isinstance(value, str):
@@ -279,14 +218,8 @@ class Walk(Record):
         return from_untyped_text(self, value, path)
 
     def text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Return text where the schema may want something else.
-
-        Its types are tried in their order.
-
-        path, depth: see `value`.
-
-        The first type that can read the text wins. The text itself comes back if none can.
-        """
+        """Return text where the schema may want something else."""
+        # The first type that can read the text wins.
         types = view.types or ()
         # Text is legal; `middleware` still prefers another type that stands before it.
         if "string" in types and (self.safe or types in _ONLY_TEXT):
@@ -314,7 +247,6 @@ class Walk(Record):
         return value
 
     def _switch(self, value: Value, view: View, path: str) -> Value:
-        """True or false out of a word like yes and 0, where nothing else than booleans is legal."""
         if not self.safe or not view.only_boolean or path == self._no_switch_at:
             return value
         return boolean_from_switch(self, value, path)
@@ -322,12 +254,6 @@ class Walk(Record):
     def _container_from_text(
         self, name: str, value: str, view: View, path: str, depth: int
     ) -> Value:
-        """Return text as an object or a list.
-
-        Its items are coerced in turn.
-
-        name: a type that is not a scalar's. One that JSON Schema does not have changes nothing.
-        """
         if name == "object":
             new = object_from_text(self, value, path)
             return value if new is value else self.mapping(new, view, path, depth)
@@ -338,11 +264,6 @@ class Walk(Record):
         return value
 
     def _array_from_text(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Return a list out of text: JSON, else one item, else (policy `middleware`) lines or
-        cells.
-
-        `safe` never splits a text, because a comma may belong to it.
-        """
         new = list_from_json(self, value, path)
         if new is not value:
             return new
@@ -352,14 +273,15 @@ class Walk(Record):
         return list_from_separated_text(self, value, view, path)
 
     def _single_item(self, value: str, view: View, path: str, depth: int) -> Value:
-        """Return a list of one item, where nothing in the text says that it might be several.
-
-        In XML one element is one item anyway.
-
-        view: the schema of the list. Returns the text itself if it stays one.
-        """
-        item = _view_of_single_item(view)
-        if item is None or not self._is_one_item(value):
+        # `safe` never splits a text, because a comma may belong to it.
+        item = view.items
+        if item is None and len(view.prefix) == 1:
+            item = view.prefix[0]
+        text = value.strip(SPACE)
+        if item is None or not text:  # an empty text may mean an empty list
+            return value
+        # Where an element is written for each item, commas in it are the item's own.
+        if not self.one_item and ("\n" in text or "," in value):
             return value
 
         # Any text is legal as an item that is a string, so that nothing needs a trial.
@@ -368,24 +290,9 @@ class Walk(Record):
         # The item is wrapped as text; it is coerced, and noted, as a member of the new list.
         return self.note("coerce.wrap-array", path, value, [value])
 
-    def _is_one_item(self, text: str) -> bool:
-        """Tell if a text is one item of a list, by its look alone.
-
-        An empty text is none, and may mean an empty list.
-        """
-        if text.strip(SPACE) == "":
-            return False
-        # Where an element is written for each item, commas in it are the item's own.
-        return self.one_item or not _may_be_several(text)
-
     def _can_become(self, value: Value, view: View, depth: int) -> bool:
-        """Tell if a value would be legal after coercion, without recording the cost.
-
-        The trial has a record of its own, which is thrown away. A list of lists is a trial inside a
-        trial. One that has no end is not legal.
-
-        depth: see `value`.
-        """
+        # The trial has a record of its own, which is thrown away. A list of lists is a trial inside
+        # a trial.
         if self._trials >= _MAX_TRIALS:
             return False
         # A walk of its own: this one's answers are of values that stay alive.
@@ -393,11 +300,7 @@ class Walk(Record):
         return conforms(view, trial.value(value, view, "", depth), self.budget)
 
     def mapping(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return an object: its members, a list out of its shape, or (policy `middleware`) its one
-        member's value.
-
-        path, depth: see `value`.
-        """
+        """Return an object as one, as a list out of its shape, or as its one member's value."""
         if view.allows("object"):
             return self.members(value, view, path, depth)
         if view.allows("array"):
@@ -408,15 +311,7 @@ class Walk(Record):
         if self.safe or len(value) != 1:
             return value
 
-        return self._unwrapped(value, view, path, depth)
-
-    def _unwrapped(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return the value of an object's only member, where it then has the type that is wanted.
-
-        Models write {"value": 5} for 5. The record is cut back where that does not help.
-
-        value: the object, with exactly one member.
-        """
+        # Models write {"value": 5} for 5. The record is cut back where that does not help.
         inner = next(iter(value.values()))
         mark = len(self.steps)
         self.note("coerce.unwrap-single", path, value, inner)
@@ -428,14 +323,7 @@ class Walk(Record):
         return value
 
     def members(self, value: dict[str, Value], view: View, path: str, depth: int) -> Value:
-        """Return an object with its members coerced.
-
-        The object itself if none of them changes.
-
-        path, depth: see `value`.
-
-        The copy is made at the first change, so that most objects cost no copy at all.
-        """
+        """Return an object with its members coerced."""
         out: dict[str, Value] | None = None
         leaves, properties = view.leaves, view.properties
         is_plain = depth < _MAX_DEPTH
@@ -446,7 +334,10 @@ class Walk(Record):
 
             child = properties.get(key) or view.child(key)
             if child is None:
-                new = member if view.tells_of_undeclared else self._undeclared(key, member, path)
+                # For `safe` a member that the schema says nothing of has no type to be brought to.
+                if view.tells_of_undeclared or self.safe or not isinstance(member, str):
+                    continue
+                new = from_untyped_text(self, member, f"{path}/{escape_token(key)}")
             elif child.fixed:
                 continue
             # Raw text is more than text under no such schema but that of null.
@@ -463,24 +354,8 @@ class Walk(Record):
 
         return value if out is None else out
 
-    def _undeclared(self, key: str, member: Value, path: str) -> Value:
-        """A member the schema says nothing of: text is read only by `middleware`.
-
-        `safe` keeps it as it came, for no one gave the expected type.
-        """
-        if self.safe or not isinstance(member, str):
-            return member
-        return from_untyped_text(self, member, f"{path}/{escape_token(key)}")
-
     def sequence(self, value: list[Value], view: View, path: str, depth: int) -> Value:
-        """Return a list with its items coerced.
-
-        The list itself if none of them changes.
-
-        path, depth: see `value`.
-
-        As with objects, the copy is made at the first change.
-        """
+        """Return a list with its items coerced."""
         if not view.allows("array"):
             return value
 
@@ -501,16 +376,9 @@ class Walk(Record):
         return value if out is None else out
 
     def wrapped(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a single value where an array is wanted.
-
-        Under `safe` only if the array is then legal.
-
-        Null is left alone where it is legal, and under `safe` anyway: it may mean no list at all.
-
-        view: a node that allows a list.
-        path, depth: see `value`.
-        """
-        if value is None and self._stays_null(view):
+        """Return a single value where an array is wanted."""
+        # Null may mean no list at all, under `safe` whatever the schema says of null.
+        if value is None and (self.safe or view.admits_null()):
             return value
 
         # A list of lists of itself would take one value as an item without end.
@@ -537,19 +405,8 @@ class Walk(Record):
 
         return new
 
-    def _stays_null(self, view: View) -> bool:
-        """Tell if null stays where a list is wanted, instead of becoming its only item.
-
-        view: a node that allows a list.
-        """
-        # Under `safe` it may mean no list at all, whatever the schema says of null.
-        return self.safe or view.admits_null()
-
     def scalar(self, value: Value, view: View, path: str, depth: int) -> Value:
-        """Return a number, boolean or null that is none of the types wanted.
-
-        It becomes text where text is wanted, or the only item of a list, else it stays.
-        """
+        """Return a number, boolean or null that is none of the types wanted."""
         types = view.types or ()
         if any(is_type(value, name) for name in types):
             return value
@@ -562,31 +419,74 @@ class Walk(Record):
         return self._switch(value, view, path)
 
 
-def _holds_result(results: list[tuple[Value, list[Step]]], value: Value) -> bool:
-    """Tell if one of the results, each with its steps, has this value."""
-    return any(same(value, other) for other, _ in results)
+# arrays out of text, and out of the shapes XML leaves behind
+
+# How it works. Three rules in a row, from the surest to the boldest: JSON says itself that it is a
+# list; an object may be what XML made of a list; and text may be several items in one line or in
+# several. The last is a guess that only `middleware` makes, since a comma may belong to the text.
 
 
-def _view_of_single_item(view: View) -> View | None:
-    """Return the view of the item in a list of one.
+def list_from_json(record: Record, value: str, path: str) -> Value:
+    """Return a list out of JSON text. An object becomes the only item of one."""
+    # JSON that cannot be read is left to other rules.
+    text = value.strip(SPACE)
+    if text[:1] not in ("[", "{"):
+        return value
 
-    None for a tuple of several, and without a view.
+    parsed = json_of(text, record.safe)
+    if isinstance(parsed, list):
+        return record.note("coerce.json-from-string", path, value, parsed)
+    if isinstance(parsed, dict):
+        item = record.note("coerce.json-from-string", path, value, parsed)
+        return record.note("coerce.wrap-array", path, item, [item])
 
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _view_of_single_item(view_of({"items": {"type": "null"}})).types
-    ('null',)
-    """
-    if view.items is not None:
-        return view.items
-
-    return view.prefix[0] if len(view.prefix) == 1 else None
+    return value
 
 
-def _may_be_several(text: str) -> bool:
-    """Tell if text holds the separators that people put between items: a comma, or a line feed
-    inside it.
+def list_from_separated_text(record: Record, value: str, view: View, path: str) -> Value:
+    """Return a list out of lines, or of comma-separated cells where there is only one line."""
+    # Cells are trimmed and empty ones left out. If the schema says nothing of items, each cell is
+    # read as untyped text.
+    text = value.strip(SPACE)  # first of all: a line feed at the end separates nothing
+    if text == "":
+        return record.note("coerce.array-from-empty", path, value, [])
 
-    >>> _may_be_several("a, b"), _may_be_several("a b"), _may_be_several("a\\n")
-    (True, False, False)
-    """
-    return "\n" in text.strip(SPACE) or "," in text
+    # Lines win over commas: a line of prose has commas of its own.
+    if "\n" in text:
+        rule, items = "coerce.array-from-lines", _cells(text, "\n")
+    else:
+        rule, items = "coerce.array-from-csv", _cells(text, ",")
+    if items == [value]:
+        rule = "coerce.wrap-array"  # nothing was split
+
+    new = record.note(rule, path, value, items)
+    if view.items is None and not view.prefix:
+        typed = [from_untyped_text(record, cell, f"{path}/{i}") for i, cell in enumerate(items)]
+        return typed if any(a is not b for a, b in zip(typed, items, strict=True)) else new
+
+    return new
+
+
+def _cells(text: str, separator: str) -> list[Value]:
+    cells = (cell.strip(SPACE) for cell in text.split(separator))
+    return [cell for cell in cells if cell]
+
+
+def list_from_mapping(record: Record, value: dict[str, Value], path: str) -> Value:
+    """Return a list out of {item: …}, numeric keys, or (policy `middleware`) one key's list."""
+    # Numeric keys are in the order of their numbers, not of the text.
+    if len(value) == 1:
+        key, inner = next(iter(value.items()))
+        if key == "item":
+            # What XML leaves of <item> elements: one alone is no list yet.
+            items = inner if isinstance(inner, list) else [inner]
+            return record.note("coerce.item-list", path, value, items)
+        if isinstance(inner, list) and not record.safe:
+            return record.note("coerce.single-key-array", path, value, inner)
+
+    # An empty object has no keys that say anything.
+    if value and all(key.isascii() and key.isdigit() for key in value):
+        ordered = [value[key] for key in sorted(value, key=int)]
+        return record.note("coerce.numeric-keys", path, value, ordered)
+
+    return value

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import BadOptions, UnknownArm, UnknownRun, near
+from ...core.errors import BadOptions, UnknownName, near
 from ...core.values import write_canonical
 from ...core.values.printable import counted
 from ...notebook.page import export_html
@@ -93,16 +93,17 @@ def run(options: Any) -> int:
 
 
 def _opened(lab: Lab, options: Any) -> Run:
-    """Return the run that is named. Raises UnknownRun, also for a trial in the place of a run."""
+    """Return the run that is named. Raises UnknownName, also for a trial in the place of a run."""
     try:
         return lab.open(options.run)
-    except UnknownRun:
+    except UnknownName:
         # Reports show ids of trials, so that one is easily typed where a run belongs.
         if options.trial is None and _is_trial(lab, options.run):
-            raise UnknownRun(
+            raise UnknownName(
                 "this is the id of a trial, and the run comes first",
                 got=options.run,
                 hint=f"toolparse view latest {options.run}",
+                code="unknown-run",
             ) from None
         raise
 
@@ -145,12 +146,12 @@ def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
     names = list(dict.fromkeys(used))
     if name is None or name in names:
         return
-    error = BadOptions if kind == "case" else UnknownArm
-    raise error(
+    raise UnknownName(
         f"no trial of this run has this {kind}",
         got=name,
         expected=", ".join(names),
         hint=near(name, names, cutoff=0.5) or _LISTED,
+        code="unknown-arm" if kind != "case" else None,
     )
 
 

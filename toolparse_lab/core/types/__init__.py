@@ -4,7 +4,7 @@ events.
 Offsets are Python code points, half-open. `raw` is never changed.
 """
 
-from .call import CallStatus, OriginTable, ToolCall
+from .call import CallStatus, OriginTable, Reading, Source, Sources, ToolCall
 from .events import (
     CallDelta,
     CallEnd,
@@ -17,12 +17,18 @@ from .events import (
     TextDelta,
     Withdrawn,
 )
-from .inputs import JsonSchema, JsonValue, RawLike, RequestLike, TokenizerLike
-from .options import DEFAULT_OPTIONS, ParseOptions, Policy
-from .readings import Reading
+from .options import (
+    DEFAULT_OPTIONS,
+    JsonSchema,
+    JsonValue,
+    ParseOptions,
+    Policy,
+    RawLike,
+    RequestLike,
+    TokenizerLike,
+)
 from .result import ParseResult
 from .server import ServerCall, ServerReading
-from .sources import Source, Sources
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
 from .verdict import EXECUTABLE, VERDICTS, Verdict
 

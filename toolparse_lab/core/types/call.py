@@ -1,22 +1,27 @@
-"""`ToolCall`: one call found in a text."""
+"""`ToolCall`: one call found in a text, with the places its values come from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from .. import hooks
-from ..errors import NoOrigin
+from ..errors import NoSuchItem
 from ..values import read_plain
 from ..values.printable import printable
-from .makers import maker_of
-from .readings import Reading
-from .serial import (
+from .spans import (
+    Edit,
+    Origin,
+    Problem,
+    Segment,
+    Span,
+    Step,
     edit_in,
     edit_out,
+    maker_of,
     origins_in,
     origins_out,
     problem_in,
@@ -26,8 +31,6 @@ from .serial import (
     step_in,
     step_out,
 )
-from .sources import Source, Sources, sources_in, sources_out
-from .spans import Edit, Origin, Problem, Segment, Span, Step
 from .verdict import Verdict, verdict_of_call
 
 CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft", "echoed"]
@@ -35,6 +38,97 @@ Origins: TypeAlias = Mapping[str, Origin]
 """JSON Pointer into the arguments -> place in raw"""
 
 _PATHS_IN_MESSAGE = 20
+
+
+# Role of a message -> what a sentence calls it.
+_WORDS = {
+    "user": "user message",
+    "tool": "tool result",
+    "function": "tool result",
+    "document": "document",
+    "system": "system message",
+    "developer": "system message",
+    "assistant": "assistant message",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in the request: the message's role and index, counted from 0, and the span in it.
+
+    The span counts in the message's text, its parts joined by line breaks. Documents beside the
+    messages have the role `document` and an index of their own.
+    """
+
+    role: str
+    message: int
+    span: Span
+
+    def __str__(self) -> str:
+        return f"{_WORDS.get(self.role, 'message of ' + repr(self.role))} {self.message}"
+
+
+Sources: TypeAlias = Mapping[str, tuple[Source, ...]]
+"""JSON Pointer into the arguments -> places in the request; '' is the whole call"""
+
+
+def sources_out(sources: Sources) -> list[list[Any]]:
+    """[path, role, message, start, end] for each place, in the table's order."""
+    return [
+        [path, s.role, s.message, s.span.start, s.span.end]
+        for path, places in sources.items()
+        for s in places
+    ]
+
+
+def sources_in(rows: Iterable[Any]) -> dict[str, tuple[Source, ...]]:
+    """Return the table of rows that `sources_out` wrote."""
+    table: dict[str, tuple[Source, ...]] = {}
+    for path, role, message, start, end in rows:
+        table[path] = (*table.get(path, ()), Source(role, message, Span(start, end)))
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A candidate that no one chose: the value of the call, and the edits in raw it would take.
+
+    `cost` is the cost of the edits together: the least one is nearest to the text. `why` says the
+    verdict of the tool's schema on it.
+    """
+
+    name: str
+    arguments_json: str
+    edits: tuple[Edit, ...]
+    cost: int
+    why: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """A fresh dict of the arguments."""
+        value = read_plain(self.arguments_json)
+        return value if isinstance(value, dict) else {}
+
+    def shift(self, by: int) -> Reading:
+        """Return the same reading of a text that begins at offset `by`."""
+        edits = tuple(Edit(e.span.shift(by), e.text, e.rule) for e in self.edits)
+        return Reading(self.name, self.arguments_json, edits, self.cost, self.why)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready dict of all fields."""
+        return {
+            "name": self.name,
+            "arguments_json": self.arguments_json,
+            "edits": list(map(edit_out, self.edits)),
+            "cost": self.cost,
+            "why": self.why,
+        }
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Reading:
+        """Return the reading that `to_dict` described."""
+        edits = tuple(map(edit_in, d["edits"]))
+        return cls(d["name"], d["arguments_json"], edits, d["cost"], d["why"])
 
 
 # Most calls are never asked where a value stood, and tracing their values would take longer than
@@ -86,13 +180,9 @@ class OriginTable:
         return OriginTable(self.get, make_sources)
 
     def __deepcopy__(self, memo: object) -> OriginTable:
-        """Return the table itself: it is never changed."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return a pickle of the table, not of the parser behind `make`: a process pool needs no
-        more.
-        """
         # The pickle names the function: a new name would make older pickles unreadable.
         sources = self.sources
         tables = (dict(self.get()),) if sources is None else (dict(self.get()), dict(sources))
@@ -102,10 +192,6 @@ class OriginTable:
 def _known_origins(
     table: dict[str, Origin], sources: dict[str, tuple[Source, ...]] | None = None
 ) -> OriginTable:
-    """Return a table that is there already, read back from a pickle or a dict.
-
-    `sources` likewise.
-    """
     return OriginTable(lambda: table, None if sources is None else lambda: sources)
 
 
@@ -203,7 +289,7 @@ class ToolCall:
     def origin(self, path: str = "") -> Origin:
         """Return the place in `raw` of the value at a JSON Pointer into `arguments`.
 
-        Raises NoOrigin for a path that is not in the arguments.
+        Raises NoSuchItem for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
@@ -215,10 +301,11 @@ class ToolCall:
             return table[path]
         except KeyError:
             paths = ", ".join(map(repr, islice(table, _PATHS_IN_MESSAGE)))
-            raise NoOrigin(
+            raise NoSuchItem(
                 "no argument at this path",
                 got=path,
                 expected=paths or "none: the body was not read",
+                code="no-origin",
             ) from None
 
     def source(self, path: str = "") -> tuple[Source, ...]:
@@ -228,7 +315,7 @@ class ToolCall:
 
         Empty where the model made the value up, for anything that is not text or number, and where
         the call was read without its request. '' is the whole call, which has a place where it is
-        an echo. Raises NoOrigin for a path that is not in the arguments.
+        an echo. Raises NoSuchItem for a path that is not in the arguments.
 
         >>> import toolparse_lab as tp
         >>> text = '<tool_call>{"name": "f", "arguments": {"city": "Rome"}}</tool_call>'
@@ -306,17 +393,9 @@ class ToolCall:
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the coercion diff: arguments before and after, each change with its rule.
-
-        The views that IPython asks for. Plain text and HTML, which need no running kernel.
-        """
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """Return one line with the verdict, such as `f({"a":1}) [clean]`.
-
-        The name is `?` if none could be read.
-        """
         return printable(f"{self.name or '?'}({self.arguments_json}) [{self.verdict}]")
 
 
@@ -334,7 +413,6 @@ class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
 
 
 def _late(name: str) -> property:
-    """Return a property for a field of calls that may hold a late account."""
     slot = ToolCall.__dict__[name]
 
     def get(call: ToolCall) -> Any:

@@ -118,8 +118,6 @@ class CallPieces:
 
 
 class _Slot:
-    """The calls under one index: more than one where a server gives all calls the same."""
-
     __slots__ = ("calls", "current", "ids", "waiting")
 
     def __init__(self) -> None:
@@ -130,11 +128,9 @@ class _Slot:
         self.waiting: tuple[str, str | None] | None = None
 
     def call_of(self, id: str | None) -> _Call | None:
-        """Return the call that a piece goes on with, None if there is none yet."""
         return (self.ids.get(id) if id else None) or self.current
 
     def begins_another(self, call: _Call, id: str | None, name: str, arguments: Any) -> bool:
-        """Return True if a piece that could go on with `call` begins another one."""
         if id in self.ids:
             return False
         blank = arguments is None or (isinstance(arguments, str) and not arguments.strip())
@@ -148,32 +144,23 @@ class _Slot:
         return opens and call.begun and name != call.name != ""
 
     def _is_other_id(self, call: _Call, name: str, blank: bool, opens: bool) -> bool:
-        """Return True if an id that is new here is that of another call than `call`."""
         if not name or not call.begun or call.complete:  # some servers make one for each piece
             return bool(name) or (opens and call.complete)
         goes_on = call.name in ("", name) and not blank and not (opens and call.name)
         return not goes_on
 
     def waiting_name(self, name: str) -> str:
-        """Return the name of the call that begins with the piece that waits. name: what is added.
-
-        Where the server repeats names, the waiting one was a repetition; else the two are pieces.
-        """
+        # Where the server repeats names, the waiting one was a repetition; else the two are pieces.
         first = self.waiting[0] if self.waiting else ""
         if not name or name == first:
             return first
         return name if self.current and self.current.repeats else first + name
 
     def add(self, call: _Call) -> None:
-        """Take in a call that begins."""
         self.calls.append(call)
         self.waiting = None
 
     def keep(self, call: _Call, id: str | None) -> bool:
-        """Note the call that the last piece was of, and return True if its id there is a new one.
-
-        The first id counts.
-        """
         self.current = call
         if not id:
             return False
@@ -183,11 +170,8 @@ class _Slot:
         return is_new
 
     def torn(self) -> dict[int, str]:
-        """Return the arguments of calls that new ids for each piece tore apart, by their numbers,
-        and nothing for their other parts.
-
-        Parts have one name, and only together they are an object.
-        """
+        # The arguments of calls that a new id for each piece tore apart, by their numbers, and ''
+        # for their other parts. Parts have one name, and only together they are an object.
         texts: dict[int, str] = {}
         parts: list[_Call] = []
         whole = _Call(0)
@@ -209,8 +193,6 @@ class _Slot:
 
 
 class _Call:
-    """A call whose pieces are still coming."""
-
     __slots__ = (
         *("begun", "id", "name", "number", "repeats", "texts", "value"),
         *("_begin", "_cut", "_depth", "_looked", "_quoted", "_whole"),
@@ -232,7 +214,6 @@ class _Call:
         self._cut = ""  # an escape that a piece ended in
 
     def add_name(self, piece: str) -> str:
-        """Add a piece of the name, and return what is new of it."""
         if not self._begin:
             self.name = self._begin = piece
             return piece
@@ -246,7 +227,6 @@ class _Call:
         return piece
 
     def add_arguments(self, arguments: Any) -> str:
-        """Add a piece of the arguments, or all of them, and return what is new."""
         if arguments is None or arguments == "":
             return ""
         if not isinstance(arguments, str):
@@ -269,7 +249,6 @@ class _Call:
 
     @property
     def complete(self) -> bool:
-        """True if the arguments are an object, or text that closed one."""
         if self.value is not None:
             return True
         for text in self.texts[self._looked :]:
@@ -278,7 +257,6 @@ class _Call:
         return self._whole and self._depth == 0
 
     def _look(self, text: str) -> None:
-        """Count the brackets of one more piece."""
         at, self._cut = 0, ""
         while match := (_INSIDE if self._quoted else _OUTSIDE).search(text, at):
             at, sign = match.end(), match[0]
@@ -293,9 +271,8 @@ class _Call:
                 self._cut = sign
 
     def to_dict(self, text: str | None = None) -> dict[str, Any]:
-        """Return the call in OpenAI's shape. text: its arguments, where they were put together
-        otherwise; a call without any is part of another, and nothing.
-        """
+        # text: its arguments, where they were put together otherwise; '' where it is part of
+        # another.
         if text == "":
             return {}
         arguments = text if text is not None else self._arguments()
@@ -303,7 +280,6 @@ class _Call:
         return {"id": self.id, "type": "function", "function": function}
 
     def _arguments(self) -> Any:
-        """Return the arguments: an object, or the text."""
         if self.value is not None:
             return self.value
         text = joined(self.texts)
@@ -322,11 +298,9 @@ def member(obj: Any, name: str) -> Any:
 
 
 def name_and_arguments(call: Any) -> tuple[Any, Any]:
-    """Return the name and the arguments of a tool call, or of a piece of one, as they came.
-
-    Some servers leave `function` out and put both into the call. A custom tool has its text in
-    place of arguments.
-    """
+    """Return the name and the arguments of a tool call, or of a piece of one, as they came."""
+    # Some servers leave `function` out and put both into the call. A custom tool has its text in
+    # place of arguments.
     inner = next((f for key in _FUNCTIONS if (f := member(call, key)) is not None), call)
     arguments = next((a for key in _ARGUMENTS if (a := member(inner, key)) is not None), None)
     return member(inner, "name"), arguments
@@ -342,7 +316,6 @@ def json_value(arguments: Any) -> Any:
 
 
 def _members(obj: Any) -> Any:
-    """Return the members of an object that JSON cannot hold, or its text."""
     dump = getattr(obj, "model_dump", None)
     if callable(dump):
         return dump()
@@ -350,10 +323,8 @@ def _members(obj: Any) -> Any:
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """Return pieces as one text, a surrogate pair that was cut in two as one character.
-
-    A lone surrogate stays: it is the model's own text.
-    """
+    """Return pieces as one text, a surrogate pair that was cut in two as one character."""
+    # A lone surrogate stays: it is the model's own text.
     text = "".join(pieces)
     if text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
         return text
@@ -361,7 +332,6 @@ def joined(pieces: Sequence[str]) -> str:
 
 
 def _is_object(text: str) -> bool:
-    """Return True for strict JSON of one object."""
     try:
         return isinstance(read_strict(text), dict)
     except (ValueError, RecursionError):

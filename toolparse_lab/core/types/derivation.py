@@ -46,7 +46,6 @@ class Derivation:
         return {**plain, "encoding": dict(self.encoding)}
 
     def __str__(self) -> str:
-        """Return the account as lines, one for each property."""
         return "\n".join(f"{head:<10} {printable(text)}" for head, text in self._rows())
 
     __repr__ = __str__
@@ -65,7 +64,6 @@ class Derivation:
         }
 
     def _rows(self) -> list[tuple[str, str]]:
-        """Return the name and the text of each property."""
         return [
             ("family", self.family + (f" (as {self.row})" if self.row else "")),
             ("opener", json.dumps(self.opener, ensure_ascii=False)),
@@ -84,6 +82,5 @@ class Derivation:
         ]
 
     def _around(self) -> str:
-        """Return the other text around calls."""
         texts = (json.dumps(text, ensure_ascii=False) for text in self.separators)
         return "  ".join(texts) or "nothing"

@@ -1,16 +1,16 @@
-"""`ParseOptions`: the options that a parse was allowed to do."""
-
-# Options are part of every stored result, so that a result says how it came about. A new option
-# therefore has a default under which older results mean the same as before.
+"""What a caller gives: the options of a parse, and the types of arguments of public functions."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ..errors import BadOptions, near
+
+# Options are part of every stored result, so that a result says how it came about. A new option
+# therefore has a default under which older results mean the same as before.
 
 Policy: TypeAlias = Literal["none", "safe", "middleware", "seed-layer2", "lossy"]
 Reasoning: TypeAlias = Literal["auto", "prefilled", "none"]
@@ -63,7 +63,6 @@ class ParseOptions:
     echoes: EchoChoice = "refuse"
 
     def __post_init__(self) -> None:
-        """Check every field. Raises BadOptions, which names the first that is wrong."""
         # A stored 1 or "false" would pass for a switch, so only bool itself is one.
         for name in _SWITCHES:
             value = getattr(self, name)
@@ -132,10 +131,7 @@ class ParseOptions:
 
 
 def _is_depth(x: object) -> bool:
-    """Return True for an int in the range of `max_depth`.
-
-    True itself is no number here.
-    """
+    # True itself is not a number here.
     if isinstance(x, bool) or not isinstance(x, int):
         return False
     return 1 <= x <= _MOST_DEPTH
@@ -143,3 +139,59 @@ def _is_depth(x: object) -> bool:
 
 # Made and checked once: most parses are called without options.
 DEFAULT_OPTIONS = ParseOptions()
+
+
+# arguments of public functions, where more than one shape will do
+
+
+class HasChoices(Protocol):
+    """A chat or text completion, or a chunk of one, as an object of any client."""
+
+    @property
+    def choices(self) -> Any:
+        """Its answers."""
+
+
+class HasOutput(Protocol):
+    """An answer of the Responses API, as an object."""
+
+    @property
+    def output(self) -> Any:
+        """Its items."""
+
+
+class HasContent(Protocol):
+    """A message, as an object of any client."""
+
+    @property
+    def content(self) -> Any:
+        """Its text, or its parts."""
+
+
+class HasDecode(Protocol):
+    """A tokenizer."""
+
+    @property
+    def decode(self) -> Callable[..., str]:
+        """A function from a list of ids to text."""
+
+
+RawLike: TypeAlias = (
+    "str | Mapping[str, Any] | Iterable[RawLike] | HasChoices | HasOutput | HasContent"
+)
+"""A model's text, or the response that holds it: an object or dict of any client, its chunks."""
+
+RequestLike: TypeAlias = "Sequence[Mapping[str, Any]] | Mapping[str, Any]"
+"""OpenAI messages, or a mapping with `messages`."""
+
+TokenizerLike: TypeAlias = "Callable[[list[int]], str] | HasDecode"
+"""A function from token ids to text, or an object whose `decode` is one."""
+
+JsonSchema: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | bool | str | None"
+"""A JSON Schema: a mapping, true or false, its JSON text, or None for no schema; or the parameter
+list of a Go agent."""
+
+JsonValue: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+)
+"""A JSON value; numbers that a float would change are `Num` or `BigNum`, which are numbers too."""

@@ -19,9 +19,8 @@ from ..errors import BadOptions
 from ..toolspec import ToolSpec
 from .call import ToolCall
 from .options import VERSION, ParseOptions
-from .serial import problem_in, problem_out, segment_in, segment_out
 from .server import ServerReading, explain_blame
-from .spans import Problem, Segment, Step
+from .spans import Problem, Segment, Step, problem_in, problem_out, segment_in, segment_out
 from .verdict import Verdict, verdict_of_calls
 from .why import explain_call, explain_no_call
 
@@ -265,18 +264,12 @@ class ParseResult:
         return frame
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        """Return the parse view as plain text and HTML.
-
-        The views that IPython asks for. It reads the same without a running kernel.
-        """
         return hooks.mimebundle(self)
 
     def __str__(self) -> str:
-        """`why()`."""
         return self.why()
 
 
 def _unread_segments(calls: tuple[ToolCall, ...]) -> frozenset[int]:
-    """Return the segments that hold calls, none of which could be read."""
     readable = {c.segment_index for c in calls if c.readable}
     return frozenset(c.segment_index for c in calls if c.segment_index not in readable)

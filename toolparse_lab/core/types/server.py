@@ -70,10 +70,6 @@ class ServerReading:
 
 
 def _server_call(call: Mapping[str, Any]) -> ServerCall:
-    """Return a call in OpenAI's shape.
-
-    Arguments that came as an object are written as JSON.
-    """
     function = call.get("function") or {}
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
@@ -84,11 +80,7 @@ def _server_call(call: Mapping[str, Any]) -> ServerCall:
 def explain_blame(
     calls: tuple[ToolCall, ...], server: ServerReading, problems: Iterable[str] = ()
 ) -> str:
-    """Return one sentence on where the calls of the model and of the server differ.
-
-    problems: the codes of those of the result. The sentence begins with Agree, Server lost it,
-    Server changed it, Model wrote none, or Cannot be told.
-    """
+    """Return one sentence on where the calls of the model and of the server differ."""
     codes = set(problems)
     if NO_CALL in codes:
         return "Server lost it: the response says that it ends with a call, and holds none."
@@ -131,7 +123,6 @@ def explain_blame(
 def _difference(
     ours: list[ToolCall], bad: list[ToolCall], theirs: list[ServerCall], fidelity: str
 ) -> str:
-    """Return the sentence on calls that have no equal on the other side."""
     if theirs and (ours or bad):
         return (
             f"Server changed it: the model wrote {_words([*ours, *bad])}, and tool_calls say "
@@ -159,7 +150,6 @@ def same_arguments(text: str, call: ToolCall) -> bool:
 
 
 def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall]:
-    """Return the calls that have no equal. Equals are taken out of `theirs`."""
     alone = []
     waiting: dict[str, dict[str, list[ServerCall]]] = {}
     for their in theirs:
@@ -177,10 +167,8 @@ def _unmatched(calls: list[ToolCall], theirs: list[ServerCall]) -> list[ToolCall
 
 
 def _canonical(text: str) -> str:
-    """Arguments as JSON with sorted keys.
-
-    A value that is not JSON, or very long, as it stands. Without arguments it is an empty object.
-    """
+    # A value that is not JSON, or very long, is compared as it is. Without arguments it is an empty
+    # object.
     if not text.strip():
         return "{}"
     if len(text) > _LONGEST:
@@ -192,7 +180,6 @@ def _canonical(text: str) -> str:
 
 
 def _words(calls: list[ToolCall]) -> str:
-    """Return the names of calls, with the verdict on those that are not good."""
     words = [
         f"{_name(call.name)}{'' if call.ok else f' ({call.verdict})'}"
         for call in calls[:_MOST_NAMES]
@@ -201,19 +188,14 @@ def _words(calls: list[ToolCall]) -> str:
 
 
 def _names(calls: list[ServerCall]) -> str:
-    """Return the names of a server's calls."""
     return _listed([_name(call.name) for call in calls[:_MOST_NAMES]], len(calls))
 
 
 def _name(name: str) -> str:
-    """Return a name for a sentence, cut, with characters that a terminal would act on as
-    escapes.
-    """
     name = name[:_MOST_NAME]
     return printable(name) or "a call without a name"
 
 
 def _listed(words: list[str], count: int) -> str:
-    """Words with commas between, and how many drop out."""
     more = count - len(words)
     return ", ".join(words) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,6 @@
-"""Ranges of a text and the record about them: spans, origins, edits, segments, steps, problems."""
+"""Ranges of a text and the record about them: spans, origins, edits, segments, steps, problems; and
+their stored form.
+"""
 
 # All are frozen, and none holds the text: a span means something only together with the `raw` it
 # was made for. Offsets are Python code points, half-open. JavaScript counts UTF-16 units, so views
@@ -10,12 +12,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
-from ..values import Value, unescape, write_canonical
-from .makers import maker_of
+from ..values import Value, read_strict, unescape, write_canonical
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# How it works. A frozen dataclass sets each of its own fields through a function call, because its
+# instances refuse anything else, and of many fields that is most of the time that a call takes. A
+# twin with the same slots that is not frozen sets them directly; its instances become ones of the
+# class as soon as they are made, which Python allows where the slots are equal, and nobody ever
+# sees a twin.
+
+
+def maker_of(cls: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that makes instances of a frozen dataclass with slots, only sooner."""
+
+    # In a fifth of the time, where there are many fields.
+    def become(self: Any) -> None:
+        self.__class__ = cls
+
+    rows = [
+        (
+            row.name,
+            Any,
+            field(default=row.default, default_factory=row.default_factory),
+        )
+        for row in fields(cls)  # type: ignore[arg-type]
+    ]
+    twin: Any = make_dataclass(
+        f"_{cls.__name__}",
+        rows,
+        namespace={"__post_init__": become},
+        slots=True,
+        eq=False,
+        repr=False,
+    )
+    return twin  # type: ignore[no-any-return]
+
 
 SegmentKind: TypeAlias = Literal["text", "reasoning", "markup", "call", "recovered"]
 Severity: TypeAlias = Literal["error", "warning", "info"]
@@ -39,10 +76,7 @@ class Span:
         _set_end(self, end)
 
     def __len__(self) -> int:
-        """Return the number of characters.
-
-        So an empty span is false: compare with None instead.
-        """
+        # So an empty span is false: compare with None instead.
         return self.end - self.start
 
     def of(self, raw: str) -> str:
@@ -203,7 +237,7 @@ class Step:
     def lossless(self) -> bool:
         """True if the rule loses nothing of the model's own text.
 
-        Raises UnknownRule for a step of a newer version, whose rule is not here.
+        Raises UnknownName for a step of a newer version, whose rule is not here.
         """
         from ..rules import rule_of  # start-up time: parsing needs no rule's description
 
@@ -227,7 +261,6 @@ class StepSpans:
     def __init__(
         self, steps: tuple[Step, ...], find: Callable[[], tuple[Span | None, ...]]
     ) -> None:
-        """Take new steps, which nobody else has seen, and what finds a span for each of them."""
         self._steps = steps
         self._find = find
         for step in steps:
@@ -240,7 +273,6 @@ class StepSpans:
 
 
 def _span_of(step: Step) -> Span | None:
-    """Return the span of a step."""
     span = _get_step_span(step)
     if type(span) is StepSpans:
         span.settle()
@@ -272,3 +304,90 @@ class Problem:
 
 
 make_problem = maker_of(Problem)
+
+
+# stored form
+
+# `ToolCall` and `ParseResult` put these rows into their dicts. Each type has two functions here,
+# one for each direction, and `…_in(…_out(x)) == x`.
+#
+# A row may get longer at its end, as a segment's did; nothing in it moves, since stored results are
+# read for years. A change that breaks this needs another `options.VERSION`.
+
+
+def span_out(span: Span | None) -> list[int] | None:
+    """[start, end], or None for no span."""
+    return None if span is None else [span.start, span.end]
+
+
+def span_in(row: Any) -> Span | None:
+    """Return the span of a row that `span_out` wrote."""
+    return None if row is None else Span(row[0], row[1])
+
+
+def segment_out(segment: Segment) -> list[Any]:
+    """[kind, start, end, body, closed], and True behind them for an escaped segment."""
+    span = segment.span
+    row = [segment.kind, span.start, span.end, span_out(segment.body), segment.closed]
+    # Older results have no such member, and most segments need none.
+    if segment.escaped:
+        row.append(True)
+    return row
+
+
+def segment_in(row: Any) -> Segment:
+    """Return the segment of a row that `segment_out` wrote."""
+    kind, start, end, body, closed, *escaped = row
+    return Segment(kind, Span(start, end), span_in(body), closed, bool(escaped))
+
+
+def edit_out(edit: Edit) -> list[Any]:
+    """[start, end, text, rule]."""
+    return [edit.span.start, edit.span.end, edit.text, edit.rule]
+
+
+def edit_in(row: Any) -> Edit:
+    """Return the edit of a row that `edit_out` wrote."""
+    start, end, text, rule = row
+    return Edit(Span(start, end), text, rule)
+
+
+def step_out(step: Step) -> list[Any]:
+    """[stage, rule, path, span, before, after], the values as canonical JSON text."""
+    # As text, since a JSON reader would turn 3.0 and 1e999 into numbers without their lexemes.
+    span = span_out(step.span)
+    return [step.stage, step.rule, step.path, span, step.before_json, step.after_json]
+
+
+def step_in(row: Any) -> Step:
+    """Return the step of a row that `step_out` wrote."""
+    stage, rule, path, span, before, after = row
+    return Step(stage, rule, path, span_in(span), read_strict(before), read_strict(after))
+
+
+def problem_out(problem: Problem) -> list[Any]:
+    """[stage, code, severity, message, path, span]."""
+    return [
+        problem.stage,
+        problem.code,
+        problem.severity,
+        problem.message,
+        problem.path,
+        span_out(problem.span),
+    ]
+
+
+def problem_in(row: Any) -> Problem:
+    """Return the problem of a row that `problem_out` wrote."""
+    stage, code, severity, message, path, span = row
+    return Problem(stage, code, severity, message, path, span_in(span))
+
+
+def origins_out(origins: Mapping[str, Origin]) -> list[list[Any]]:
+    """[path, start, end, exact] for each origin, in the table's order."""
+    return [[path, o.span.start, o.span.end, o.exact] for path, o in origins.items()]
+
+
+def origins_in(rows: Any) -> dict[str, Origin]:
+    """Return the table of rows that `origins_out` wrote."""
+    return {path: Origin(Span(start, end), exact) for path, start, end, exact in rows}

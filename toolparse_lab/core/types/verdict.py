@@ -45,13 +45,11 @@ _REPEATED = "call.repeated-set"
 
 
 def verdict_of_call(call: ToolCall) -> Verdict:
-    """Return the verdict on a call.
-
-    clean: written in its format and to its schema, without any change. repaired: executable after
-    repairs, readings, coercions or a recovery, lossless where none of them guessed or dropped
-    anything. invalid: readable, but its arguments break the schema. refused: not readable, of an
-    unknown tool, or a draft. truncated: cut off. echoed: another wrote it.
-    """
+    """Return the verdict on a call."""
+    # clean: written in its format and to its schema, without any change. repaired: executable after
+    # repairs, readings, coercions or a recovery, lossless where none of them guessed or dropped
+    # anything. invalid: readable, but its arguments break the schema. refused: not readable, of an
+    # unknown tool, or a draft. truncated: cut off. echoed: another wrote it.
     # Where echoes are allowed, the code is there as a warning.
     if any(p.code == _ECHOED and p.severity == "error" for p in call.problems):
         return "echoed"
@@ -65,10 +63,8 @@ def verdict_of_call(call: ToolCall) -> Verdict:
 
 
 def verdict_of_calls(calls: Iterable[ToolCall]) -> Verdict:
-    """Return the worst verdict on some calls, `none` if there are none.
-
-    A call that the answer says again says nothing of the answer.
-    """
+    """Return the worst verdict on some calls, `none` if there are none."""
+    # A call that the answer says again says nothing of the answer.
     verdicts = (verdict_of_call(call) for call in calls if not is_repeat(call))
     return max(verdicts, key=_RANK.__getitem__, default="none")
 
@@ -79,7 +75,6 @@ def is_repeat(call: ToolCall) -> bool:
 
 
 def _change_of(call: ToolCall) -> Verdict:
-    """Return the verdict on a call that may be executed, by the changes to it."""
     if not call.edits and not call.steps and not call.problems:
         return "clean"
     from ..rules import CODES, RULES  # start-up time: parsing needs no rule's description

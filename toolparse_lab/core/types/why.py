@@ -35,10 +35,7 @@ def explain_no_call(
     problems: Sequence[Problem],
     tools: Iterable[str],
 ) -> str:
-    """Return one sentence, or two, on why a text holds no call: the first reason that applies.
-
-    protocol: the id of the format it was read in. tools: the names that a call could have had.
-    """
+    """Return one sentence, or two, on why a text holds no call: the first reason that applies."""
     if not raw.strip():
         return "The answer is empty."
     if _only_reasoning(raw, segments):
@@ -59,7 +56,6 @@ def explain_no_call(
 
 
 def _only_reasoning(raw: str, segments: Iterable[Segment]) -> bool:
-    """The text has reasoning, and no text beside it but white space."""
     reasons = False
     for segment in segments:
         if segment.kind == "reasoning":
@@ -70,19 +66,12 @@ def _only_reasoning(raw: str, segments: Iterable[Segment]) -> bool:
 
 
 def _offset_of_name(raw: str, name: str) -> int:
-    """Return the offset of a tool's name as a word of its own, or -1."""
     match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", raw)
     return match.start() if match else -1
 
 
 def explain_call(call: ToolCall) -> str:
-    """Return one sentence on the outcome to a call and why: its verdict, then the causes.
-
-    >>> import toolparse_lab as tp
-    >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
-    >>> print(tp.parse(text, "hermes").why())
-    Call 0, f, is repaired (lossless): 1 repair (rjson.trailing-comma).
-    """
+    """Return one sentence on the outcome to a call and why: its verdict, then the causes."""
     name = printable(call.name) or "without a name"
     sentence = f"Call {call.index}, {name}, is {call.verdict}"
     causes = _reasons(call) + _changes(call) + _complaints(call)
@@ -94,9 +83,7 @@ def explain_call(call: ToolCall) -> str:
 
 
 def explain_sources(call: ToolCall) -> str:
-    """Return a sentence on the values that stand in the request, and where. '' if there
-    are none.
-    """
+    """Return a sentence on the values that are in the request, and where. '' if there are none."""
     sources = call.origins.sources or {}
     phrases = [
         f"`{printable(path.removeprefix('/'))}` was copied from {places[0]}"
@@ -111,9 +98,7 @@ def explain_sources(call: ToolCall) -> str:
 
 
 def explain_readings(call: ToolCall) -> list[str]:
-    """List the possible readings of a refused call, the nearest first: name, arguments, and the
-    edits.
-    """
+    """Return the possible readings of a refused call, the nearest first, a line each."""
     lines: list[str] = []
     for reading in call.readings:
         arguments = printable(reading.arguments_json[:_LONGEST_READING])
@@ -126,19 +111,12 @@ def explain_readings(call: ToolCall) -> list[str]:
 
 
 def _reasons(call: ToolCall) -> list[str]:
-    """Return the first cause in the sentence about a call that must not be executed.
-
-    None of others.
-    """
     if call.status != "ok":
         return [f"it {_STATUS[call.status]}"]
     return [] if call.valid else ["its arguments break the schema"]
 
 
 def _changes(call: ToolCall) -> list[str]:
-    """Return the changes made to a call, one phrase a stage, such as `1 repair
-    (rjson.trailing-comma)`.
-    """
     changes: list[str] = []
     if call.edits:
         changes.append(_count_rules("repair", [e.rule for e in call.edits]))
@@ -150,7 +128,6 @@ def _changes(call: ToolCall) -> list[str]:
 
 
 def _complaints(call: ToolCall) -> list[str]:
-    """Return the warnings and errors about a call, each with the path it concerns."""
     complaints: list[str] = []
     for problem in call.problems:
         if problem.severity == "info":
@@ -161,7 +138,6 @@ def _complaints(call: ToolCall) -> list[str]:
 
 
 def _count_rules(word: str, rules: list[str]) -> str:
-    """`3 repairs (rule.a × 2, rule.b)`."""
     counts = Counter(rules)
     phrases = [f"{rule} × {n}" if n > 1 else rule for rule, n in counts.items()]
     plural = "s" if len(rules) > 1 else ""

@@ -54,7 +54,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _reject_constant(name: str) -> Value:
-    """Refuse NaN and Infinity, which Python's reader takes and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -63,13 +62,10 @@ _MINUS_ZERO = re.compile(r"-0(?!\.)")
 
 
 def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Decoders:
-    """Two C-backed readers of strict JSON with lexemes kept: for texts whose integers need care,
-    and for all others.
+    """Return two C-backed readers of strict JSON, the first for texts whose integers need care.
 
     parse_int: the value of an integer's lexeme, for the first reader. hooks: as `JSONDecoder` takes
-    them, for both.
-
-    The two agree on every text that needs no care. `decoder_for` chooses.
+    them, for both. The two agree on every text that needs no care. `decoder_for` chooses.
     """
     common: dict[str, Any] = {"parse_float": real, "parse_constant": _reject_constant, **hooks}
     # int() in C is three times as fast as a hook, so the hook is kept for texts that need it.
@@ -78,11 +74,7 @@ def decoders(*, parse_int: Callable[[str], Value] = number, **hooks: Any) -> Dec
 
 
 def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
-    """Return the one of two readers that `text` needs: the careful one for -0 and very long
-    integers.
-
-    The look at the text is much cheaper than reading it by hooks.
-    """
+    """Return the reader that `text` needs: the careful one for -0 and very long integers."""
     careful, quick = pair
     # One character is found several times as fast as two, and most texts have no minus.
     if "-" in text and "-0" in text and _MINUS_ZERO.search(text):
@@ -93,12 +85,6 @@ def decoder_for(text: str, pair: Decoders) -> json.JSONDecoder:
 
 
 def _may_have_long_number(text: str) -> bool:
-    """Return True if a run of `INT_DIGITS` digits may be.
-
-    Also for some shorter ones.
-
-    Stops at the first such place. Texts in which no stride is digits cost two comparisons a stride.
-    """
     # So long a run covers a whole stride somewhere, and two looks at each stride are enough.
     stride = INT_DIGITS // 2
     for start in range(0, len(text), stride):
@@ -113,16 +99,13 @@ _BEHIND = re.compile(_JSON_SPACE.pattern + r"\Z")
 
 
 def space_end(text: str, pos: int = 0) -> int:
-    """Return the offset behind JSON's white space at `pos`.
-
-    JSON's white space is the space, tab, line feed and carriage return, and no other character.
-    """
+    """Return the offset after JSON's white space at `pos`."""
     # The pattern matches everywhere, if only the empty text.
     return _JSON_SPACE.match(text, pos).end()  # type: ignore[union-attr]
 
 
 def read_strict(text: str) -> Value:
-    """Strict JSON text of any depth to a value.
+    """Return the value of strict JSON text of any depth.
 
     Raises ValueError for anything that is not JSON, NaN and Infinity included. Duplicate keys are
     *not* noticed here: the last one wins, as in `json.loads`.
@@ -134,12 +117,6 @@ def read_strict(text: str) -> Value:
 
 
 def _whole(text: str, value: Value, end: int) -> Value:
-    """Return a value that was read up to `end`.
-
-    Raises ValueError if more than white space follows.
-
-    For readers that stop behind the first value.
-    """
     if not _BEHIND.match(text, end):
         raise ValueError(f"something stands behind the value, at character {end}")
     return value
@@ -152,8 +129,7 @@ _FEW = 16  # members up to which writing them one by one is quicker than a look 
 
 
 def write_canonical(value: Value) -> str:
-    """Return a value to canonical JSON text: compact, keys in order, number lexemes kept, lone
-    surrogates escaped.
+    """Return canonical JSON text: compact, keys in order, lexemes kept, lone surrogates escaped.
 
     Raises TypeError for values that JSON cannot carry, such as NaN or a list that holds itself.
     """
@@ -179,10 +155,6 @@ def escape_surrogates(text: str) -> str:
 
 
 def _write(value: Value) -> str:
-    """Canonical text by recursion, which is quick: for values that nest as people nest.
-
-    Raises RecursionError for deeper ones, and ValueError for an int too long for Python.
-    """
     kind = type(value)
     if kind is str:
         return encode_basestring(value)
@@ -199,10 +171,6 @@ def _write(value: Value) -> str:
 
 
 def _write_object(value: dict[Any, Value]) -> str:
-    """Return the canonical text of an object.
-
-    value: a plain dict, any keys. Raises as `_write` does.
-    """
     if (
         len(value) > _FEW
         and _CLEAN.issuperset(map(type, value.values()))
@@ -231,7 +199,6 @@ def _write_object(value: dict[Any, Value]) -> str:
 
 
 def _plain(text: str) -> int | float | Decimal:
-    """Return the ordinary Python number that a lexeme means."""
     n = number(text)
     return n if isinstance(n, int) else plain_number(n)
 
@@ -240,13 +207,10 @@ _PLAIN = decoders(parse_int=_plain, parse_float=_plain)
 
 
 def read_plain(text: str) -> Value:
-    """Strict JSON text of any depth to ordinary Python values.
+    """Return strict JSON text of any depth as ordinary Python values.
 
     Numbers are int, float, and Decimal only where a float loses digits. Raises ValueError for
     anything that is not JSON.
-
-    >>> read_plain('[1, 2.50, 0.12345678901234567890]')
-    [1, 2.5, Decimal('0.12345678901234567890')]
     """
     try:
         return decoder_for(text, _PLAIN).decode(text)
@@ -255,24 +219,12 @@ def read_plain(text: str) -> Value:
 
 
 def unescape(inside: str) -> str:
-    """Return the text that the inside of a JSON string means.
-
-    Raises ValueError for a wrong escape.
-
-    >>> unescape('a\\n\\u00e9')
-    'a\\né'
-
-    inside: the characters between the quotes, as JSON writes them.
-    """
+    """Return what the inside of a JSON string means. Raises ValueError for a wrong escape."""
     return str(read_strict(f'"{inside}"')) if "\\" in inside else inside
 
 
 def escape_token(key: str | int) -> str:
-    """Return one reference token of a JSON Pointer (RFC 6901, section 3), for a key or an index.
-
-    >>> escape_token("a/b~c")
-    'a~1b~0c'
-    """
+    """Return one reference token of a JSON Pointer (RFC 6901, section 3), for a key or an index."""
     text = str(key)
     if "~" in text or "/" in text:
         text = text.replace("~", "~0").replace("/", "~1")
@@ -280,13 +232,7 @@ def escape_token(key: str | int) -> str:
 
 
 def pointer_tokens(path: str) -> list[str]:
-    """Return the unescaped tokens of a JSON Pointer.
-
-    Raises ValueError when it is neither empty nor begins with '/'.
-
-    >>> pointer_tokens("/a~1b/0")
-    ['a/b', '0']
-    """
+    """Return the unescaped tokens of a JSON Pointer. Raises ValueError for what is not one."""
     if not path:
         return []
     if path[0] != "/":
@@ -296,13 +242,7 @@ def pointer_tokens(path: str) -> list[str]:
 
 
 def pointer_get(value: Value, path: str) -> Value:
-    """Return the value at a JSON Pointer.
-
-    Raises KeyError naming the path when there is nothing, and ValueError for anything that is not a
-    pointer.
-
-    An empty pointer is the value itself.
-    """
+    """Return the value at a JSON Pointer. Raises KeyError naming the path if nothing is there."""
     node = value
     for token in pointer_tokens(path):
         if isinstance(node, dict) and token in node:
@@ -316,20 +256,14 @@ def pointer_get(value: Value, path: str) -> Value:
 
 
 def _is_index(token: str, size: int) -> bool:
-    """Return True for a reference token that names an item of a list of `size` items.
-
-    An index with leading zeros is taken, too.
-    """
     # str.isdigit is true of other scripts' digits as well, which are no JSON Pointer.
     return token.isascii() and token.isdigit() and int(token) < size
 
 
 def pointer_set(value: Value, path: str, new: Value) -> Value:
-    """`value` with `new` at `path`, changed in place except at the root, which comes back.
+    """Return `value` with `new` at `path`, changed in place except at the root.
 
-    Raises KeyError or IndexError if there is nothing to put it into.
-
-    Tokens of lists are indices. The list is not extended.
+    Raises KeyError or IndexError if there is nothing to put it into. A list is not extended.
     """
     tokens = pointer_tokens(path)
     if not tokens:
@@ -346,13 +280,7 @@ def pointer_set(value: Value, path: str, new: Value) -> Value:
 
 
 def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Value]]:
-    """Yield every scalar, empty object and empty array with its JSON Pointer, in document order.
-
-    path: the pointer of `value` itself.
-
-    >>> list(leaves({"a": [1, {}], "b": None}))
-    [('/a/0', 1), ('/a/1', {}), ('/b', None)]
-    """
+    """Yield every scalar, empty object and empty array with its JSON Pointer, in document order."""
     stack = [(path, value)]
     while stack:
         at, node = stack.pop()
@@ -371,9 +299,6 @@ def same(a: Value, b: Value) -> bool:
     """Return JSON equality: 1 and 1.0 are one number, True and 1 are not.
 
     Compares numbers by their digits, not as floats, and keys in any order. Without recursion.
-
-    >>> same({"a": 1, "b": 2}, {"b": 2.0, "a": 1}), same(1, True)
-    (True, False)
     """
     # Pairs that still have to be the same; the members of two containers join them.
     stack = [(a, b)]
@@ -396,10 +321,6 @@ def same(a: Value, b: Value) -> bool:
 
 
 def _same_scalar(x: Value, y: Value) -> bool:
-    """Return JSON equality of two values that are not both objects or both lists.
-
-    Strings, null and all that is not JSON compare as Python compares them, within one type.
-    """
     # bool is an int in Python, and no number in JSON; two equal ones are one object.
     if isinstance(x, bool) or isinstance(y, bool):
         return False

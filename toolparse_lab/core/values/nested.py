@@ -50,7 +50,7 @@ def read_deep(
     numbers: Callable[[str], Any] = number,
     max_depth: int | None = None,
 ) -> tuple[Any, int]:
-    """Return one strict JSON value of any depth from `pos` on, and the offset behind it.
+    """Return one strict JSON value of any depth from `pos` on, and the offset after it.
 
     pairs makes an object of its members, numbers a number of its lexeme. Raises ValueError for
     anything that is not JSON, or nests deeper than `max_depth`.
@@ -76,8 +76,6 @@ def read_deep(
 
 
 class _DeepReader:
-    """The containers around the place that is read. See the head of this file."""
-
     __slots__ = ("_keys", "_max_depth", "_open", "_pairs", "_text", "pos", "value")
 
     def __init__(
@@ -96,14 +94,6 @@ class _DeepReader:
         self.value: Any = None
 
     def open(self, opener: str) -> bool:
-        """Open a container, behind whose opener `pos` is.
-
-        Return False for an empty one, which is a value.
-
-        Raises ValueError if it would be nested too deep, or its first key is missing.
-
-        The opener itself is passed already.
-        """
         if len(self._open) == self._max_depth:
             raise ValueError(f"nested deeper than {self._max_depth} at character {self.pos - 1}")
         closer = "}" if opener == "{" else "]"
@@ -119,12 +109,6 @@ class _DeepReader:
         return True
 
     def place(self) -> bool:
-        """Put the value into its container, and close those that end here.
-
-        Return True when none is open.
-
-        Raises ValueError if neither a comma nor the closer follows.
-        """
         while self._open:
             closer, members = self._open[-1]
             members.append(self.value if closer == "]" else (self._keys.pop(), self.value))
@@ -135,11 +119,6 @@ class _DeepReader:
         return True
 
     def _ends(self, closer: str) -> bool:
-        """Pass the text behind a member: True for the closer, False for a comma.
-
-        closer: the one of the innermost container. Raises ValueError if neither stands there, or no
-        key behind the comma of an object.
-        """
         match = _NEXT.match(self._text, self.pos)
         if match is None or match[1] not in (",", closer):
             raise ValueError(f"expected a comma or {closer!r} at character {self.pos}")
@@ -151,10 +130,6 @@ class _DeepReader:
         return False
 
     def _read_key(self) -> None:
-        """Pass a key and its colon, and remember it for the value that follows.
-
-        Raises ValueError if none stands there.
-        """
         match = _KEY.match(self._text, self.pos)
         if match is None:
             raise ValueError(f"expected a key and a colon at character {self.pos}")
@@ -163,12 +138,7 @@ class _DeepReader:
 
 
 def write_deep(value: Any) -> str:
-    """Return a value to compact JSON text.
-
-    Raises TypeError for values that JSON cannot carry, such as a list that holds itself.
-
-    Members are in the order of the object. Lists and tuples are written alike.
-    """
+    """Return a value to compact JSON text."""
     out: list[str] = []
     # Each entry: the members to come, each with the text before it; the closer; the container's id.
     stack: list[tuple[Iterator[tuple[str, Any]], str, int]] = [(iter((("", value),)), "", 0)]
@@ -207,28 +177,15 @@ def write_deep(value: Any) -> str:
 
 
 def _members(node: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Return the members of an object, each with the text that stands before its value.
-
-    Made member by member, so that a wide object is not copied.
-    """
     return ((write_key(key) + ":", member) for key, member in node.items())
 
 
 def _items(node: list[Any] | tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """Return the items of a list, with no text before them.
-
-    In the shape of an object's members, so that the loop is one for both.
-    """
     return (("", item) for item in node)
 
 
 def write_scalar(value: Any) -> str:
-    """Return a string, number, boolean or null as JSON text.
-
-    Raises TypeError for everything else.
-
-    NaN and Infinity are among the values that JSON cannot carry.
-    """
+    """Return a string, number, boolean or null as JSON text."""
     if isinstance(value, str):
         return encode_basestring(value)
     if value is None:
@@ -243,10 +200,6 @@ def write_scalar(value: Any) -> str:
 
 
 def _number_text(value: Any) -> str | None:
-    """Return a finite number as JSON text, or None for anything else.
-
-    Also for numbers that remember no lexeme: those that Python code made.
-    """
     # Before float and Decimal: these remember how they were written.
     if isinstance(value, (Num, BigNum)):
         return value.text
@@ -261,10 +214,5 @@ def _number_text(value: Any) -> str | None:
 
 
 def write_key(key: Any) -> str:
-    """Return a key as JSON text.
-
-    One that is not text as `json.dumps` writes it.
-
-    Raises TypeError for a key that JSON cannot carry, such as a tuple.
-    """
+    """Return a key as JSON text."""
     return encode_basestring(key if isinstance(key, str) else write_scalar(key))

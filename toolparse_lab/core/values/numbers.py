@@ -21,10 +21,7 @@ _new_decimal = Decimal.__new__
 
 
 class Num(float):
-    """A JSON number that is not a plain integer, with its lexeme in `text`.
-
-    Also ``-0``, which int cannot hold.
-    """
+    """A JSON number that is not a plain integer, with its lexeme in `text`."""
 
     __slots__ = ("text",)
     text: str
@@ -38,11 +35,9 @@ class Num(float):
         return self
 
     def __reduce__(self) -> tuple[type[Num], tuple[str]]:
-        """Pickled by its lexeme. A float's own way would lose it."""
         return (Num, (self.text,))
 
     def __deepcopy__(self, memo: object) -> Num:
-        """Return the number itself: it is never changed."""
         return self
 
 
@@ -61,11 +56,9 @@ class BigNum(Decimal):
         return self
 
     def __reduce__(self) -> tuple[type[BigNum], tuple[str]]:
-        """Pickled by its lexeme. A Decimal's own way would lose it."""
         return (BigNum, (self.text,))
 
     def __deepcopy__(self, memo: object) -> BigNum:
-        """Return the number itself: it is never changed."""
         return self
 
 
@@ -73,13 +66,7 @@ Number: TypeAlias = int | Num | BigNum
 
 
 def number(text: str) -> Number:
-    """Return the value of any JSON number lexeme.
-
-    Raises ValueError for an exponent beyond every number.
-
-    >>> number("12"), number("3.0"), number("3.0").text
-    (12, 3.0, '3.0')
-    """
+    """Return the value of any JSON number lexeme."""
     digits = text.removeprefix("-")
     # -0 is a number that int cannot hold.
     if not digits.isdigit() or text == "-0":
@@ -88,10 +75,7 @@ def number(text: str) -> Number:
 
 
 def real(text: str) -> Num | BigNum:
-    """Return the value of a lexeme with a point or an exponent.
-
-    Raises ValueError for an exponent beyond every number.
-    """
+    """Return the value of a lexeme with a point or an exponent."""
     x = Num(text)
     # Infinity minus itself is NaN, so this is true of every finite number but zero.
     if x and x - x == 0.0:
@@ -103,10 +87,7 @@ def real(text: str) -> Num | BigNum:
 
 
 def plain_number(x: Num | BigNum) -> float | Decimal:
-    """Return the number that a user gets: a float, or a Decimal where a float would lose digits.
-
-    The lexeme disappears: 1.50 is 1.5 here.
-    """
+    """Return the number that a user gets: a float, or a Decimal where a float would lose digits."""
     if isinstance(x, BigNum):
         return Decimal(x)
     value = float(x)
@@ -124,14 +105,7 @@ def plain_number(x: Num | BigNum) -> float | Decimal:
 
 
 def exact(x: float | Decimal) -> int | float | Decimal:
-    """Return a number that compares as its digits say.
-
-    A float means the digits it prints.
-
-    So 0.1 is one tenth here, and not the binary fraction next to it.
-
-    Infinity and NaN come back as they are.
-    """
+    """Return a number that compares as its digits say."""
     if isinstance(x, (int, Decimal)):
         return x
     if not isinstance(x, Num) and not math.isfinite(x):
@@ -143,10 +117,7 @@ def exact(x: float | Decimal) -> int | float | Decimal:
 
 
 def is_whole(x: float | Decimal) -> bool:
-    """Return True for a number without a fraction, such as 3.0 and 1e999.
-
-    False for anything that is not a finite number.
-    """
+    """Return True for a number without a fraction, such as 3.0 and 1e999."""
     if isinstance(x, float) and math.isfinite(x):
         return x.is_integer()
     x = exact(x)
@@ -154,10 +125,7 @@ def is_whole(x: float | Decimal) -> bool:
 
 
 def digits_of(n: int) -> str:
-    """Return the decimal digits of an int, also of one too long for Python's own limit.
-
-    Python refuses to write more than 4,300 digits, and Decimal does not.
-    """
+    """Return the decimal digits of an int, also of one too long for Python's own limit."""
     try:
         return int.__repr__(n)
     except ValueError:

@@ -5,20 +5,12 @@ from __future__ import annotations
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, which has an s where it is several.
-
-    >>> counted(1, "case"), counted(3000, "case")
-    ('1 case', '3,000 cases')
-    """
+    """Return a count with its noun, which has an s where it is several."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:
-    """Return a text for one line, line breaks written as escapes too.
-
-    >>> printable("a\\x1b[31m\\n")
-    'a\\\\x1b[31m\\\\n'
-    """
+    """Return a text for one line, line breaks written as escapes too."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

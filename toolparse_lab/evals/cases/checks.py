@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...arguments.schema.type_names import type_name, unknown_type_names
+from ...arguments.schema.kinds import type_name, unknown_type_names
 from ...arguments.schema.validate import validate
 from ...core.errors import BadCase
 from ...core.toolspec import ToolSpec

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
-from ...core.errors import BadOptions, UnknownRule
+from ...core.errors import BadOptions, UnknownName
 from ...core.values import Num, Value, pointer_tokens
 
 Matcher: TypeAlias = Callable[[Value, Value], bool]
@@ -156,12 +156,14 @@ def matcher_of(x: str | Matcher) -> Matcher:
 
     x: a key of `MATCHERS`, or a function of (actual, expected).
 
-    Raises UnknownRule for another name.
+    Raises UnknownName for another name.
     """
     if callable(x):
         return x
     if x not in MATCHERS:
-        raise UnknownRule("no matcher of this name", got=x, expected=", ".join(MATCHERS))
+        raise UnknownName(
+            "no matcher of this name", got=x, expected=", ".join(MATCHERS), code="unknown-rule"
+        )
     return MATCHERS[x]
 
 
@@ -184,7 +186,7 @@ class Matchers:
     types: Mapping[str, str | Matcher] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise UnknownRule for an unknown matcher, BadOptions for an unknown JSON type."""
+        """Raise UnknownName for an unknown matcher, BadOptions for an unknown JSON type."""
         for x in (*self.paths.values(), *self.types.values()):
             matcher_of(x)
 

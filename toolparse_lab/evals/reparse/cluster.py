@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from ...core.errors import BadOptions, MissingExtra, ToolparseError, WorkerLost
+from ...core.errors import BadOptions, IncompleteError, MissingExtra, ToolparseError
 from ..frames.answers import read_piece
 from .tasks import Done, Task
 
@@ -21,7 +21,7 @@ def run_cluster(tasks: Iterator[Task], client: Any = None) -> Generator[Done, No
     """Yield the results of the tasks in order.
 
     client: a `distributed.Client`, an address, or None for the current one. Raises MissingExtra,
-    BadOptions if there is no cluster, WorkerLost, and the error of a task.
+    BadOptions if there is no cluster, IncompleteError, and the error of a task.
     """
     try:
         import distributed
@@ -57,10 +57,11 @@ def _result(distributed: Any, future: Any) -> Done:
     except ToolparseError:
         raise
     except (distributed.KilledWorker, distributed.CancelledError) as e:
-        raise WorkerLost(
+        raise IncompleteError(
             "workers of the cluster ended before their answers were read",
             got=str(e).splitlines()[0] if str(e) else type(e).__name__,
             hint="give a smaller batch_rows; engine='serial' shows where it happens",
+            code="worker-lost",
         ) from None
     except ImportError as e:
         raise BadOptions(

@@ -121,7 +121,7 @@ def reparse(
     By default as many as take about half a second.
 
     Gives the trials frame, or the path of the written file. Raises UnreadableInput,
-    UnknownProtocol, BadOptions, StoreError, MissingExtra, and WorkerLost where a worker ended
+    UnknownProtocol, BadOptions, StoreError, MissingExtra, and IncompleteError where a worker ended
     before its work was done.
 
     >>> import tempfile

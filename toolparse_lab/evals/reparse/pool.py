@@ -25,7 +25,7 @@ from multiprocessing.synchronize import Event
 from types import ModuleType
 from typing import Any
 
-from ...core.errors import BadOptions, WorkerLost
+from ...core.errors import BadOptions, IncompleteError
 from ..frames.answers import read_piece
 from ..frames.reread import Reading
 from .tasks import Done, Task
@@ -37,7 +37,7 @@ _starting = threading.Lock()
 def run_pool(tasks: Iterator[Task], workers: int) -> Generator[Done, None, None]:
     """Yield the results of the tasks in order.
 
-    Raises WorkerLost, BadOptions and the error of a task.
+    Raises IncompleteError, BadOptions and the error of a task.
     """
     context = _Context()
     stop = context.Event()
@@ -100,7 +100,7 @@ def _check_travels(reading: Reading) -> None:
         )
 
 
-def _lost(ended: Iterable[_Process]) -> WorkerLost:
+def _lost(ended: Iterable[_Process]) -> IncompleteError:
     codes = [p.exitcode for p in ended if p.exitcode]
     # The pool ends the others by SIGTERM, so that is what the first one died of only where no other
     # code is there.
@@ -108,10 +108,11 @@ def _lost(ended: Iterable[_Process]) -> WorkerLost:
     end = _end_of_process(codes[0]) if codes else "no exit code"
     if -signal.SIGKILL in codes:
         end += ", as the system does where memory runs out"
-    return WorkerLost(
+    return IncompleteError(
         "a process ended before its answers were read",
         got=end,
         hint="give fewer workers or a smaller batch_rows; engine='serial' shows where it happens",
+        code="worker-lost",
     )
 
 

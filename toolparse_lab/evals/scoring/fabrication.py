@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from ...core.errors import NoOrigin
+from ...core.errors import NoSuchItem
 from ...core.rules import RULES
 from ...core.types import Edit, Origin, Span, Step, ToolCall
 from ...core.values import Num, Value, leaves, read_strict, write_canonical
@@ -248,7 +248,7 @@ def _comes_losslessly(call: ToolCall, steps: Sequence[Step]) -> bool:
 def _origin(call: ToolCall, path: str) -> Origin | None:
     try:
         return call.origin(path)
-    except NoOrigin:
+    except NoSuchItem:
         return None
 
 

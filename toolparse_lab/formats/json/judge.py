@@ -14,7 +14,7 @@ from ...arguments.schema.coerce import coerce
 from ...arguments.schema.validate import fits, validate
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
-from ...core.types.readings import Reading as Candidate
+from ...core.types.call import Reading as Candidate
 from ...core.values import Value, write_canonical
 from ..base import Decoded, Reading
 

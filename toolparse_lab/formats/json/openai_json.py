@@ -18,7 +18,7 @@ from ...arguments.rjson.repair import read_damaged
 from ...arguments.rjson.strict import read_if_strict
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
-from ...core.types.readings import Reading as Candidate
+from ...core.types.call import Reading as Candidate
 from ...core.values import Value, escape_token, write_canonical
 from ..base import (
     NEED_MORE,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...arguments.schema.strict_arguments import plain_arguments, strict_arguments
+from ...arguments.schema.strict_form import plain_arguments, strict_arguments
 from ...core.toolspec import ToolSpec
 from ...core.types import Step
 from ...core.values import read_strict, write_canonical

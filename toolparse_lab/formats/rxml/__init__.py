@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...core import errors
 from ...core.errors import (
-    RXMLCoercionError,
     RXMLDuplicateStringTagError,
     RXMLError,
     RXMLParseError,
-    RXMLStreamError,
-    RXMLStringifyError,
 )
 
 if TYPE_CHECKING:
@@ -41,12 +39,9 @@ if TYPE_CHECKING:
 __all__ = [
     "VOID",
     "ElementReader",
-    "RXMLCoercionError",
     "RXMLDuplicateStringTagError",
     "RXMLError",
     "RXMLParseError",
-    "RXMLStreamError",
-    "RXMLStringifyError",
     "Reading",
     "filter",
     "parse",
@@ -68,6 +63,8 @@ def __getattr__(name: str) -> Any:
 
     Raises AttributeError for a name that this folder does not offer.
     """
+    if name in ("RXMLCoercionError", "RXMLStreamError", "RXMLStringifyError"):
+        return getattr(errors, name)  # merged into RXMLError, with a warning
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.formats.rxml' has no attribute {name!r}")
 

@@ -362,7 +362,7 @@ def stringify_nodes(
 ) -> str:
     """Nodes back to XML text, indented by two spaces with `format`.
 
-    Raises RXMLStringifyError.
+    Raises RXMLError.
 
     >>> stringify_nodes(parse_without_schema("<a><b>1</b></a>"), format=False)
     '<a><b>1</b></a>'

@@ -14,8 +14,8 @@ from ...arguments.schema.walk import Walk
 from ...core.errors import (
     BadOptions,
     BadToolSpec,
-    RXMLCoercionError,
     RXMLDuplicateStringTagError,
+    RXMLError,
     RXMLParseError,
 )
 from ...core.types import Edit, Span, Step
@@ -101,7 +101,7 @@ def parse(
             they always stay).
         repair: close the open parts instead of refusing it.
 
-    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError.
+    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLError.
     BadOptions for arguments of a wrong type.
 
     >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
@@ -194,11 +194,13 @@ def _options(
 
 
 def _view(schema: Any) -> View:
-    """Return the view of a schema. Raises RXMLCoercionError if it cannot be read."""
+    """Return the view of a schema. Raises RXMLError if it cannot be read."""
     try:
         return view_of(schema)
     except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
-        raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
+        raise RXMLError(
+            f"the schema cannot be read: {error}", cause=error, code="rxml-coercion"
+        ) from error
 
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
@@ -364,7 +366,7 @@ def _coerced(value: Value, schema: Any, view: View) -> Coerced:
 
     Without one, everything stays text.
 
-    view: the compiled schema, which tells if it says anything. Raises RXMLCoercionError.
+    view: the compiled schema, which tells if it says anything. Raises RXMLError.
     """
     # No schema, or an empty one: coercion would still read text as numbers.
     if view.open and not view.fixed and not view.any_of and view.enum is None:
@@ -374,7 +376,7 @@ def _coerced(value: Value, schema: Any, view: View) -> Coerced:
     except Exception as error:
         # Whatever a schema does to coercion is the schema's fault, and has one name.
         message = f"Failed to coerce by schema: {type(error).__name__}: {error}"
-        raise RXMLCoercionError(message, cause=error) from error
+        raise RXMLError(message, cause=error, code="rxml-coercion") from error
 
 
 def _plain(value: Value) -> Any:

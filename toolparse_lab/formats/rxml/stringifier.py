@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from ...core.errors import RXMLStringifyError
+from ...core.errors import RXMLError
 from ...core.values import Num
 from .reader import TEXT_KEY
 from .writer import SPECIAL, escape
@@ -60,7 +60,7 @@ def stringify(
             strict_boolean_attributes as `name="name"`.
         minimal_escaping: only `&`, `<` and the end of the text or the attribute are escaped.
 
-    Raises RXMLStringifyError for values that XML cannot carry: names that are none, control
+    Raises RXMLError for values that XML cannot carry: names that are none, control
     characters, lone surrogates, numbers that are not finite, objects as attributes or text, other
     types, and values nested deeper than 1,000.
 
@@ -105,7 +105,7 @@ class _Writer:
     def write(self, root: str, value: Any) -> str:
         """Return the text of a value as an element of this name.
 
-        Raises RXMLStringifyError.
+        Raises RXMLError.
 
         A stack takes the place of recursion: strings on it are ready to be written, and everything
         else is a name, a value, its depth for the indentation, and its level of nesting.
@@ -121,7 +121,7 @@ class _Writer:
             # A value that contains itself has no end, and this is how it is found out.
             if level > _MAX_DEPTH:
                 message = f"the value nests deeper than {_MAX_DEPTH}, or contains itself"
-                raise RXMLStringifyError(message)
+                raise RXMLError(message, code="rxml-stringify")
             # A list has no tag of its own: each item is an element of the list's name.
             if isinstance(node, (list, tuple)):
                 self._stack.extend((name, item, depth, level + 1) for item in reversed(node))
@@ -133,7 +133,7 @@ class _Writer:
     def _element(self, name: str, node: Any, depth: int, level: int) -> None:
         """Write one element, or the beginning of one whose members go on the stack.
 
-        node: any value but a list. Raises RXMLStringifyError for a name that XML cannot carry.
+        node: any value but a list. Raises RXMLError for a name that XML cannot carry.
         """
         tag = _name(name)
         indent = "  " * depth if self._format else ""
@@ -200,14 +200,14 @@ class _Writer:
     def _parts(self, node: Mapping[Any, Any]) -> tuple[dict[str, Any], list[tuple[str, Any]], str]:
         """Return an object's attributes, its members, and its text.
 
-        Raises RXMLStringifyError for a key that is not text, and for a text that is not a scalar.
+        Raises RXMLError for a key that is not text, and for a text that is not a scalar.
         """
         attributes: dict[str, Any] = {}
         members: list[tuple[str, Any]] = []
         text = ""
         for key, value in node.items():
             if not isinstance(key, str):
-                raise RXMLStringifyError(f"a key is text, not {type(key).__name__}")
+                raise RXMLError(f"a key is text, not {type(key).__name__}", code="rxml-stringify")
             if key in self._text_keys:
                 text = "" if value is None else _scalar(value)
             elif key[:1] not in _ATTRIBUTE_SIGNS or not _add_attributes(attributes, key, value):
@@ -239,7 +239,7 @@ def _add_attributes(attributes: dict[str, Any], key: str, value: Any) -> bool:
 def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool) -> str:
     """Attributes as they stand behind a tag's name, each with a space before it.
 
-    minimal, strict: see `stringify`. Raises RXMLStringifyError for anything that is not a name or
+    minimal, strict: see `stringify`. Raises RXMLError for anything that is not a name or
         no scalar.
 
     >>> write_attributes({"a": 1, "b": None}, minimal=False, strict=False)
@@ -275,7 +275,7 @@ def _quoted(text: str, minimal: bool) -> str:
 def write_text(text: str, minimal: bool) -> str:
     """Return text between tags.
 
-    Raises RXMLStringifyError for characters that XML cannot carry.
+    Raises RXMLError for characters that XML cannot carry.
 
     minimal: only `&`, `<` and the end of a section are escaped.
     """
@@ -288,18 +288,20 @@ def write_text(text: str, minimal: bool) -> str:
 
 
 def _name(name: Any) -> str:
-    """Return a name that XML can carry. Raises RXMLStringifyError for any other."""
+    """Return a name that XML can carry. Raises RXMLError for any other."""
     if not isinstance(name, str) or not _NAME.match(name):
         message = f"this cannot be the name of an element or attribute: {str(name)[:80]!r}"
-        raise RXMLStringifyError(message)
+        raise RXMLError(message, code="rxml-stringify")
     return name
 
 
 def _carried(text: str) -> str:
-    """Return text that XML can carry. Raises RXMLStringifyError for any other."""
+    """Return text that XML can carry. Raises RXMLError for any other."""
     match = _UNCARRIED.search(text)
     if match:
-        raise RXMLStringifyError(f"XML has no way to write the character U+{ord(match[0]):04X}")
+        raise RXMLError(
+            f"XML has no way to write the character U+{ord(match[0]):04X}", code="rxml-stringify"
+        )
 
     return text
 
@@ -307,7 +309,7 @@ def _carried(text: str) -> str:
 def _scalar(value: Any) -> str:
     """Return a scalar as its text, numbers as they were written.
 
-    Raises RXMLStringifyError.
+    Raises RXMLError.
     """
     if isinstance(value, str):
         return value
@@ -322,7 +324,7 @@ def _scalar(value: Any) -> str:
 def _number(value: Any) -> str:
     """Return the digits of a finite number, whatever its class says of itself.
 
-    Raises RXMLStringifyError for anything that is not a number, or not finite.
+    Raises RXMLError for anything that is not a number, or not finite.
 
     >>> _number(12), _number(0.5)
     ('12', '0.5')
@@ -335,4 +337,4 @@ def _number(value: Any) -> str:
     if isinstance(value, Decimal) and value.is_finite():
         return str(value)
 
-    raise RXMLStringifyError(f"XML cannot carry this: {type(value).__name__}")
+    raise RXMLError(f"XML cannot carry this: {type(value).__name__}", code="rxml-stringify")

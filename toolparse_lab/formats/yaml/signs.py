@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from ...arguments.rjson.signs import QUOTES
+from ...arguments.rjson.nearest import QUOTES
 from ...core.types import Edit, Span
 from ...core.values import Value
 from ..rxml.nearest import RULE

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.errors import ToolparseError
 from ...core.types import ParseResult, Problem
-from ...core.types.serial import span_out
+from ...core.types.spans import span_out
 from ...middleware import Answer, CorrectedAnswer, ToolCallMiddleware, Turn
 from ...parser.parse import parse
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ...arguments.schema import coerce
-from ...arguments.schema.policies import GO_KINDS, go_log_line
+from ...arguments.schema.go import GO_KINDS, go_log_line
 from ...core.errors import CorrectionFailed
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Step

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...core.errors import BadOptions, UnresolvedTemplate
+from ...core.errors import BadOptions, BadTaskPlan
 from ...core.toolspec import ToolsLike, tool_specs
 from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
@@ -148,7 +148,7 @@ async def arun_plan(
             started = time.perf_counter()
             try:
                 parameters = resolve(dict(step.parameters), results)
-            except UnresolvedTemplate as e:
+            except BadTaskPlan as e:
                 return StepRun(step, "failed", str(e))
             call = await arun_call(
                 specs[step.tool], parameters, runnable[step.tool], correct=correct,

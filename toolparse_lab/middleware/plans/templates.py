@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.errors import UnresolvedTemplate
+from ...core.errors import BadTaskPlan
 from ...core.values import write_canonical
 
 # A template has no braces inside, and its length is bounded, so that the search is linear.
@@ -52,7 +52,7 @@ def resolve(value: object, results: Mapping[str, Any]) -> Any:
     `results` has a result for each step.
 
     A string that is nothing but one template becomes the part itself, with its type. Elsewhere a
-    string goes in as it is, and anything else as JSON. Raises UnresolvedTemplate for one that leads
+    string goes in as it is, and anything else as JSON. Raises BadTaskPlan for one that leads
     nowhere.
 
     >>> resolve({"a": "{{s.n}}", "b": "n is {{s.n}}"}, {"s": {"n": 7}})
@@ -89,10 +89,11 @@ def _text(text: str, results: Mapping[str, Any]) -> Any:
 
 def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
     if reference.step not in results:
-        raise UnresolvedTemplate(
+        raise BadTaskPlan(
             "a template names a step without a result",
             got=reference.text,
             expected=", ".join(results) or "no step is done",
+            code="unresolved-template",
         )
     part = results[reference.step]
     for token in reference.path:
@@ -109,7 +110,10 @@ def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
     return part
 
 
-def _missing(reference: Reference, token: str, expected: str) -> UnresolvedTemplate:
-    return UnresolvedTemplate(
-        f"a template leads nowhere: there is no {token!r}", got=reference.text, expected=expected
+def _missing(reference: Reference, token: str, expected: str) -> BadTaskPlan:
+    return BadTaskPlan(
+        f"a template leads nowhere: there is no {token!r}",
+        got=reference.text,
+        expected=expected,
+        code="unresolved-template",
     )

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from ...core.errors import BadOptions, UnreadableInput
 from ...core.types.call_pieces import joined
 from ...core.types.call_pieces import member as get
-from ...core.types.inputs import RawLike, TokenizerLike
+from ...core.types.options import RawLike, TokenizerLike
 from ...core.types.server import ServerReading
 from ...core.values import read_strict, write_canonical
 from .shapes import Assembly, take_chunk, take_response

@@ -72,7 +72,7 @@ def serve_local(
     `api_key` makes the endpoint refuse other callers. Without one it must stay on loopback. There
     it answers requests to localhost alone, and none of pages of other sites (403). Raises
     BadOptions for an open endpoint on a public address and for anything that is not a port,
-    MissingModelPackage where the packages are missing, SetupError where the port is taken.
+    SetupError where the packages are missing, SetupError where the port is taken.
     """
     if not 0 <= port <= _LAST_PORT:
         raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ...core.errors import MissingModelPackage, SetupError
+from ...core.errors import SetupError
 from ..exchange.redaction import redact
 
 ENGINE_PACKAGE = "xllamacpp"
@@ -45,35 +45,41 @@ def _as_text(commands: Sequence[Sequence[str]]) -> str:
 def local_model_path() -> Path:
     """Return the path of the weights, found without importing their package.
 
-    Raises MissingModelPackage with the exact command where the weights or the engine are missing.
+    Raises SetupError with the exact command where the weights or the engine are missing.
     """
     hint = f"run `toolparse setup-local`, or: {_as_text(install_commands())}"
     if importlib.util.find_spec(ENGINE_PACKAGE) is None:
-        raise MissingModelPackage(
+        raise SetupError(
             "the embedded model's engine is not installed",
             got=f"no package {ENGINE_PACKAGE}",
             hint=hint,
+            code="missing-model-package",
         )
     try:
         path = Path(str(importlib.metadata.distribution(WEIGHTS_PACKAGE).locate_file(WEIGHTS_FILE)))
     except importlib.metadata.PackageNotFoundError:
-        raise MissingModelPackage(
+        raise SetupError(
             "the embedded model's weights are not installed",
             got=f"no package {WEIGHTS_PACKAGE}",
             hint=hint,
+            code="missing-model-package",
         ) from None
     try:
         with path.open("rb") as f:
             whole = f.read(4) == _GGUF
     except OSError as e:
-        raise MissingModelPackage(
-            "the embedded model's weights cannot be read", got=str(e), hint=hint
+        raise SetupError(
+            "the embedded model's weights cannot be read",
+            got=str(e),
+            hint=hint,
+            code="missing-model-package",
         ) from None
     if not whole:
-        raise MissingModelPackage(
+        raise SetupError(
             "the embedded model's weights are damaged",
             got=f"{path.name} is no GGUF file",
             hint=hint,
+            code="missing-model-package",
         )
     return path
 
@@ -82,7 +88,7 @@ def local_model_ready() -> bool:
     """Return True if the engine and the weights are installed. Loads neither."""
     try:
         local_model_path()
-    except MissingModelPackage:
+    except SetupError:
         return False
     return True
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ....core.errors import BadOptions, UnknownColumn, near
+from ....core.errors import BadOptions, UnknownName, near
 from ....core.rules import CODES
 from ...scoring.outcomes import MISSING, OUTCOMES
 from . import stats
@@ -58,11 +58,12 @@ def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
             expected="model, prompt_protocol, …",
         )
     if lacking := [n for n in names if n not in trials]:
-        raise UnknownColumn(
+        raise UnknownName(
             "no such column to go by",
             got=", ".join(map(str, lacking)),
             expected=", ".join(map(str, trials)),
             hint=near(lacking[0], trials),
+            code="unknown-column",
         )
     return names
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pandas as pd
 
 from ....core import hooks
-from ....core.errors import BadOptions, UnknownArm, near
+from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
 from . import stats
 from .cells import (
@@ -251,11 +251,12 @@ def column_of(trials: pd.DataFrame, a: str, b: str, on: str | None = None) -> st
     choices = "; ".join(f"{name}: {', '.join(sorted(values[name]))}" for name in names)
     arms = {value for some in values.values() for value in some}
     lacking = next((arm for arm in (a, b) if arm not in arms), None)
-    raise UnknownArm(
+    raise UnknownName(
         "no column holds both of these arms",
         got=f"{a}, {b}",
         expected=choices or "an arm of this run",
         hint=near(lacking, arms) if lacking is not None else "compare two values of one column",
+        code="unknown-arm",
     )
 
 

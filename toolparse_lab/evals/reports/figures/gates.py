@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ....core import hooks
-from ....core.errors import BadOptions, GateFailed, UnknownColumn, near
+from ....core.errors import BadOptions, GateFailed, UnknownName, near
 
 if TYPE_CHECKING:
     from .report import Report
@@ -149,11 +149,12 @@ def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
             hint = near(metric, numbers)
             if metric in _OF_BASELINE:
                 hint = "a difference needs a report with a baseline"
-            raise UnknownColumn(
+            raise UnknownName(
                 "the report has no such column to gate on",
                 got=metric,
                 expected=", ".join(numbers),
                 hint=hint,
+                code="unknown-column",
             )
         bounds[metric] = _bound(metric, limit)
     if not bounds:

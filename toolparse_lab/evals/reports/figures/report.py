@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import pandas as pd
 
 from ....core import hooks
-from ....core.errors import BadOptions, UnknownArm, near
+from ....core.errors import BadOptions, UnknownName, near
 from . import stats
 from .breakdowns import (
     conversations_frame,
@@ -162,11 +162,12 @@ class Report:
             values |= dict.fromkeys(texts)
         if self.peers and "arm" in self.by:  # a protocol whose arms differ by more than it
             return "arm"
-        raise UnknownArm(
+        raise UnknownName(
             f"no column of the report ({', '.join(self.by)}) holds this baseline",
             got=self.baseline,
             expected=", ".join(values),
             hint=near(self.baseline, values) or "name one of these, or go by another column",
+            code="unknown-arm",
         )
 
     @cached_property

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ....core import hooks
 from ....core.errors import BadOptions, ToolparseError, near
 from ....core.types import ParseResult, Span
 from ....views.show import visible
 from ...frames.recorded import failed_rows
+from ...frames.reread import read_row
 from . import stats
 from .cells import check_by, check_trials, groups, judged_of, read_under
 
@@ -217,7 +217,7 @@ def excerpt_of(row: pd.Series[Any]) -> list[str]:
     span = None
     if len(raw) <= _PARSED:
         try:
-            result = hooks.call("read_row", row)
+            result = read_row(row)
             raw, span = result.raw, place_of(result)
         except ToolparseError:  # a protocol that is not at hand: the text is shown all the same
             span = None
