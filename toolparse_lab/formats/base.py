@@ -487,7 +487,6 @@ class Protocol:
 
     @staticmethod
     def _check_part(name: str, value: object, base: type) -> None:
-        """Raise BadSpec for a part that does not derive from its base class."""
         if not isinstance(value, base):
             raise BadSpec(
                 name,
@@ -720,7 +719,6 @@ class Protocol:
         return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
-        """Return True if a text is one call of that name with the same arguments."""
         tools = {tool.name: tool} if tool is not None else {}
         opening, start = self._open_call(text, tools, name)
         if opening is None:
@@ -746,11 +744,6 @@ class Protocol:
         return same(value, read_strict(arguments_json))
 
     def _open_call(self, text: str, tools: Tools, name: str) -> tuple[Opening | None, int]:
-        """Return the opener of the call that a text begins with, and the offset behind it.
-
-        Markup before the call, such as the opener of a section of calls, does not count. None if
-        the text does not begin with a call.
-        """
         start = 0
         # A format without delimiters has no heads to look for.
         opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
@@ -767,10 +760,6 @@ class Protocol:
         return opening, start + opening.end
 
     def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
-        """Return the body that a text behind an opener begins with.
-
-        None if it stays open.
-        """
         if opening.whole:
             return ""
         close = self.envelope.scanner(opening, tools).scan(text, True)

@@ -53,7 +53,7 @@ def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
 
 
 def _wordings(family: Protocol, constants: Mapping[str, Any]) -> Wordings:
-    """Return a family's wordings, and 'model' where there is a template to render tools."""
+    # with 'model' where there is a template to render tools
     if "prompt" not in constants:
         return family.wordings
     own = ("model", "{{model_prompt}}")
@@ -61,9 +61,6 @@ def _wordings(family: Protocol, constants: Mapping[str, Any]) -> Wordings:
 
 
 def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
-    """Return a family's protocol with the marks that its format has around calls, thoughts and
-    results.
-    """
     envelope, codec = protocol.envelope, protocol.codec
     opener, closer = constants.get("thought", ("", ""))
     # Readers take these for reasoning in every format.
@@ -88,7 +85,6 @@ def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
 
 
 def _json(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of JSON objects that name a tool, one or a list between delimiters."""
     opener, closer, shape = form["opener"], form["closer"], tuple(form["shape"])
     name, arguments = form["name_key"], form["arguments_key"]
     prefix, suffix = form.get("list", ("", ""))
@@ -106,7 +102,6 @@ def _json(form: Mapping[str, Any]) -> Protocol:
 
 
 def _between(opener: str, closer: str) -> Protocol:
-    """Return a protocol with an envelope of JSON between delimiters, its codec to be replaced."""
     head = opener.strip()
     # Models drop the white space of a delimiter.
     closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
@@ -129,12 +124,11 @@ def _between(opener: str, closer: str) -> Protocol:
 
 
 def _relaxed(header: str) -> str:
-    """Return a header whose white space may be missing or more."""
+    # white space may be missing, or more
     return _SPACE.sub("{ }", header.strip())
 
 
 def _named(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of headers that name the tool, each with its arguments as JSON."""
     header, closer = form["header"], form["closer"]
     closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
     relaxed = _relaxed(header)
@@ -156,22 +150,18 @@ def _named(form: Mapping[str, Any]) -> Protocol:
 
 
 def _tags(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of tags that are words."""
     return tag_protocol(TagForm(**_tuples(form)), "")
 
 
 def _slots(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of tags that are literals around a name."""
     return tag_protocol(SlotForm(**_tuples(form)), "")
 
 
 def _tuples(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a form, their lists as tuples."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in form.items()}
 
 
 def _python(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of Python calls between delimiters."""
     opener, closer = form["opener"], form["closer"]
     closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
     return Protocol(
@@ -187,12 +177,10 @@ def _python(form: Mapping[str, Any]) -> Protocol:
 
 
 def _bare(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of a word, a name and an object with bare keys."""
     return bare_protocol("", BareForm(**form))
 
 
 def _row(form: Mapping[str, Any]) -> Protocol:
-    """Return a shipped protocol."""
     return protocol_of(form["id"])
 
 

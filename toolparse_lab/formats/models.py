@@ -217,10 +217,7 @@ def protocol_for(model: str) -> Protocol:
 
 
 def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
-    """Return the protocol of a model, and its row or None if it is the name of a protocol.
-
-    Raises UnknownProtocol.
-    """
+    # the row is None where the name is that of a protocol
     if not isinstance(model, str):
         has_name = isinstance(getattr(model, "name", None), str)
         raise UnknownProtocol(
@@ -238,7 +235,6 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
 
 
 def _unknown(model: str) -> UnknownProtocol:
-    """Return the error about a model of no known format, with the names that come near."""
     if _UNSEEN.search(re.sub(r"[\s_]+", "-", model[:200].lower())):
         return UnknownProtocol(
             "the format of this model is not public: its provider reads the calls itself",

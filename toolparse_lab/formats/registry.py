@@ -151,7 +151,7 @@ def tables() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def _shipped(protocol_id: str) -> Protocol:
-    """Return a shipped protocol, whose module loads when it is first asked for."""
+    # A module loads when the first of its formats is asked for.
     if protocol_id in _TABLE_OF:
         table = importlib.import_module(f"toolparse_lab.formats.{_TABLE_OF[protocol_id]}")
         rows: tuple[Protocol, ...] = table.PROTOCOLS
@@ -207,7 +207,7 @@ def protocol_of(x: Any) -> Protocol:
 
 
 def _by_name(name: str, by_id: Mapping[str, Protocol]) -> Protocol | None:
-    """Return the protocol of an id, else the first one with such an alias, else of a parser."""
+    # an id, else the first protocol with such an alias, else a server's parser
     if name in by_id:
         return by_id[name]
     for protocol in by_id.values():

@@ -62,21 +62,9 @@ class Close:
 class Scanner(Protocol):
     """Finds the end of one body. See the head of this module."""
 
-    def scan(self, tail: str, final: bool) -> Close | int:
-        """Look at the unsettled tail.
+    def scan(self, tail: str, final: bool) -> Close | int: ...
 
-        `final` means that no more text will come.
-
-        Returns the close, or how many characters of the tail are final.
-        """
-        ...
-
-    def finish(self) -> Close | None:
-        """Return the best close after all, or None.
-
-        Called when the text is over and `scan` found no close.
-        """
-        ...
+    def finish(self) -> Close | None: ...
 
 
 def any_of(literals: tuple[str, ...]) -> str:
@@ -107,7 +95,7 @@ _Tree: TypeAlias = "dict[str, _Tree]"
 
 
 def _tree_of(literals: Iterable[str]) -> _Tree:
-    """Return the literals as a tree, so that their common beginnings are looked at once."""
+    # their common beginnings are looked at once
     root: _Tree = {}
     for literal in literals:
         node = root
@@ -130,7 +118,7 @@ def longest_of(literals: Iterable[str]) -> str:
 
 
 def _longest(node: _Tree) -> str:
-    """Return the source of the text that may follow a node, "" if nothing may."""
+    # the source of what may follow a node
     ways = [re.escape(char) + _longest(below) for char, below in node.items() if char]
     if not ways:
         return ""
@@ -140,9 +128,7 @@ def _longest(node: _Tree) -> str:
 
 
 def _beginnings(node: _Tree) -> str:
-    """Return the source of every beginning of the text that may follow a node, the whole
-    left out.
-    """
+    # every beginning of what may follow a node, the whole left out
     # Behind the last character of a literal nothing but its end follows: there it is whole.
     ways = [
         re.escape(char) + _beginnings(below)
@@ -193,7 +179,7 @@ def partial_finder(literals: tuple[str, ...]) -> Callable[[str], int]:
 
 @lru_cache(maxsize=512)
 def _opener_or_other(openers: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the text behind white space: an opener, or anything else."""
+    # what follows white space: an opener, or anything else
     return re.compile(rf"\s*(?:(?P<open>{any_of(openers)})|(?P<other>\S))")
 
 
@@ -207,7 +193,7 @@ class FollowCheck:
     __slots__ = ("_looked", "_openers", "_pattern")
 
     def __init__(self, openers: tuple[str, ...]) -> None:
-        """Make a check for one body. openers: the literals that begin the next call."""
+        # openers: the literals that begin the next call
         self._openers = openers
         self._pattern = _opener_or_other(openers)
         # White space up to this offset of the body was looked at already, so that a long run of it
@@ -215,11 +201,7 @@ class FollowCheck:
         self._looked = 0
 
     def check(self, tail: str, pos: int, at: int, final: bool) -> bool | None:
-        """Return True or False, or None if only more text can tell.
-
-        pos: the place, in the tail. at: the offset of `tail[0]` in the body. At the very end the
-        answer is True. Half an opener is no answer yet.
-        """
+        """Return True or False, or None if only more text can tell."""
         match = self._pattern.match(tail, max(pos, self._looked - at))
         if match is None:
             if final:
@@ -239,7 +221,6 @@ class FollowCheck:
 
 @lru_cache(maxsize=512)
 def _closer_or_stop(closers: tuple[str, ...], stops: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the first literal. Its group tells which kind it is."""
     return re.compile(f"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})")
 
 
@@ -249,26 +230,15 @@ class LiteralBody:
     __slots__ = ("_at", "_literals", "_pattern")
 
     def __init__(self, closers: tuple[str, ...], stops: tuple[str, ...] = ()) -> None:
-        """Make a scanner for one body.
-
-        closers: the literals that end it and belong to it. stops: those that end it and do not.
-        """
         closers = tuple(sorted(closers, key=len, reverse=True))
         self._pattern = _closer_or_stop(closers, stops)
         self._literals = closers + stops
         self._at = 0
 
     def finish(self) -> Close | None:
-        """Return None: without a closer there is no second-best place."""
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for a literal.
-
-        Hold back text that may be the beginning of one.
-
-        Returns the close, or how many characters of the tail are final.
-        """
         match = self._pattern.search(tail)
         if match is None:
             settled = len(tail) if final else partial_start(tail, self._literals)
@@ -290,9 +260,7 @@ class LiteralBody:
 
 @lru_cache(maxsize=16)
 def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
-    """Return the characters that count outside strings, and what counts inside a string of each
-    quote.
-    """
+    # (the characters that count outside strings, those inside a string of each quote)
     outside = re.compile(rf"[{re.escape(quotes)}{{}}\[\]()]")
     inside = {quote: re.compile(rf"[{re.escape(quote)}\\]") for quote in quotes}
     return outside, inside
@@ -310,22 +278,15 @@ class Balanced:
     __slots__ = ("_at", "_inside", "_level", "_outside", "_quote")
 
     def __init__(self, quotes: str = '"') -> None:
-        """Make a scanner for one body. quotes: the characters that begin and end strings."""
         self._outside, self._inside = _balance_patterns(quotes)
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
         self._at = 0
 
     def finish(self) -> Close | None:
-        """Return None: a body that did not close itself is truncated."""
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Count brackets outside strings.
-
-        Returns the close, or how many characters are final: all of them but for a backslash at the
-        very end, of which the next character decides the escaped text.
-        """
         pos = 0
         while True:
             pattern = self._inside[self._quote] if self._quote else self._outside
@@ -351,6 +312,5 @@ class Balanced:
                 self._quote = char
 
     def _settle(self, settled: int) -> int:
-        """Move on behind the final part. Return it."""
         self._at += settled
         return settled

@@ -71,7 +71,6 @@ def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Prot
 
 
 def _all_fields(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mapping and those by name, which win. Raises BadSpec."""
     if spec is not None and not isinstance(spec, Mapping):
         raise BadSpec(
             "spec",
@@ -83,7 +82,6 @@ def _all_fields(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> di
 
 
 def _check_names(names: Iterable[Any], body: str, valid: Mapping[str, Any]) -> None:
-    """Raise BadSpec for the name of a field that the family does not have."""
     for name in names:
         if name not in valid:
             raise BadSpec(
@@ -111,7 +109,6 @@ def from_record(spec_json: str) -> Protocol:
 
 
 def _json(fields: SpecFields) -> Protocol:
-    """Return a protocol with JSON between delimiters, still without names."""
     opener = fields.delimiter("opener", beside_json=True)
     closer = fields.delimiter("closer", beside_json=True)
     if opener.strip() == closer.strip():
@@ -138,10 +135,7 @@ def _json(fields: SpecFields) -> Protocol:
 
 
 def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:
-    """Return the values of two fields that are keys of one object.
-
-    Raises BadSpec if equal.
-    """
+    # of one object
     keys = fields.text(first), fields.text(second)
     if keys[0] == keys[1]:
         raise fields.wrong(second, f"{first} and {second} are the same key", "two keys")
@@ -149,14 +143,12 @@ def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:
 
 
 def _same_delimiters(fields: SpecFields) -> BadSpec:
-    """Return the error about a closer that cannot be told from its opener."""
     return fields.wrong(
         "closer", "opener and closer are the same", "a closer that differs from the opener"
     )
 
 
 def _tags(fields: SpecFields) -> Protocol:
-    """Return a protocol with tags for function and parameters, still without names."""
     opener, closer = _block(fields)
     function = fields.word("function", PARAMETER_WORDS)
     parameter = fields.word("parameter", FUNCTION_WORDS)
@@ -175,12 +167,7 @@ def _tags(fields: SpecFields) -> Protocol:
 
 
 def _block(fields: SpecFields) -> tuple[str, str]:
-    """Return opener and closer of a block of functions.
-
-    Two empty texts if there is none.
-
-    Raises BadSpec if there is only one of them, and where they are the same.
-    """
+    # "", "" if there is none
     opener = fields.text("opener", empty=True).strip()
     closer = fields.text("closer", empty=True).strip()
     if not opener and not closer:

@@ -124,5 +124,4 @@ class SpecFields:
 
 
 def _holds_texts(mapping: Mapping[Any, Any]) -> bool:
-    """Return True if all keys and values of a mapping are texts."""
     return all(isinstance(item, str) for pair in mapping.items() for item in pair)

@@ -67,7 +67,6 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
 
 
 def _without_marks(name: str, tools: Collection[str]) -> OfferedName | None:
-    """Return the tool that a name is without the marks of a format around it."""
     trimmed = name.strip()
     if trimmed in tools:
         return OfferedName(trimmed, name.index(trimmed), "read.trimmed-name")
@@ -105,12 +104,10 @@ def near_tool(name: str, tools: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
-    """Return a name without its case and separators."""
     return _SEPARATORS.sub("", name).lower()
 
 
 def _alike(name: str, tools: Collection[str]) -> list[str]:
-    """Return the tools whose names differ from a name in little."""
     import difflib  # only a name that is no tool's needs it
 
     # To compare takes long, and most names have nothing in common.

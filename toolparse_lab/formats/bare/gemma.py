@@ -46,25 +46,19 @@ class BareCalls(Envelope):
 
     @property
     def restarts(self) -> tuple[str, ...]:
-        """The opener: the word alone stands in every body."""
+        # the word alone is in every body
         return (self.form.opener,)
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The closer of a call."""
         return (self.form.closer,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the opener, and the beginnings of a call that lost it."""
         return (self.form.opener, HEAD, TAG)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`. See `Envelope.open`."""
         opener = self.form.opener
         if text.startswith(opener, pos):
             return make_opening(len(opener))
@@ -75,23 +69,20 @@ class BareCalls(Envelope):
         return _LONE if not names.isdisjoint(tools) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of one body."""
         return BareBody(self.form, lone=opening.end == 0)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a text or brackets."""
         scan = BareBody(self.form)
         scan.scan(text, True)
         return scan.in_text or any(bracket in text for bracket in "{(")
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the closer. A call that lost its opener may end without it."""
+        # a call that lost its opener may end without it
         return self.form.closer if opening.end else None
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `text[at]` begins with a call of the family."""
         while at < len(text) and text[at].isspace():
             at += 1
         at += text.startswith(":", at)
@@ -108,19 +99,13 @@ class BareCodec(Codec):
     form: BareForm
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. One that begins as JSON does is read as JSON.
-
-        Raises Refusal.
-        """
+        # one that begins as JSON does is read as JSON
         if body.lstrip()[:1] in ("{", "["):
             return json_calls(self.form.opener, self.form.closer, body, reading)
         return BareReader(body, self.form, reading).calls()
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call.
-
-        Raises UnwritableCall for names and keys that need quotes, and texts that hold them.
-        """
+        # Names and keys that need quotes, and texts that contain them, have no notation.
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict) or not _NAME.fullmatch(name):
             raise UnwritableCall("a call of a name and an object", got=name)
@@ -135,10 +120,6 @@ class BareCodec(Codec):
         return f"{form.opener}{inner}{form.closer}"
 
     def _object(self, value: Mapping[str, Value], depth: int) -> str:
-        """Return an object with bare keys.
-
-        Raises UnwritableCall for keys that cannot be bare.
-        """
         for key in value:
             if not _BARE_KEY.fullmatch(key):
                 raise UnwritableCall("a key that cannot stand without quotes", got=key)
@@ -146,7 +127,6 @@ class BareCodec(Codec):
         return "{" + ",".join(members) + "}"
 
     def _value(self, value: Value, depth: int) -> str:
-        """Return a value. Raises UnwritableCall for one that nests too deep."""
         if depth > 150:
             raise UnwritableCall("nested too deep for this notation")
         if isinstance(value, str):
@@ -158,12 +138,10 @@ class BareCodec(Codec):
         return write_canonical(value)
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls one behind the other."""
         return "".join(calls)
 
 
 def bare_protocol(id: str, form: BareForm) -> Protocol:
-    """Return the protocol of one form."""
     return Protocol(
         id=id,
         title=f"call:name and an object with bare keys, texts between {form.quote}",

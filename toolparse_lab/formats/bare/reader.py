@@ -50,7 +50,6 @@ class BareReader:
     """Reads forward through one body. Every method raises Refusal if the text is else."""
 
     def __init__(self, text: str, form: BareForm, reading: Reading) -> None:
-        """Make a reader for one body."""
         self.text = text
         self.pos = 0
         self.form = form
@@ -61,25 +60,22 @@ class BareReader:
         self.places: dict[str, tuple[int, int]] = {}
 
     def skip(self) -> str:
-        """Move behind white space. Return the next character, "" at the end."""
         match = _SPACE.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def fail(self, message: str) -> Refusal:
-        """Return a refusal at this place. At the end of the text it is a truncation."""
+        # At the end of the text it is a truncation.
         code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.bare"
         return Refusal(code, message, self.pos)
 
     def fix(self, start: int, end: int, text: str, rule: str) -> None:
-        """Note a repair. Raises Refusal if repair is off."""
         if not self.repair:
             message = f"not as the format writes it: {self.text[start:end][:40]!r}"
             raise Refusal("decode.bare", message, start)
         self.edits.append(Edit(Span(start, end), text, rule))
 
     def calls(self) -> tuple[Decoded, ...]:
-        """Return the calls of the body, one behind the other."""
         calls: list[Decoded] = []
         while self.skip():
             calls.append(self.call(alone=not calls))
@@ -90,7 +86,7 @@ class BareReader:
         return tuple(calls)
 
     def call(self, *, alone: bool) -> Decoded:
-        """Return the call at this place. alone: no call is before it in the body."""
+        # alone: no call is before it in the body
         first = len(self.edits)
         if self.text.startswith(":", self.pos) and CALL.match(self.text, self.pos + 1):
             self.fix(self.pos, self.pos + 1, "", "barekey.colon")
@@ -140,13 +136,13 @@ class BareReader:
         )
 
     def is_named(self, match: re.Match[str]) -> bool:
-        """Return True if a call that is not written in full names a tool on offer."""
+        # a call that is not written in full has to name a tool on offer
         names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
         whole = self.reading.closed or match["open"]
         return bool(whole) and not names.isdisjoint(self.reading.tools)
 
     def members(self, closer: str, path: str, view: View | None, depth: int) -> dict[str, Value]:
-        """Return the members of an object up to its closer. view: the schema of the object."""
+        # view: the schema of the object
         values: dict[str, Value] = {}
         while self.skip() != closer:
             key = self.key()
@@ -165,7 +161,6 @@ class BareReader:
         return values
 
     def key(self) -> str:
-        """Return the key at this place, bare or in quotes of any kind."""
         start = self.pos
         quote = self.form.quote
         if self.text.startswith(quote, start):
@@ -185,10 +180,7 @@ class BareReader:
         return key
 
     def comma(self, closer: str) -> None:
-        """Move behind a comma, if there is one, else the closer has to follow.
-
-        Behind a text the comma may be missing: the quote says where it ends.
-        """
+        # After a text the comma may be missing: the quote says where it ends.
         end = self.pos
         char = self.skip()
         if char == ",":
@@ -201,7 +193,6 @@ class BareReader:
             raise self.fail(f"expected a comma or {closer!r}, got {char!r}")
 
     def value(self, path: str, view: View | None, depth: int) -> Value:
-        """Return the value at this place. view: its schema."""
         if depth > self.max_depth:
             raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
         char = self.skip()
@@ -223,7 +214,6 @@ class BareReader:
         return value
 
     def items(self, path: str, view: View | None, depth: int) -> list[Value]:
-        """Return the items of a list."""
         self.pos += 1
         values: list[Value] = []
         item = view.item(0) if view is not None else None
@@ -234,7 +224,6 @@ class BareReader:
         return values
 
     def scalar(self, view: View | None) -> Value:
-        """Return a number, a word, or a text without quotes where the schema takes one."""
         start = self.pos
         takes_text = view is not None and "string" in (view.types or ())
         match = _NUMBER.match(self.text, start)
@@ -273,7 +262,7 @@ class BareReader:
         return text
 
     def delimited(self, path: str) -> str:
-        """Return a text between the format's own quotes, without any escapes."""
+        # without any escapes
         start = self.pos + len(self.form.quote)
         end = self.text.find(self.form.quote, start)
         if end < 0:
@@ -287,10 +276,8 @@ class BareReader:
         return self.text[start:end]
 
     def open_end(self, start: int, path: str) -> int:
-        """Return the end of a text that no quote closes: the brace of the call, in a whole body.
-
-        A text with brackets, or with what may be the next member, may end at several places.
-        """
+        # The brace of the call ends it, in a whole body. A text with brackets, or with what may be
+        # the next member, may end at several places.
         match = _OPEN_TEXT.match(self.text, start)
         whole = self.reading.closed and path.count("/") == 1
         if match is None or not whole or _NEXT_MEMBER.search(match[0]):
@@ -298,7 +285,6 @@ class BareReader:
         return match.end()
 
     def quoted(self, path: str) -> str:
-        """Return a text in ordinary quotes, which is brought to the format's own."""
         start = self.pos
         match = _QUOTED.match(self.text, start)
         if match is None:
@@ -318,5 +304,4 @@ class BareReader:
 
 
 def _is_text_alone(view: View | None) -> bool:
-    """Return True if a schema has a place for text and nothing else."""
     return view is not None and tuple(view.types or ()) == ("string",)

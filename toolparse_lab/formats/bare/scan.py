@@ -22,7 +22,6 @@ _SPACE = re.compile(r"[ \t\r\n]{0,16}+")
 
 @lru_cache(maxsize=16)
 def _outside(form: BareForm) -> re.Pattern[str]:
-    """Return a pattern for the characters that count outside of texts."""
     quote, closer = re.escape(form.quote), re.escape(form.closer)
     stops = any_of((form.opener, *form.ends))
     return re.compile(
@@ -40,7 +39,6 @@ class BareBody:
     __slots__ = ("_at", "_form", "_hidden", "_level", "_literals", "_lone", "in_text")
 
     def __init__(self, form: BareForm, *, lone: bool = False) -> None:
-        """Make a scanner for one body."""
         self._form = form
         self._literals = (form.quote, form.closer, form.opener, *form.ends)
         self._lone = lone
@@ -50,16 +48,11 @@ class BareBody:
         self._hidden: tuple[int, int] | None = None  # the first closer inside the open text
 
     def finish(self) -> Close | None:
-        """Return the close at the first closer inside a text that never ended, if there is one."""
         if self.in_text and self._hidden is not None:
             return Close(*self._hidden, "rescued")
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Follow texts and brackets up to a delimiter.
-
-        Returns the close, or how many characters of the tail are final.
-        """
         pos = 0
         stop_at = len(tail) if final else partial_start(tail, self._literals)
         while True:
@@ -85,7 +78,7 @@ class BareBody:
                 return Close(self._at + start, self._at + start, "implicit")
 
     def _end_text(self, tail: str, pos: int, stop_at: int) -> tuple[int, bool]:
-        """Return the offset behind the text's end, or (the final part, True) if it goes on."""
+        # (offset after the text's end, False), or (the final part, True) if it goes on
         end = tail.find(self._form.quote, pos)
         stop = end if end >= 0 else stop_at
         at = tail.find(self._form.closer, pos, max(pos, stop))
@@ -97,12 +90,7 @@ class BareBody:
         return end + len(self._form.quote), False
 
     def _bracket(self, tail: str, match: re.Match[str], final: bool) -> Close | int | None:
-        """Count a bracket.
-
-        Behind the last one of a lone call look for the closer.
-
-        Returns the close, the final part where more text decides, or None to go on.
-        """
+        # After the last bracket of a lone call the closer may follow. None to go on.
         if not self._lone:
             return None
         self._level += 1 if match[0] in "{([" else -1
@@ -122,6 +110,5 @@ class BareBody:
         return Close(self._at + end, self._at + end, "end")
 
     def _settle(self, settled: int) -> int:
-        """Move on behind the final part. Return it."""
         self._at += settled
         return settled

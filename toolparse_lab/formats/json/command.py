@@ -21,7 +21,6 @@ class CommandHeaders(JsonHeaders):
     """
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`; see `Envelope.open`."""
         opening = JsonHeaders.open(self, text, pos, final, tools)
         if not isinstance(opening, Opening) or opening.name in tools:
             return opening
@@ -44,7 +43,6 @@ class JsonOrCommand(JsonSection):
     """
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body; raises Refusal."""
         text = body.strip()
         if text[:1] in ("", "{", "["):
             # By name: `super()` does not know a class that got slots.
@@ -71,5 +69,4 @@ class JsonOrCommand(JsonSection):
         return (call,)
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return if the body reads without repair."""
         return body.lstrip()[:1] not in ("{", "[") or JsonSection.strict(self, body, reading)

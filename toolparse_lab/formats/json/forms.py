@@ -29,30 +29,17 @@ class JsonList(JsonCall):
     between: str = ", "
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal.
-
-        An empty list between the delimiters says that there is nothing to call.
-        """
+        # an empty list between the delimiters says that there is nothing to call
         if self.opener and len(body) <= _LONGEST_EMPTY and _EMPTY.fullmatch(body):
             return Message((), ())
         return JsonCall.read(self, body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a list of one call.
-
-        >>> JsonList("<c>[", "]</c>", name_is_key=True).write("f", "{}", None)
-        '<c>[{"f":{}}]</c>'
-        """
         if not self.name_is_key:
             return JsonCall.write(self, name, arguments_json, tool)
         return f"{self.opener}{{{write_canonical(name)}:{arguments_json}}}{self.closer}"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return the calls of several lists in one.
-
-        >>> JsonList("<c>[", "]</c>").join(['<c>[{}]</c>', '<c>[{}]</c>'])
-        '<c>[{}, {}]</c>'
-        """
         begin, end = len(self.opener), len(self.closer)
         items = (call[begin : len(call) - end] for call in calls)
         return f"{self.opener}{self.between.join(items)}{self.closer}"
@@ -70,11 +57,9 @@ class JsonSection(NamedJson):
     between: str = ""
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a section with one call."""
         return f"{self.opener}{self.frame(name, arguments_json)}{self.closer}"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return the calls of several sections in one."""
         begin, end = len(self.opener), len(self.closer)
         items = (call[begin : len(call) - end] for call in calls)
         return f"{self.opener}{self.between.join(items)}{self.closer}"
@@ -103,21 +88,16 @@ class NamedOrObject(Codec):
         return cast(Codec, self.objects if self.writes_list else self.named)
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the body reads without repair in the form that its header says."""
         return self._reader(body, reading).strict(body, reading)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body in the form that its header says. Raises Refusal."""
         return self._reader(body, reading).read(body, reading)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls before the damage of a body in the form that its header says."""
         return self._reader(body, reading).leading(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call in the form that this format writes."""
         return self._writer.write(name, arguments_json, tool)
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls as one answer."""
         return self._writer.join(calls)

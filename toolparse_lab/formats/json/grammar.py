@@ -24,28 +24,18 @@ class JsonGrammar:
     arguments_key: str = "arguments"
 
     def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        """Return the GBNF of exactly one call of one of these tools."""
         # The braces of the call belong to the root, which all tools share.
         root = f"{literal(self.opener + '{')} call {literal('}' + self.closer)}"
         return _JsonCalls(tools, self).grammar(root)
 
 
 class _JsonCalls(GrammarWriter):
-    """Writes calls as the members of an object, first the name and then the arguments."""
-
     def __init__(self, tools: Sequence[ToolSpec], form: JsonGrammar) -> None:
-        """Begin a grammar.
-
-        tools: those that may be called. form: the delimiters and the two keys.
-        """
         self.form = form  # before the base class, which writes the calls at once
         super().__init__(tools)
 
     def call(self, tool: ToolSpec) -> str | None:
-        """Return the rule of one tool's call, without the braces around it.
-
-        None if the tool's schema admits no arguments.
-        """
+        # without the braces around it, which all tools share
         arguments = self.json_value(object_schema(tool), MAX_DEPTH)
         if arguments is None:
             return None

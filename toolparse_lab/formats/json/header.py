@@ -52,12 +52,11 @@ class Header:
 
     @property
     def head(self) -> str:
-        """The literal that the header begins with."""
         return self.parts[0]
 
     @property
     def ends_in_name(self) -> bool:
-        """True if no literal says that the name is over: any words may be such a header."""
+        # No literal says that the name is over: any words may be such a header.
         return (
             len(self.parts) > 1
             and self.parts[-1] in ("{name}", "{ }")
@@ -65,7 +64,7 @@ class Header:
         )
 
     def write(self, name: str) -> str:
-        """Return the header of a call of that tool, with an id that any call may have."""
+        # with an id that any call may have
         values = {"{name}": name, "{id}": "call00000", "{ }": "", "{any}": ""}
         return "".join(values.get(part, part) for part in self.parts)
 
@@ -94,7 +93,7 @@ class Header:
         return pattern
 
     def _run(self, i: int) -> re.Pattern[str] | None:
-        """Return the pattern of the characters of part i, None for a literal."""
+        # the pattern of the characters of part i, None for a literal
         # A colon behind the name ends it, although names may hold one.
         if self.parts[i : i + 2] == ("{name}", ":"):
             return _SIMPLE_WORD
@@ -128,25 +127,18 @@ class Header:
 
 
 def _is_name(word: str) -> bool:
-    """Return True if a word may be a tool's name.
-
-    `Here:` is the beginning of a sentence.
-    """
+    # `Here:` is the beginning of a sentence
     return word[-1] not in _NO_END
 
 
 def _unfinished(literal: str, text: str, at: int, final: bool) -> NeedMore | None:
-    """Return NEED_MORE where the text ends inside a literal that begins at `text[at]`."""
     if final or len(text) - at >= len(literal):
         return None
     return NEED_MORE if literal.startswith(text[at:]) else None
 
 
 def _opening(text: str, pos: int, end: int, words: dict[str, Span]) -> Opening:
-    """Return the opening of a header that is whole.
-
-    words: part -> its place, which counts from `pos`.
-    """
+    # words: part -> its place, which counts from `pos`
     name, wire_id = words.get("{name}"), words.get("{id}")
     return make_opening(
         end,

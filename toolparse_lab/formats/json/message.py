@@ -60,16 +60,10 @@ def calls_in(value: Value) -> dict[str, Value]:
 
 
 def _items(path: str, items: list[Value]) -> dict[str, Value]:
-    """Return JSON Pointer -> item of the list at `path`."""
     return {f"{path}/{i}": item for i, item in enumerate(items)}
 
 
 def _is_call(value: dict[str, Value]) -> bool:
-    """Return True if an object names a tool, or holds one that does.
-
-    >>> _is_call({"function": {}}), _is_call({"role": "user"})
-    (True, False)
-    """
     if isinstance(value.get("name"), str):
         return True
     return any(isinstance(value.get(key), dict) for key in _WRAPPERS)
@@ -98,11 +92,7 @@ def texts_in(value: Value) -> dict[str, _Kind]:
 
 
 def _part_texts(content: Value) -> dict[str, _Kind]:
-    """Return JSON Pointer -> kind of each content part that is a text.
-
-    content: of a message, which is a text itself if it is not a list of parts. Images and files
-    among the parts are markup.
-    """
+    # images and files among the parts are markup
     texts: dict[str, _Kind] = {}
     if not isinstance(content, list):
         return texts
@@ -114,10 +104,7 @@ def _part_texts(content: Value) -> dict[str, _Kind]:
 
 
 def inner_of(call: Value) -> tuple[Value, str]:
-    """Return the object that holds name and arguments, and its path from the call.
-
-    That is the call itself, or the object under "function" or "custom" in it.
-    """
+    """Return the object with name and arguments, and its path from the call."""
     if not isinstance(call, dict):
         return call, ""
 
@@ -128,11 +115,6 @@ def inner_of(call: Value) -> tuple[Value, str]:
 
 
 def arguments_key(inner: dict[str, Value]) -> str | None:
-    """Return the key of the arguments, or None if none of the known ones is there.
-
-    >>> arguments_key({"name": "f", "arguments": "{}"}), arguments_key({"name": "f"})
-    ('arguments', None)
-    """
     for key in _ARGUMENTS:
         if key in inner:
             return key
@@ -173,11 +155,6 @@ def is_definition(value: Value) -> bool:
 
 
 def arguments_of(call: Value) -> Value:
-    """Return the arguments of a call as they are there, None if there are none.
-
-    >>> arguments_of({"function": {"name": "f", "arguments": "{}"}})
-    '{}'
-    """
     inner, _ = inner_of(call)
     if not isinstance(inner, dict):
         return None

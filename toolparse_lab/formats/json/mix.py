@@ -43,10 +43,7 @@ GEMMA = Protocol(
 
 
 def _check_delimiters(texts: dict[str, str]) -> None:
-    """Raise BadOptions for a delimiter that is empty, or no text at all.
-
-    texts: name of the argument -> delimiter.
-    """
+    # name of the argument -> delimiter
     for name, text in texts.items():
         if not isinstance(text, str) or not text.strip():
             raise BadOptions(

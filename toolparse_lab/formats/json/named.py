@@ -28,16 +28,9 @@ class NamedJson(Codec):
     frame: Callable[[str, str], str]
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the body is strict JSON, or empty."""
         return not body.strip() or read_if_strict(body, reading.max_depth) is not None
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body.
-
-        Raises Refusal if it is not a single JSON object.
-
-        reading: the opening holds the name, and the id where the format has one.
-        """
         # The header names the tool and the closer ends the call: nothing is left to be told.
         if reading.closed and not body.strip():
             return (_without_arguments(body, reading.opening),)
@@ -56,7 +49,6 @@ class NamedJson(Codec):
     def _decode(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading
     ) -> tuple[Decoded, ...]:
-        """Return the call whose arguments the values of a body are. Raises Refusal."""
         opening = reading.opening
         if len(values) != 1 or not isinstance(values[0], dict):
             raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
@@ -76,12 +68,10 @@ class NamedJson(Codec):
     # The name is the opener's business, so nothing but the frame can write it.
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call in its frame."""
         return self.frame(name, arguments_json)
 
 
 def _without_arguments(body: str, opening: Opening) -> Decoded:
-    """Return the call of a header with nothing but white space behind it."""
     return Decoded(
         opening.name,
         {},
@@ -93,5 +83,5 @@ def _without_arguments(body: str, opening: Opening) -> Decoded:
 
 
 def _name_span(opening: Opening) -> Span | None:
-    """Return the place of the name, which stands in the opener: its offsets are negative."""
+    # The name is in the opener, so its offsets are negative.
     return opening.name_span.shift(-opening.end) if opening.name_span else None

@@ -71,30 +71,20 @@ class WholeMessage(Envelope):
     It ends behind the brace that closes it.
     """
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return nothing: no text inside an answer opens a message."""
         return ()
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return None, as nothing opens a message but the beginning of the answer."""
         return None
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
-        """Return the opening, if the answer begins with the head of a message.
-
-        It is speculative: if the body is no message, the text is text.
-        """
         if _HEAD.match(text):
             return Opening(0, speculative=True)
         return NEED_MORE if _HEAD_SO_FAR.match(text) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner that ends behind the message's own brace."""
         return Balanced()
 
 
@@ -111,10 +101,7 @@ class MessageCalls(Codec):
     # completed with the few endings that a message can have, to read the calls before the last.
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the message is strict JSON, and so are the arguments of its calls.
-
-        Arguments that are not text, or an empty one, are none that could be damaged.
-        """
+        # Arguments that are not text, or an empty one, are none that could be damaged.
         values = read_if_strict(body, reading.max_depth)
         if values is None or len(values) != 1:
             return False
@@ -122,13 +109,8 @@ class MessageCalls(Codec):
         return all(_has_strict_arguments(call, reading.max_depth) for call in calls)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a message.
-
-        Raises Refusal if it has none, or cannot be read.
-
-        A message that is whole and has no call is still a `Message`: its texts are the answer. JSON
-        that is not a message at all is refused, so that it stays the text it was.
-        """
+        # A whole message without a call is still a `Message`: its texts are the answer. JSON that
+        # is not a message at all is refused, so that it stays the text it was.
         if not reading.closed:
             return _cut_message(body, reading)
 
@@ -145,12 +127,10 @@ class MessageCalls(Codec):
         return _message(values[0], calls, body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a message with one call, its arguments as text."""
         members = f'"name":{write_canonical(name)},"arguments":{write_canonical(arguments_json)}'
         return f'{_OPEN}{_ID}"call_0","type":"function","function":{{{members}}}}}{_CLOSE}'
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return the calls of several messages in one, each with an id of its own."""
         begin = len(_OPEN + _ID) + len('"call_0"')
         numbered: list[str] = []
         for number, text in enumerate(calls):
@@ -165,7 +145,6 @@ _OPEN, _ID, _CLOSE = '{"content":null,"tool_calls":[', '{"id":', "]}"
 
 
 def _has_strict_arguments(call: Value, max_depth: int) -> bool:
-    """Return True if the arguments of a call are strict JSON, or no text that could be damaged."""
     text = arguments_of(call)
     if not isinstance(text, str) or not text.strip():
         return True
@@ -173,11 +152,7 @@ def _has_strict_arguments(call: Value, max_depth: int) -> bool:
 
 
 def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading) -> Message:
-    """Return a message that is strict JSON, with the place of each call and text.
-
-    calls: as `calls_in` has them. Each call is a segment of its own, each text another. The text
-    between them is markup.
-    """
+    # Each call and each text is a segment of its own. The text between them is markup.
     source = BodySource(body, (), [(0, path) for path in calls])
     whole = Span(0, len(body))
     pieces = [Piece("call", source.span_of(0, path) or whole) for path in calls]
@@ -191,12 +166,11 @@ def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading)
 
 
 def _decoded(calls: dict[str, Value], source: BodySource, reading: Reading) -> list[Decoded]:
-    """Return each call. calls: path -> call, as `calls_in` has them."""
+    # calls: path -> call
     return [_read_call(call, path, source, reading) for path, call in calls.items()]
 
 
 def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> Decoded:
-    """Return one call, at `path` of the message."""
     place = source.span_of(0, path) or Span(0, 0)
     edits = source.edits_of(0, path)
     inner, below = inner_of(call)
@@ -222,17 +196,11 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
 
 
 def _name_in(inner: Value) -> str:
-    """Return the tool's name in the object that should hold it, "" if it is not there.
-
-    >>> _name_in({"name": "f"}), _name_in({"name": 5}), _name_in(None)
-    ('f', '', '')
-    """
     name = inner.get("name") if isinstance(inner, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def _text_or_none(value: Value) -> str | None:
-    """Return a text that is not empty, None for anything else."""
     return value if isinstance(value, str) and value else None
 
 
@@ -243,10 +211,7 @@ def _read_arguments(
     source: BodySource,
     reading: Reading,
 ) -> None:
-    """Put the arguments into `decoded`: a text of JSON, an object as it is, or nothing.
-
-    path: of `inner`, the object that holds them.
-    """
+    # path: of `inner`, the object that contains them
     key = arguments_key(inner)
     base = f"{path}/{escape_token(key)}" if key else path
     arguments = inner[key] if key else None
@@ -292,10 +257,7 @@ def _may_be_arguments(name: str, value: Value) -> bool:
 def _read_text(
     decoded: Decoded, text: str, base: str, source: BodySource, reading: Reading
 ) -> None:
-    """Put the arguments that a JSON text inside a string says into `decoded`.
-
-    Its edits are placed in the body. The fault with it is a problem with its place there.
-    """
+    # Its edits are placed in the body, and so is the fault with it.
     try:
         value, edits = _object_of(decoded.name, text, reading)
         placed: list[Edit] | None = source.nested_edits(0, base, text, edits) if edits else []
@@ -315,10 +277,7 @@ def _read_text(
 
 
 def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -> Span | None:
-    """Return the character of the body that a refusal of the text at `base` is about.
-
-    The whole string where that cannot be told.
-    """
+    # the whole string where the character cannot be told
     place = source.span_of(0, base)
     if place is None:
         return None
@@ -332,13 +291,8 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
 
 
 def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value], list[Edit]]:
-    """Return the one object that a text says, and the edits it took.
-
-    Raises Refusal.
-
-    name: of the tool whose arguments they are. No bracket is added: the text may have ended early
-    with the answer, and a stream may have lost its end in any call.
-    """
+    # No bracket is added: the text may have ended early with the answer, and a stream may have lost
+    # its end in any call.
     strict = read_if_strict(text, reading.max_depth)
     if strict is not None:
         return _only_object(strict), []
@@ -362,10 +316,7 @@ def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value]
 
 
 def _only_object(values: list[Value]) -> dict[str, Value]:
-    """Return the only value, an object. Raises Refusal for anything else.
-
-    Several objects may be those of as many calls, or one that was sent again: each is a reading.
-    """
+    # Several objects may be those of as many calls, or one that was sent again: each is a reading.
     if len(values) != 1:
         refusal = Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
         objects = dict.fromkeys([write_canonical(v) for v in values if isinstance(v, dict)])
@@ -380,10 +331,7 @@ def _only_object(values: list[Value]) -> dict[str, Value]:
 
 
 def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
-    """Make `decoded` an unreadable call, with the refusal as its problem.
-
-    place: where in the body it went wrong, None if that is unknown.
-    """
+    # place: where in the body it went wrong, None if that is unknown
     decoded.arguments = None
     decoded.readable = False
     # A body of several calls cannot tell the engine that it was cut off; the call does.
@@ -401,10 +349,7 @@ def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
 
 
 def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    """Return the calls of a message whose own JSON is damaged, as only a model's text can be.
-
-    They are one segment, since edits may lie between them.
-    """
+    # They are one segment, since edits may be between them.
     # The whole message may be beyond repair and still plainly have calls: they are reported then.
     try:
         values, edits = read_body_values(body, reading)
@@ -425,12 +370,8 @@ _ENDS = ('"}}]}', "}}]}", "}]}", "]}")
 
 
 def _cut_message(body: str, reading: Reading) -> Message:
-    """Return a message that the text ends in.
-
-    The calls before the last one are read as they are. The last is truncated unless it is whole.
-    Raises Refusal for a message without calls, which is text. The body is completed with one ending
-    after the other until it is JSON: four tries at most, so this is linear.
-    """
+    # The calls before the last are read as they are; the last is truncated unless it is whole. Four
+    # endings are tried at most, so this is linear.
     refusal = Refusal("decode.truncated-value", "the text ends inside the message", len(body))
     if not _CALLED.search(body):
         raise refusal
@@ -446,10 +387,6 @@ def _cut_message(body: str, reading: Reading) -> Message:
 
 
 def _read_with_end(text: str, max_depth: int) -> tuple[Value, dict[str, Value]]:
-    """Return the one JSON value of a completed text, and the calls in it.
-
-    None and no calls where the text is still no JSON, or several values.
-    """
     values = read_if_strict(text, max_depth)
     if not values or len(values) != 1:
         return None, {}
@@ -457,10 +394,7 @@ def _read_with_end(text: str, max_depth: int) -> tuple[Value, dict[str, Value]]:
 
 
 def _truncate(decoded: Decoded, call: Value, refusal: Refusal, size: int) -> None:
-    """Make the last call of a message one that the text ends in, at `size`.
-
-    call: as it was read from the completed body.
-    """
+    # call: as it was read from the completed body
     decoded.edits = decoded.steps = ()
     if arguments_of(call) is None:  # its name may go on
         decoded.name = ""
@@ -469,10 +403,7 @@ def _truncate(decoded: Decoded, call: Value, refusal: Refusal, size: int) -> Non
 
 
 def _pieces_within(message: Message, size: int) -> list[Piece]:
-    """Return the pieces of a message that was completed, as far as its text goes.
-
-    size: the length of the text that came.
-    """
+    # of a completed message, as far as the text that came
     pieces: list[Piece] = []
     for piece in message.pieces:
         span = Span(piece.span.start, min(piece.span.end, size))
@@ -481,10 +412,7 @@ def _pieces_within(message: Message, size: int) -> list[Piece]:
 
 
 def _unread(body: str, refusal: Refusal) -> Message:
-    """Return a message that says it has calls as one call that cannot be read.
-
-    It has the first name that stands in it.
-    """
+    # with the first name that is in it
     named = _NAMED.search(body)
     name = named[1] if named else ""
     name_span = Span(*named.span(1)) if named else None

@@ -34,10 +34,7 @@ def _listed(
     results: ResultForm | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    """Return the protocol of calls as objects in one list.
-
-    opener, closer: of a list that is written, brackets included. keys: of name and arguments.
-    """
+    # opener, closer: of a list that is written, brackets included. keys: of name and arguments.
     return Protocol(
         id=id,
         aliases=aliases,
@@ -62,10 +59,7 @@ def _named(
     results: ResultForm | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    """Return the protocol of calls whose headers name the tool.
-
-    template, closer: of a call that is written. section: around all calls.
-    """
+    # template, closer: of a call that is written. section: around all calls.
     whole = Frame(section[0] + template, closer + section[1])
     return Protocol(
         id=id,
@@ -80,7 +74,6 @@ def _named(
 
 
 def _around(opener: str, closer: str) -> Callable[[str, str, str], str]:
-    """Return the frame of a result that is nothing but its content between two tokens."""
     return lambda name, call_id, content: f"{opener}{content}{closer}"
 
 
@@ -104,7 +97,7 @@ _MISTRAL_LIST = JsonList("[TOOL_CALLS] [", "]")
 
 
 def _mistral(id: str, title: str, template: str, aliases: tuple[str, ...] = ()) -> Protocol:
-    """Return one generation's format: all are read, one is written. template: "" for the list."""
+    # All generations are read, one is written. template: "" for the list.
     frame = Frame(template or "[TOOL_CALLS]{name}[ARGS]")
     grammar = FramedGrammar(frame) if template else JsonGrammar("[TOOL_CALLS] [", "]")
     return Protocol(
@@ -123,10 +116,8 @@ def _mistral(id: str, title: str, template: str, aliases: tuple[str, ...] = ()) 
 
 
 def _deepseek(bars: str, space: str) -> tuple[JsonHeaders, JsonHeaders, dict[str, str]]:
-    """Return the envelopes of both generations, and the tokens, spelt in one of several ways.
-
-    bars: the characters for the bar in a token. space: for the space between its words.
-    """
+    # (fenced envelope, plain envelope, tokens) in one of several spellings. bars: the characters
+    # for the bar in a token. space: for the space between its words.
     words = ("calls begin", "calls end", "call begin", "call end", "sep")
     tokens = {w: f"<{bars}tool {w}{bars}>".replace(" ", space) for w in words}
     begin, end, sep = tokens["call begin"], tokens["call end"], tokens["sep"]
@@ -473,7 +464,6 @@ def _objects(
     keys: tuple[str, str] = ("name", "arguments"),
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    """Return the protocol of calls as one object each, with delimiters of its own."""
     return Protocol(
         id=id,
         aliases=aliases,

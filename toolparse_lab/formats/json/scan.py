@@ -73,8 +73,6 @@ def ends_in_value(text: str) -> bool:
 
 
 class _Delimiters:
-    """The patterns that a JSON body is looked through with, compiled once for its delimiters."""
-
     __slots__ = (
         "block",
         "clean",
@@ -93,10 +91,7 @@ class _Delimiters:
     )
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...]) -> None:
-        """Compile the patterns for a set of delimiters.
-
-        closers, openers: literals. An empty one is none.
-        """
+        # closers, openers: literals. An empty one is none.
         # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
         closers = tuple(sorted(filter(None, closers), key=len, reverse=True))
         openers = tuple(filter(None, openers))
@@ -126,7 +121,7 @@ class _Delimiters:
 
 @lru_cache(maxsize=512)
 def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimiters:
-    """Return the patterns for these delimiters. A stream of calls needs them once."""
+    # a stream of calls needs them once
     return _Delimiters(closers, openers)
 
 
@@ -141,11 +136,6 @@ class JsonBody:
     __slots__ = ("_at", "_by", "_follow", "_hidden", "_pos", "_previous", "_state", "_strict")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
-        """Make a scanner for one body.
-
-        closers: the literals that end it. openers: those that begin the next call, before which a
-        body without a closer ends too.
-        """
         self._by = _delimiters(closers, openers)
         # Most bodies never meet a closer in a string, so this is made when the first one does.
         self._follow: FollowCheck | None = None
@@ -157,19 +147,11 @@ class JsonBody:
         self._previous = ""  # the last character of the settled text that is no white space
 
     def finish(self) -> Close | None:
-        """Return the hidden closer as a rescue, if there was one.
-
-        Behind it an opener or the end followed, and no other closer came.
-        """
+        # After a hidden closer an opener or the end followed, and no other closer came.
         return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the tail.
-
-        See the head of this module.
-
-        Returns the close, or how many characters of the tail are final.
-        """
+        """Walk once over the tail. See the head of this module."""
         if self._at == 0:
             whole = self._whole_body(tail, final)
             if whole is not None:
@@ -182,10 +164,7 @@ class JsonBody:
                 return answer
 
     def _whole_body(self, tail: str, final: bool) -> Close | None:
-        """Return the closer behind one strict value at the beginning of the tail, or None.
-
-        None as well if a delimiter stands inside the value: then the machine has to decide.
-        """
+        # None as well if a delimiter is inside the value: then the machine has to decide.
         # In C, and so faster than any search for the end could be.
         try:
             value, end = read_one(tail)
@@ -207,11 +186,8 @@ class JsonBody:
     # The states
 
     def _outside(self, tail: str, final: bool) -> Close | int | None:
-        """Read between strings and comments, to a delimiter or to the opener of one of them.
-
-        A delimiter here is as it seems: nothing in JSON outside of strings can hold it. Returns the
-        close, or None in the state of the string or comment that begins.
-        """
+        # A delimiter here is as it seems: nothing in JSON outside of strings can contain it. None
+        # in the state of the string or comment that begins.
         by = self._by
         pos = self._pos
         while True:
@@ -249,11 +225,9 @@ class JsonBody:
                 return None
 
     def _double(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a string between double quotes.
-
-        While the body is strict so far, control characters are looked for as well: JSON has none in
-        strings, so one of them is the first evidence of a quote that is missing or one too many.
-        """
+        # While the body is strict so far, control characters are looked for as well: JSON has none
+        # in strings, so one of them is the first evidence of a quote that is missing or one too
+        # many.
         by = self._by
         pos = self._pos
         pattern = by.double if self._strict else by.loose
@@ -284,11 +258,8 @@ class JsonBody:
                 pattern = by.loose
 
     def _end_double(self, tail: str, start: int, final: bool) -> Close | int | None:
-        """Leave the string at its quote, or go back to the hidden closer.
-
-        A strict string is followed by a comma, colon or bracket. Behind a hidden closer anything
-        else says that the quotes are out of step.
-        """
+        # A strict string is followed by a comma, colon or bracket. After a hidden closer anything
+        # else says that the quotes are out of step.
         end = start + 1
         # Without a closer in a string there is no doubt, and nothing to look ahead for.
         if self._hidden:
@@ -301,11 +272,6 @@ class JsonBody:
         return None
 
     def _behind_string(self, tail: str, start: int, final: bool) -> Close | int | None:
-        """Look at the text behind a string's end at `start`, where a closer was hidden before.
-
-        Returns the hidden closer if no string can end there, an offset if more text is necessary,
-        and None if the quotes are in step.
-        """
         match = SPACE.match(tail, start + 1)
         after = match.end() if match else start + 1
         if after >= len(tail):
@@ -313,11 +279,8 @@ class JsonBody:
         return None if tail[after] in ",:}]" else self._rescue(start + 1)
 
     def _single(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a string between single quotes.
-
-        JSON has none of these, so the body is not strict any more: a closer in here that an opener
-        or the end follows ends it.
-        """
+        # JSON has no such strings, so the body is not strict any more: a closer in here that an
+        # opener or the end follows ends it.
         by = self._by
         pos = self._pos
         while True:
@@ -343,21 +306,16 @@ class JsonBody:
                 pos += 1
 
     def _line(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a comment that ends with its line."""
         return self._comment(tail, final, self._by.line, "")
 
     def _block(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a comment that ends with `*/`."""
         return self._comment(tail, final, self._by.block, "/*")
 
     def _comment(
         self, tail: str, final: bool, pattern: re.Pattern[str], comment_char: str
     ) -> Close | int | None:
-        """Read up to the end of a comment, which the pattern finds.
-
-        comment_char: the characters of the comment's own two that the tail may end with, and of
-        which the second may be yet to come.
-        """
+        # comment_char: the characters of the comment's own two that the tail may end with, and of
+        # which the second may be yet to come
         pos = self._pos
         while True:
             match = pattern.search(tail, pos)
@@ -379,13 +337,8 @@ class JsonBody:
     # What the states share
 
     def _closer_inside(self, tail: str, start: int, end: int, final: bool) -> Close | int | None:
-        """Decide on a closer inside a string or comment.
-
-        None = it is content, read on behind it.
-
-        In a body that was strict so far it is content, and remembered. In a damaged one it closes
-        the body if an opener or the end follows.
-        """
+        # None: it is content, read on after it. In a body that was strict so far it is content, and
+        # remembered. In a damaged one it closes the body if an opener or the end follows.
         longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
         if longer >= 0:
             return self._settle(tail, longer)
@@ -403,20 +356,14 @@ class JsonBody:
         return None
 
     def _rescue(self, end: int) -> Close:
-        """Return the hidden closer as where the body ends.
-
-        end: how far the tail was looked at. The engine has to pay for going back from there, and
-        refuses when a text makes it do so too often.
-        """
+        # end: how far the tail was looked at. The engine has to pay for going back from there, and
+        # refuses when a text makes it do so too often.
         start, stop = self._hidden or (0, 0)
         return Close(start, stop, "rescued", reached=self._at + end)
 
     def _settle_rest(self, tail: str, pos: int, final: bool, comment_char: str = "") -> int:
-        """Settle the rest of the tail but for the beginning of a delimiter.
-
-        pos: up to there everything is decided. comment_char: the characters with which a comment's
-        two may begin or end, held back too.
-        """
+        # All but the beginning of a delimiter. Up to pos everything is decided. comment_char: the
+        # characters with which a comment's two may begin or end, held back too.
         size = len(tail)
         if final:
             return self._settle(tail, size)
@@ -434,10 +381,8 @@ class JsonBody:
         return self._settle(tail, settled)
 
     def _settle(self, tail: str, settled: int) -> int:
-        """Remember how far the tail is final, and its last character that is not a white space.
-
-        That character tells later if an apostrophe can begin a string. Returns `settled`.
-        """
+        # The last character that is not white space tells later if an apostrophe can begin a
+        # string.
         if settled:
             # Most chunks end in a character that counts; only white space needs a longer look.
             last = tail[settled - 1]
@@ -450,11 +395,9 @@ class JsonBody:
         return settled
 
     def _longer_from(self, tail: str, begin: int, start: int, final: bool) -> int:
-        """Return where a delimiter begins that goes on behind the tail, and over one at `start`.
-
-        One may begin with another, or hold it behind white space: then the longer one counts. -1 if
-        nothing of the kind is there. begin: the text before it is decided.
-        """
+        # Where a delimiter begins that goes on after the tail, and over one at `start`: one may
+        # begin with another, or contain it after white space. Then the longer one counts. -1 for
+        # none. Before `begin` all is decided.
         longest = self._by.longest
         size = len(tail)
         if final or size - start >= longest:
@@ -463,10 +406,7 @@ class JsonBody:
         return match.start() if match and match.start() <= start else -1
 
     def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
-        """Return True if a delimiter may begin at `pos` and go on behind the tail.
-
-        Then the token at `pos` may be the beginning of that delimiter, and nothing can be decided.
-        """
+        # A delimiter may begin at `pos` and go on after the tail: then nothing can be decided.
         by = self._by
         if final or tail[pos] not in by.firsts:
             return False
@@ -478,11 +418,8 @@ class JsonBody:
         return any(lit.startswith(rest) for lit in by.literals)
 
     def _before(self, tail: str, pos: int) -> str:
-        """Return the last character before `pos` that is not a white space.
-
-        It may have been final with an earlier tail. At the beginning of the body it is `{`, since
-        an object that lost its brace begins with a key.
-        """
+        # It may have been final with an earlier tail. At the beginning of the body it is `{`, since
+        # an object that lost its brace begins with a key.
         while pos > 0:
             pos -= 1
             if not tail[pos].isspace():

@@ -32,11 +32,7 @@ ONE_CALL = [(0, "")]
 
 
 def name_first(body: str, name: str) -> Span | None:
-    """Return where `name` stands if it is the first member, named "name", else None.
-
-    >>> name_first('{"name": "f"}', "f")
-    Span(start=10, end=11)
-    """
+    """Return where `name` is if it is the first member, named "name", else None."""
     match = _NAME_FIRST.match(body)
     if match and match[1] == name:
         return Span(match.start(1), match.end(1))
@@ -44,11 +40,7 @@ def name_first(body: str, name: str) -> Span | None:
 
 
 def items_of(value: Value) -> tuple[list[Value] | None, str]:
-    """Return the list of calls that a value is or wraps, and its path. None for any other value.
-
-    >>> items_of([{}]), items_of({"tool_calls": [{}]}), items_of({"name": "f"})
-    (([{}], ''), ([{}], '/tool_calls'), (None, ''))
-    """
+    """Return the list of calls that a value is or wraps, and its path. None for any other value."""
     if isinstance(value, list):
         return value, ""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(_WRAPPER), list):
@@ -57,11 +49,7 @@ def items_of(value: Value) -> tuple[list[Value] | None, str]:
 
 
 def units_of(values: list[Value]) -> list[tuple[int, str]]:
-    """Return where the calls of a body stand: the number of their value, and the path in it.
-
-    A list holds one call per item, also where it is the `tool_calls` of an object and all that is
-    in it. Any other value is one call.
-    """
+    """Return where the calls of a body are: (number of their value, path in it)."""
     units: list[tuple[int, str]] = []
     for i, value in enumerate(values):
         items, base = items_of(value)
@@ -87,12 +75,7 @@ class BodySource:
     # once, so asking for every argument of a hundred calls costs no more than asking for one.
 
     def __init__(self, body: str, edits: tuple[Edit, ...], units: list[tuple[int, str]]) -> None:
-        """Keep a body and its edits.
-
-        Places are only worked out when the first one is asked for.
-
-        units: the calls, as `units_of` returns them.
-        """
+        # units: the calls, as `units_of` returns them
         self.body = body
         self.edits = edits
         self.units = units
@@ -105,11 +88,8 @@ class BodySource:
         self._ranked: dict[int, tuple[list[str], dict[str, int]]] = {}
 
     def edits_of(self, index: int, path: str) -> tuple[Edit, ...]:
-        """Return the edits of the call at `path`.
-
-        Each edit goes with the call it stands in or behind. Those before the first call go with the
-        first. So every edit belongs to one call, and their sum is the cost of the body.
-        """
+        # Each edit goes with the call it is in or after. Those before the first call go with the
+        # first. So every edit belongs to one call, and their sum is the cost of the body.
         if len(self.units) <= 1 or not self.edits:
             return self.edits
         if self._shares is None:
@@ -117,10 +97,6 @@ class BodySource:
         return self._shares[index, path]
 
     def _shared_out(self) -> dict[tuple[int, str], tuple[Edit, ...]]:
-        """Return the edits of each unit.
-
-        An edit belongs to the last call that begins before it.
-        """
         starts = [edit.span.start for edit in self.edits]
         places = self._all()
 
@@ -133,10 +109,7 @@ class BodySource:
         return {unit: self.edits[cuts[k] : cuts[k + 1]] for k, unit in enumerate(self.units)}
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
-        """Return the places of each top-level value, in the body as it came.
-
-        They are found in the edited body, and moved back by the edits. Once for all questions.
-        """
+        # Found in the edited body, and moved back by the edits. Once for all questions.
         if self._raw_places is not None:
             return self._raw_places
 
@@ -154,22 +127,19 @@ class BodySource:
         return raw_places
 
     def span_of(self, index: int, path: str) -> Span | None:
-        """Return where the value at `path` stands, strings without their quotes."""
+        """Return where the value at `path` is, strings without their quotes."""
         place = self._all()[index].get(path)
         return Span(*place) if place else None
 
     def key_span(self, index: int, path: str, key: str) -> Span | None:
-        """Return where the key of a member stands, given the path of its value.
-
-        It is the last place of its name before the member's value.
-        """
+        """Return where the key of a member is, given the path of its value."""
         # `find_places` knows values only; a key stands right before its value.
         place = self._all()[index].get(path)
         start = self.body.rfind(key, 0, place[0]) if place else -1
         return Span(start, start + len(key)) if start >= 0 else None
 
     def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
-        """Return where the name of the call at path `at` stands, which is the value of `key`."""
+        """Return where the name of the call at path `at` is, which is the value of `key`."""
         # The pattern looks at the beginning of the body, which edits behind it leave as it is.
         if key == "name" and index == 0 and at == "":
             span = name_first(self.body, name)
@@ -210,11 +180,8 @@ class BodySource:
         return find
 
     def _below(self, index: int, base: str) -> dict[str, tuple[int, int]]:
-        """Return the places at and below `base`, by their paths from there.
-
-        A value is found after those inside it, so in document order they stand right before it: the
-        walk back from `base` touches nothing else, however many calls the body has.
-        """
+        # A value is found after those inside it, so in document order they are right before it: the
+        # walk back from `base` touches nothing else, however many calls the body has.
         # Arguments that are not there (flat, or missing) have the place of the whole call.
         places = self._all()[index]
         if base not in places:
@@ -233,10 +200,8 @@ class BodySource:
     def nested_edits(
         self, index: int, base: str, text: str, edits: list[Edit]
     ) -> list[Edit] | None:
-        """Return edits of a text that stands inside a JSON string as edits of that string.
-
-        None if the string has edits itself, or the places in it cannot be told.
-        """
+        # Edits of a text inside a JSON string as edits of that string. None if the string has edits
+        # itself, or the places in it cannot be told.
         start, end = self._all()[index][base]
         offsets = self._inside(start, end, text)
         if offsets is None:
@@ -253,10 +218,7 @@ class BodySource:
         return placed
 
     def _inside(self, start: int, end: int, text: str) -> list[int] | None:
-        """Return where each character of a string's meaning stands inside it.
-
-        None if that cannot be told.
-        """
+        # where each character of a string's meaning is inside it
         raw = self.body[start:end]
         # Without escapes each character is itself.
         offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
@@ -265,11 +227,8 @@ class BodySource:
         return offsets
 
     def _nested_places(self, index: int, base: str, text: str, edits: list[Edit] | None) -> Places:
-        """Return the places in a text that stands inside a JSON string.
-
-        They are found by way of the edited body: its strings are strict, so that each escape has a
-        known length. If that fails the whole string stands for all of it.
-        """
+        # By way of the edited body: its strings are strict, so that each escape has a known length.
+        # If that fails the whole string stands for all of it.
         self._all()
         begin, places = self._edited_places[index]
         first, last = (begin + offset for offset in places[base])
@@ -295,11 +254,7 @@ class BodySource:
 
 
 def _value_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans of top-level values of strict JSON texts, one behind the other.
-
-    >>> _value_spans('{"a": [1]} 5')
-    [(0, 10), (11, 12)]
-    """
+    # of top-level values of strict JSON, one after the other
     spans: list[tuple[int, int]] = []
     level, start = 0, 0
     for match in _VALUE.finditer(text):

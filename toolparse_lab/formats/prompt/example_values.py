@@ -93,7 +93,8 @@ _NUMBERS = (2.75, 18.5, 63.25, 141.5)
 
 
 class _NoValue(Exception):
-    """No value at hand matches a pattern of the schema."""
+    # no value at hand matches a pattern of the schema
+    pass
 
 
 def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None:
@@ -119,11 +120,8 @@ def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None
 
 
 def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> Any:
-    """Return an example of one value.
-
-    name: of the parameter that holds it, for whose words values are known. node: its resolved
-    schema. depth: the levels below it that may still be followed. Raises _NoValue.
-    """
+    # name: of the parameter that has it. node: its resolved schema. depth: levels below that may be
+    # followed.
     # `examples` is JSON Schema's keyword, `example` that of OpenAPI.
     examples = node.get("examples")
     if not examples and "example" in node:
@@ -146,12 +144,6 @@ def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: i
 
 
 def _scalar(name: str, node: Mapping[str, Any], kind: str, variant: int) -> Any:
-    """Return an example of a value that holds no others.
-
-    A text where any value will do.
-
-    Raises _NoValue for a text whose pattern fits none at hand.
-    """
     if kind == "integer":
         return _integer(node, variant)
     if kind == "number":
@@ -164,11 +156,7 @@ def _scalar(name: str, node: Mapping[str, Any], kind: str, variant: int) -> Any:
 
 
 def _first_member(node: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
-    """Return the first member of a union that is more than null.
-
-    An optional value is often a union with null, which would be a poor example. A union of nothing
-    else takes any value.
-    """
+    # An optional value is often a union with null, which would be a poor example.
     for member in alternatives_of(node, root):
         if kind_of(member) != "null":
             return member
@@ -176,10 +164,7 @@ def _first_member(node: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
 
 
 def _object(node: Mapping[str, Any], root: Any, variant: int, depth: int) -> dict[str, Any]:
-    """Return the required properties of an object, each with a variant of its own.
-
-    node: its resolved schema. depth: the levels below it that may still be followed.
-    """
+    # the required properties, each with a variant of its own
     properties: dict[str, Any] = {}
     for i, (name, schema, required) in enumerate(properties_of(node)):
         if required:
@@ -188,11 +173,7 @@ def _object(node: Mapping[str, Any], root: Any, variant: int, depth: int) -> dic
 
 
 def _array(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> list[Any]:
-    """Return one item for each position of a tuple, else as few items as the schema admits.
-
-    name: of the parameter that holds the array, which its items share. A list has one item at the
-    least, and never more than there are variants.
-    """
+    # One item for each position of a tuple, else as few items as the schema admits, at least one.
     positions = positions_of(node)
     if positions:
         nodes = [resolve(position, root) for position in positions]
@@ -204,13 +185,7 @@ def _array(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: i
 
 
 def _integer(node: Mapping[str, Any], variant: int) -> int:
-    """Return an integer within the schema's bounds.
-
-    One with a step is moved to a multiple of it.
-
-    >>> _integer({"minimum": 10}, 0), _integer({"multipleOf": 5}, 1)
-    (11, 25)
-    """
+    # one with a step is moved to a multiple of it
     value = int(_bounded(node, _INTEGERS[variant % VARIANTS], variant))
     step = node.get("multipleOf")
     if isinstance(step, int) and step > 1:
@@ -220,14 +195,8 @@ def _integer(node: Mapping[str, Any], variant: int) -> int:
 
 
 def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
-    """Return the value, moved inside the schema's bounds.
-
-    A bound itself is avoided where there is room, since it may be exclusive. `variant` is added to
-    the distance, so that variants differ.
-
-    >>> _bounded({"minimum": 10}, 7, 0), _bounded({"maximum": 5}, 7, 1), _bounded({}, 7, 0)
-    (11, 3, 7)
-    """
+    # A bound itself is avoided where there is room, since it may be exclusive. `variant` is added
+    # to the distance, so that variants differ.
     low: float | None = node.get("minimum", node.get("exclusiveMinimum"))
     high: float | None = node.get("maximum", node.get("exclusiveMaximum"))
     if low is not None and value <= low:
@@ -242,11 +211,7 @@ def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
 
 
 def _text(name: str, node: Mapping[str, Any], variant: int) -> str:
-    """Return a text that fits the schema's format, pattern and lengths.
-
-    name: of the parameter that holds it. Too short a text is repeated, too long a one cut. Raises
-    _NoValue if no text at hand fits the pattern.
-    """
+    # Too short a text is repeated, too long a one cut.
     pool = _pool(name, node)
     pattern = node.get("pattern")
     if isinstance(pattern, str):
@@ -262,11 +227,6 @@ def _text(name: str, node: Mapping[str, Any], variant: int) -> str:
 
 
 def _pool(name: str, node: Mapping[str, Any]) -> Sequence[str]:
-    """Return the values for a schema's format, else for a word of the parameter's name.
-
-    >>> _pool("departureTime", {})[0], _pool("x", {"format": "date"})[0], _pool("x", {})[0]
-    ('06:40', '2031-03-14', 'cedar')
-    """
     by_format = _BY_FORMAT.get(str(node.get("format")))
     if by_format is not None:
         return by_format
@@ -280,14 +240,7 @@ def _pool(name: str, node: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
-    """Return a value that a pattern admits.
-
-    pool: the values for the parameter's name, which are tried first. Then all others are. Raises
-    _NoValue if the pattern admits none.
-
-    >>> _matching("^[a-z]{2}$", ("cedar",), 0), _matching("^c", ("lantern", "cedar"), 0)
-    ('fi', 'cedar')
-    """
+    # pool: tried first, then all other values are
     for i in range(len(pool)):
         value = pool[(variant + i) % len(pool)]
         if _fits(pattern, value):
@@ -301,10 +254,7 @@ def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
 
 
 def _fits(pattern: str, value: str) -> bool:
-    """Return True if a pattern admits the value.
-
-    As in JSON Schema, it may match anywhere in the value unless it is anchored.
-    """
+    # As in JSON Schema, it may match anywhere in the value unless it is anchored.
     try:
         return re.search(pattern, value) is not None
     except re.error:

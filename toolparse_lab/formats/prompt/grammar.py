@@ -112,7 +112,6 @@ class GrammarWriter(ABC):
     """
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        """Write the call of every tool. Raises BadToolSpec if one of them has none."""
         self.rules: dict[str, str] = {}
         self.root_schema: Any = None
         self.calls = [self._call_of(tool) for tool in tools]
@@ -126,7 +125,6 @@ class GrammarWriter(ABC):
         return "\n".join([text, *shared_rules(text)])
 
     def _call_of(self, tool: ToolSpec) -> str:
-        """Return the rule of one tool's call. Raises BadToolSpec if no call is possible."""
         self.root_schema = tool.schema
         call = self.call(tool)
         if call is None:
@@ -142,10 +140,7 @@ class GrammarWriter(ABC):
         """Return the rule of one tool's call, None if no value within the depth bound fits."""
 
     def rule(self, body: str) -> str:
-        """Return the name of the rule with that body, made where it does not exist yet.
-
-        body: an expression. The name of a rule stands for itself.
-        """
+        # The name of a rule stands for itself.
         if is_rule_name(body):
             return body
         return self.rules.setdefault(body, f"v{len(self.rules) + 1}")
@@ -180,7 +175,6 @@ class GrammarWriter(ABC):
                 return self.bare(node, kind)
 
     def json_text(self, value: Any, chars: Alphabet) -> str:
-        """Return a value as JSON text, written with the characters of one place."""
         return chars.escape(write_canonical(value))
 
     def bare(self, node: Mapping[str, Any], kind: str) -> str:
@@ -203,7 +197,7 @@ class GrammarWriter(ABC):
         return "number"
 
     def _integer(self, node: Mapping[str, Any]) -> str:
-        """Return the expression of an integer: all of a small range, else a rule for many."""
+        # all of a small range, else a rule for many
         low, high = integer_bounds(node)
         if not isinstance(low, int):
             return "integer"
@@ -213,14 +207,13 @@ class GrammarWriter(ABC):
         return "natural" if low >= 0 else "integer"
 
     def _json_choice(self, node: Mapping[str, Any], chars: Alphabet) -> str | None:
-        """Return the expression of any listed value, None for an empty list."""
+        # None for an empty list
         texts = [literal(self.json_text(value, chars)) for value in choices_of(node)]
         if not texts:
             return None
         return one_of(texts)
 
     def _json_union(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of any member that is possible within the depth bound."""
         members = alternatives_of(node, self.root_schema)
         values = [self.json_value(member, depth, chars) for member in members]
         possible = [value for value in values if value is not None]
@@ -229,11 +222,8 @@ class GrammarWriter(ABC):
         return one_of(possible)
 
     def _json_string(self, node: Mapping[str, Any], chars: Alphabet) -> str:
-        """Return the expression of a quoted string of a bounded length, or of a known format.
-
-        If the schema limits the length, each character counts, else a blank counts with the
-        character behind it.
-        """
+        # If the schema limits the length, each character counts, else a blank counts with the
+        # character after it.
         text = FORMATS.get(str(node.get("format")))
         if text:
             return self.rule(f'"\\"" {text} "\\""')
@@ -243,11 +233,8 @@ class GrammarWriter(ABC):
         return self.rule(f'"\\"" {unit}{{{low},{high}}} "\\""')
 
     def _json_array(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of a list of at most `MAX_ITEMS` items, or of a tuple.
-
-        If no item is possible within the depth bound, this is the empty list, or None for a schema
-        that does not admit it.
-        """
+        # If no item is possible within the depth bound: the empty list, or None for a schema that
+        # does not admit it.
         positions = positions_of(node)
         if positions:
             return self._json_tuple(positions, depth, chars)
@@ -265,10 +252,7 @@ class GrammarWriter(ABC):
         return self.rule(f'"[" ({several})? "]"')
 
     def _json_tuple(self, positions: Sequence[Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of a list with one schema for each position.
-
-        Every position is filled. None if one of them is not possible.
-        """
+        # Every position is filled. None if one of them is not possible.
         values = [self.json_value(position, depth - 1, chars) for position in positions]
         possible = [value for value in values if value is not None]
         if len(possible) < len(values):
@@ -276,10 +260,7 @@ class GrammarWriter(ABC):
         return "(" + ' "[" ' + ' ", " '.join(possible) + ' "]" )'
 
     def _json_object(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of an object with the properties of its schema, in their order.
-
-        Optional properties that are not possible drop out. None if a required one is not.
-        """
+        # Optional properties that are not possible drop out. None if a required one is not.
         required: list[str] = []
         optional: list[str] = []
         for name, schema, needed in properties_of(node):
@@ -303,7 +284,6 @@ class GrammarWriter(ABC):
         return self._json_map(node, depth, chars)
 
     def _any_of(self, pairs: Sequence[str]) -> str:
-        """Return the expression of an object of any of these pairs, in their order."""
         # Whichever pair comes first has no comma before it: one alternative for each first pair.
         starts = []
         for i, pair in enumerate(pairs):
@@ -312,10 +292,7 @@ class GrammarWriter(ABC):
         return self.rule('"{" (' + " | ".join(starts) + ')? "}"')
 
     def _json_map(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str:
-        """Return the expression of an object whose keys the schema does not name.
-
-        Without a schema for its values this is the empty object: free values would only be noise.
-        """
+        # Without a schema for its values this is the empty object: free values would only be noise.
         extra = node.get("additionalProperties")
         if not isinstance(extra, Mapping):
             return '"{}"'

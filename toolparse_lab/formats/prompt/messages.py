@@ -71,12 +71,7 @@ class PromptBuilder(Interface):
         tools: tuple[ToolSpec, ...],
         shots: tuple[tuple[str, str], ...],
         type_rules: RulesLevel,
-    ) -> str:
-        """Return the text of the prompt.
-
-        An exception makes the built-in one take its place.
-        """
-        ...
+    ) -> str: ...
 
 
 def render_system(
@@ -197,7 +192,6 @@ def explain_tools(
 
 
 def _check_few_shot(few_shot: int) -> None:
-    """Raise BadOptions for anything that is not a number of examples."""
     if isinstance(few_shot, bool) or not isinstance(few_shot, int) or not 0 <= few_shot <= 16:
         raise BadOptions("few_shot is a number of examples", got=few_shot, expected="0 to 16")
 
@@ -205,10 +199,7 @@ def _check_few_shot(few_shot: int) -> None:
 def _shots(
     protocol: Explained, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
 ) -> tuple[tuple[str, str], ...]:
-    """Return examples as (request, written call).
-
-    avoided: `text` and `target` of `make_shots`, which the examples must not give away.
-    """
+    # avoided: `text` and `target` of `make_shots`, which the examples must not give away
     tools = {tool.name: tool for tool in specs}
     shots: list[tuple[str, str]] = []
     for shot in make_shots(specs, count, **avoided):
@@ -220,7 +211,6 @@ def _shots(
 
 
 def _write(protocol: Explained, shot: Shot, tools: Mapping[str, ToolSpec]) -> str:
-    """Return the call of an example. A fixed one has a tool that `tools` lacks."""
     return protocol.write_call(shot.name, shot.arguments_json, tools.get(shot.name))
 
 
@@ -231,10 +221,7 @@ def _render(
     shots: Sequence[tuple[str, str]],
     type_rules: RulesLevel,
 ) -> str:
-    """Return a template filled with the parts of a prompt that it has a place for."""
-
     def examples() -> str:
-        """Return all examples as text, a blank line between two."""
         return "\n\n".join(f"Request: {request}\nAnswer:\n{call}" for request, call in shots)
 
     # Functions, since a template asks for few of these parts and some take long to write.
@@ -263,10 +250,7 @@ def _ask_builder(
     shots: tuple[tuple[str, str], ...],
     type_rules: RulesLevel,
 ) -> str | None:
-    """Return the prompt of the user's builder.
-
-    None if it fails, which `on_error` is told.
-    """
+    # None if it fails, which `on_error` is told
     try:
         prompt: object = builder(
             protocol_id=protocol_id, tools=specs, shots=shots, type_rules=type_rules
@@ -285,10 +269,6 @@ def _ask_builder(
 
 
 def _read_input(case_input: Any) -> list[dict[str, Any]]:
-    """Return an input as new message dicts.
-
-    Raises BadCase if it is neither text nor list.
-    """
     if isinstance(case_input, str):
         return [{"role": "user", "content": case_input}]
     if isinstance(case_input, (list, tuple)) and all(map(_is_message, case_input)):
@@ -301,12 +281,10 @@ def _read_input(case_input: Any) -> list[dict[str, Any]]:
 
 
 def _is_message(value: Any) -> bool:
-    """Return True for a message of a conversation: a mapping that names its role."""
     return isinstance(value, Mapping) and isinstance(value.get("role"), str)
 
 
 def _text_of(message: Message) -> str:
-    """Return the text of a message, whose content may be a text or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -316,7 +294,6 @@ def _text_of(message: Message) -> str:
 
 
 def _turns(shots: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Return examples as turns of a conversation: the request, then the call that answers it."""
     turns: list[dict[str, Any]] = []
     for request, call in shots:
         turns.append({"role": "user", "content": request})
@@ -327,10 +304,6 @@ def _turns(shots: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
 def _place(
     prompt: str, turns: list[dict[str, Any]], messages: list[dict[str, Any]], placement: Placement
 ) -> list[dict[str, Any]]:
-    """Return the messages with prompt and turns added.
-
-    See `build_messages` for the places.
-    """
     at = _system_index(messages)
     if at is None:
         ours = {"role": "system", "content": prompt}
@@ -342,7 +315,6 @@ def _place(
 
 
 def _system_index(messages: Sequence[Message]) -> int | None:
-    """Return the place of the first system message, if there is one."""
     for index, message in enumerate(messages):
         if message["role"] == "system":
             return index

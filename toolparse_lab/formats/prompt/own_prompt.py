@@ -77,7 +77,6 @@ def is_own_prompt(value: Any) -> bool:
 
 
 def _checked(name: str) -> str:
-    """Return a name for frames and files. Raises BadOptions."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadOptions(
             "a prompt's name is one short word", got=name, expected="letters, digits, _ . : + -"

@@ -53,7 +53,6 @@ def resolve(node: Any, root: Any) -> dict[str, Any]:
 
 
 def _target(ref: Any, root: Any) -> dict[str, Any]:
-    """Return the schema that a reference names. Raises BadToolSpec if it names none."""
     target = None
     if isinstance(ref, str) and ref.startswith("#"):
         with suppress(KeyError, ValueError):
@@ -71,11 +70,7 @@ def _target(ref: Any, root: Any) -> dict[str, Any]:
 
 
 def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return both schemas as one: properties and required names add up, else the first wins.
-
-    >>> _merge({"type": "object", "required": ["a"]}, {"type": "null", "required": ["b", "a"]})
-    {'type': 'object', 'required': ['a', 'b']}
-    """
+    # properties and required names add up, else the first wins
     merged = {**second, **first}
     if "properties" in first and "properties" in second:
         merged["properties"] = {**second["properties"], **first["properties"]}
@@ -108,10 +103,7 @@ def kind_of(node: Mapping[str, Any]) -> str:
 
 
 def _kind_of_listed(node: Mapping[str, Any], types: list[Any]) -> str:
-    """Return the kind of a node whose `type` is a list of types.
-
-    A list of one type is written for that type, an empty one for no type at all.
-    """
+    # a list of one type is written for that type, an empty one for no type at all
     if not types:
         return "any"
     if len(types) > 1:
@@ -120,11 +112,6 @@ def _kind_of_listed(node: Mapping[str, Any], types: list[Any]) -> str:
 
 
 def _implied_kind(node: Mapping[str, Any]) -> str:
-    """Return the kind that a node without a usable `type` shows by its other keywords.
-
-    >>> _implied_kind({"items": {}}), _implied_kind({"minimum": 1})
-    ('array', 'any')
-    """
     if "properties" in node or isinstance(node.get("additionalProperties"), Mapping):
         return "object"
     if "items" in node or "prefixItems" in node:

@@ -89,11 +89,8 @@ def make_shots(
 def _new_shot(
     tool: ToolSpec, variant: int, shots: Sequence[Shot], folded: str, answers: set[str]
 ) -> Shot | None:
-    """Return an example with one tool that is not among `shots` and gives nothing away.
-
-    folded: the text of the case, case-folded. answers: the values of its target, as canonical JSON.
-    None if every variant is used, or shows too much.
-    """
+    # folded: the text of the case, case-folded. answers: the values of its target, as canonical
+    # JSON. None if every variant is used, or shows too much.
     for candidate in range(variant, variant + VARIANTS):
         shot = _own_shot(tool, candidate)
         if shot is None or shot in shots:
@@ -105,7 +102,6 @@ def _new_shot(
 
 @lru_cache(maxsize=4096)  # the cases of a dataset share their tools
 def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
-    """Return an example with one tool, None if no arguments for it are at hand."""
     arguments = example_arguments(tool, variant)
     if arguments is None:
         return None
@@ -121,10 +117,7 @@ def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
 
 
 def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -> Shot:
-    """Return a fixed example, preferably with a tool and values that are new to the case.
-
-    There are only a few, so that the last resort is one shown before.
-    """
+    # There are only a few, so that the last resort is one shown before.
     names = {tool.name for tool in tools} | {shot.name for shot in shots}
     usable = [shot for shot in FIXED_SHOTS if shot.name not in names]
     for shot in usable:
@@ -137,11 +130,8 @@ def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -
 
 
 def _gives_away(shot: Shot, tool: ToolSpec, folded: str, answers: Collection[str]) -> bool:
-    """Return True if an example shows the call that the case asks for.
-
-    folded, answers: as for `_new_shot`. An example without any value of its own choosing, because
-    the schema lists them all, counts as one that does.
-    """
+    # An example without any value of its own choosing, because the schema lists them all, may be
+    # the answer itself.
     listed_values = _listed_values(tool)
     free = []
     for value in _leaf_values(shot):
@@ -156,16 +146,12 @@ def _gives_away(shot: Shot, tool: ToolSpec, folded: str, answers: Collection[str
 
 
 def _leaf_values(shot: Shot) -> Iterator[Any]:
-    """Return the values in an example's arguments that hold no others, in their order."""
     return (value for _, value in leaves(read_plain(shot.arguments_json)))
 
 
 @lru_cache(maxsize=4096)
 def _listed_values(tool: ToolSpec) -> frozenset[str]:
-    """Return the values that a tool's schema lists itself, at any depth, as canonical JSON.
-
-    The model sees these anyway, so that an example that shows one gives nothing away.
-    """
+    # The model sees these anyway, so an example that shows one gives nothing away.
     values: set[str] = set()
     stack = [tool.schema]
     while stack:
@@ -181,11 +167,7 @@ def _listed_values(tool: ToolSpec) -> frozenset[str]:
 
 
 def _stands_in(value: Any, folded: str) -> bool:
-    """Return True if a leaf occurs in the case-folded text, as a whole word or number.
-
-    >>> _stands_in("Oslo", "from oslo to lima"), _stands_in(7, "at 17:00")
-    (True, False)
-    """
+    # as a whole word or number
     word = _words_of(value)
     if not word:
         return False
@@ -193,11 +175,6 @@ def _stands_in(value: Any, folded: str) -> bool:
 
 
 def _words_of(value: Any) -> str:
-    """Return a value as a request names it: a text without quotes, all else as JSON.
-
-    >>> _words_of("Oslo"), _words_of([1, True])
-    ('Oslo', '[1,true]')
-    """
     if isinstance(value, str):
         return value
     return write_canonical(value)

@@ -60,7 +60,6 @@ def write_tools_lines(tools: Sequence[ToolSpec]) -> str:
 
 @lru_cache(maxsize=1024)
 def _tool_json(tool: ToolSpec, examples: bool = False) -> str:
-    """Return one tool as compact JSON."""
     return write_canonical(tool.to_dict() if examples else tool.to_openai()["function"])
 
 
@@ -79,7 +78,6 @@ def write_tools_signatures(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> 
 
 @lru_cache(maxsize=1024)
 def _signature(tool: ToolSpec, max_depth: int) -> str:
-    """Return one tool's signature, its description and the notes about its parameters."""
     root = tool.schema
     parameters: list[str] = []
     notes: list[str] = []
@@ -101,11 +99,6 @@ def _signature(tool: ToolSpec, max_depth: int) -> str:
 
 
 def _default(node: Mapping[str, Any]) -> str:
-    """Return the default of an optional parameter, an ellipsis where the schema names none.
-
-    >>> _default({"default": 5}), _default({})
-    (' = 5', ' = ...')
-    """
     value = write_canonical(node["default"]) if "default" in node else "..."
     return f" = {value}"
 
@@ -138,10 +131,7 @@ def python_type(node: Mapping[str, Any], root: Any, *, max_depth: int = 4) -> st
 
 
 def _list_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
-    """Return the type of an array, a tuple where the schema has positions.
-
-    max_depth: the levels that are spelt out below its members.
-    """
+    # a tuple where the schema has positions
     positions = [
         python_type(resolve(position, root), root, max_depth=max_depth)
         for position in positions_of(node)
@@ -156,11 +146,7 @@ def _list_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
 
 
 def _dict_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
-    """Return the type of an object: its properties, or that of all values where none is named.
-
-    max_depth: the levels that are spelt out below its properties. A question mark follows the name
-    of an optional property.
-    """
+    # A question mark follows the name of an optional property.
     fields = []
     for name, schema, required in properties_of(node):
         field_type = python_type(resolve(schema, root), root, max_depth=max_depth)
@@ -190,7 +176,6 @@ def write_tools_xml(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
 
 @lru_cache(maxsize=1024)
 def _outline(tool: ToolSpec, max_depth: int) -> str:
-    """Return one tool as an element with its parameters."""
     root = tool.schema
     opener = f"<{tool.name}>"
     if tool.description:
@@ -200,11 +185,7 @@ def _outline(tool: ToolSpec, max_depth: int) -> str:
 
 
 def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) -> list[str]:
-    """Return the lines of an object's properties.
-
-    depth: the levels between the object and the tool's element, by which lines are indented. From
-    `max_depth` on an object is named as JSON instead of being spelt out.
-    """
+    # From `max_depth` on an object is named as JSON instead of being spelt out.
     lines: list[str] = []
     pad = "  " * depth
     for name, schema, required in properties_of(node):
@@ -227,10 +208,7 @@ def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) ->
 
 
 def _remarks(node: Mapping[str, Any], *, required: bool, repeated: bool) -> list[str]:
-    """Return the remarks of an outline about a parameter, beside its type.
-
-    repeated: it is a list written as repeated elements.
-    """
+    # repeated: it is a list written as repeated elements
     words = [] if required else ["optional"]
     if repeated:
         words.append("repeat the element for every item")
@@ -242,11 +220,6 @@ def _remarks(node: Mapping[str, Any], *, required: bool, repeated: bool) -> list
 
 
 def _plain_type(node: Mapping[str, Any], root: Any) -> str:
-    """Return the type of a node in plain words.
-
-    >>> _plain_type({"type": ["integer", "null"]}, {}), _plain_type({}, {})
-    ('integer or null', 'any text')
-    """
     kind = kind_of(node)
     if kind == "choice":
         return "one of " + _choice_text(node, bare=True)
@@ -259,13 +232,7 @@ def _plain_type(node: Mapping[str, Any], root: Any) -> str:
 
 
 def _choice_text(node: Mapping[str, Any], *, bare: bool = False) -> str:
-    """Return the choices of a node as JSON, cut off behind the first ones.
-
-    bare: texts are written without their quotes.
-
-    >>> _choice_text({"enum": ["a", 1]}), _choice_text({"enum": ["a", 1]}, bare=True)
-    ('"a" | 1', 'a | 1')
-    """
+    # bare: texts are written without their quotes
     values = choices_of(node)
     texts = []
     for value in values[:_MAX_CHOICES]:
@@ -280,13 +247,6 @@ def _choice_text(node: Mapping[str, Any], *, bare: bool = False) -> str:
 
 
 def _note(node: Mapping[str, Any]) -> str:
-    """Return the description of a node and its limits in brackets.
-
-    "" if it has neither.
-
-    >>> _note({"description": "The size.", "minimum": 1, "maximum": 9})
-    'The size. (at least 1, at most 9)'
-    """
     description = node.get("description")
     words = []
     if isinstance(description, str) and description.strip():
@@ -302,5 +262,4 @@ def _note(node: Mapping[str, Any]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text with every run of white space as one blank."""
     return " ".join(text.split())

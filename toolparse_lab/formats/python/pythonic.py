@@ -29,39 +29,27 @@ class WholeList(Envelope):
 
     @property
     def among_others(self) -> Envelope:
-        """The envelope without the tokens, by which another format is known."""
+        # another format is known by the tokens
         return WholeList()
 
-    @property
-    def calls_are_python(self) -> bool:
-        """True: models write such calls without their delimiters."""
-        return True
+    calls_are_python = True
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the tokens: no text inside an answer opens a call."""
         return self.tokens
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return a token, as nothing opens a call but the beginning of the answer."""
         token = next((token for token in self.tokens if text.startswith(token, pos)), None)
         return Opening(len(token), "markup") if token else None
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
-        """Return the opening, if the answer begins with a list and the head of a call.
-
-        It is speculative: if the body is no list of calls, the text is text.
-        """
+        # if the body is no list of calls, the text is text
         if HEAD.match(text):
             return Opening(0, speculative=True)
         return NEED_MORE if _SO_FAR.match(text) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner that ends behind the list."""
         return LoneList()
 
 

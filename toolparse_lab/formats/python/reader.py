@@ -74,10 +74,6 @@ class PythonReader:
     """
 
     def __init__(self, text: str, reading: Reading, json_words: bool = False) -> None:
-        """Make a reader for one body.
-
-        json_words: true, false and null are words of the format, and no repair.
-        """
         self.text = text
         self.pos = 0
         self.reading = reading
@@ -91,18 +87,16 @@ class PythonReader:
         self.view: View | None = None  # of the tool whose call is being read
 
     def skip(self) -> str:
-        """Move behind white space and comments. Return the next character, "" at the end."""
         match = _SPACE.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def fail(self, message: str) -> Refusal:
-        """Return a refusal at this place. At the end of the text it is a truncation."""
+        # At the end of the text it is a truncation.
         code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.pythonic"
         return Refusal(code, message, self.pos)
 
     def expect(self, char: str) -> None:
-        """Move behind this character."""
         got = self.skip()
         if got != char:
             instead = f", got {got!r}" if got else ", but the text ends"
@@ -110,7 +104,6 @@ class PythonReader:
         self.pos += 1
 
     def comma(self, closer: str) -> None:
-        """Move behind a comma, if there is one, else the closer has to follow."""
         char = self.skip()
         if char == ",":
             self.pos += 1
@@ -125,7 +118,6 @@ class PythonReader:
     # Values
 
     def value(self, path: str, depth: int) -> Value:
-        """Return the literal at this place. Its own place goes under `path`."""
         if depth > self.max_depth:
             raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
 
@@ -150,12 +142,7 @@ class PythonReader:
         return value
 
     def word(self, path: str, char: str) -> Value:
-        """Return a number, or True, False or None.
-
-        JSON's words for them are repaired.
-
-        char: the first of it, "" at the end of the text.
-        """
+        # char: the first of it, "" at the end of the text
         start = self.pos
         # Where the schema has a text, these would lose their spelling.
         if char in ("+", "-", "0") and not self.takes_text(path):
@@ -187,7 +174,6 @@ class PythonReader:
         return self.bare_word(path, char)
 
     def digits(self, match: re.Match[str]) -> Value:
-        """Return the number of a match of `_NUMBER`, which has to be a number for Python too."""
         self.pos = match.end()
         lexeme = match[0].replace("_", "")
         if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
@@ -198,10 +184,7 @@ class PythonReader:
             raise Refusal("decode.json", str(error), match.start()) from None
 
     def padded(self, path: str, match: re.Match[str]) -> Value:
-        """Return an integer with zeros before it; where the schema has a text, that text.
-
-        match: of `_PADDED`. Python refuses both.
-        """
+        # Python refuses zeros before an integer; where the schema has a text, they are that text.
         self.pos = match.end()
         if self.takes_text(path):
             self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
@@ -213,10 +196,8 @@ class PythonReader:
             raise Refusal("decode.json", str(error), match.start()) from None
 
     def bare_word(self, path: str, char: str) -> str:
-        """Return words without quotes, where the schema has a place for a text and nothing else.
-
-        path: of the value. One inside another value has no place that is looked up.
-        """
+        # Only where the schema has a place for a text; a value inside another one has no such
+        # place.
         match = _BARE_WORD.match(self.text, self.pos)
         if match is None or not self.repair or not self.takes_text(path):
             message = f"expected a value, got {char!r}"
@@ -226,16 +207,13 @@ class PythonReader:
         return match[0]
 
     def takes_text(self, path: str) -> bool:
-        """Return True if the schema of the call's tool has a text at a path, and knows it."""
         name = path.removeprefix("/").replace("~1", "/").replace("~0", "~")
         member = self.view.child(name) if self.view is not None else None
         return member is not None and "string" in (member.types or ())
 
     def string(self, path: str, *, raw: bool = False) -> str:
-        """Return a string of any quotes. Its place is the gap between them.
-
-        raw: an `r` stood before it, so that a backslash is nothing but itself.
-        """
+        # Its place is the gap between the quotes. raw: an `r` was before it, so that a backslash is
+        # nothing but itself.
         # Three quotes begin a string of several lines, which one quote twice would not.
         triple = self.text.startswith(("'''", '"""'), self.pos)
         match = (_TRIPLE if triple else _STRING).match(self.text, self.pos)
@@ -272,10 +250,7 @@ class PythonReader:
             raise Refusal("decode.pythonic", message, match.start()) from None
 
     def escape_breaks(self, start: int, end: int) -> None:
-        """Repair raw line breaks in a string between single quotes, or double ones.
-
-        They are no Python. But nothing else can be meant by them.
-        """
+        # They are no Python. But nothing else can be meant by them.
         for match in _RAW_BREAK.finditer(self.text, start, end):
             if not match["raw"]:
                 continue
@@ -285,7 +260,6 @@ class PythonReader:
             self.edits.append(Edit(Span(*match.span()), escape, "pythonic.raw-break"))
 
     def items(self, closer: str, path: str, depth: int) -> list[Value]:
-        """Return the items of a list or tuple, up to its closer."""
         self.pos += 1
         values: list[Value] = []
         while self.skip() != closer:
@@ -295,10 +269,7 @@ class PythonReader:
         return values
 
     def members(self, path: str, depth: int) -> dict[str, Value] | list[Value]:
-        """Return the members of a dict, or of a set as a list.
-
-        The keys of a dict are strings, each there once.
-        """
+        # Of a dict, or of a set as a list. The keys of a dict are strings, each there once.
         start, first_edit = self.pos, len(self.edits)
         self.pos += 1
         values: dict[str, Value] = {}
@@ -325,10 +296,7 @@ class PythonReader:
     def set_items(
         self, first: Value, path: str, depth: int, start: int, first_edit: int
     ) -> list[Value]:
-        """Return the items of a set, which a schema has as a list.
-
-        first: the item that was read. start: of the brace. first_edit: where its edit belongs.
-        """
+        # first: the item that was read. start: of the brace. first_edit: where its edit belongs.
         if self.skip() == ":":
             raise self.fail("expected a key in quotes")
         self.edits.insert(first_edit, Edit(Span(start, start + 1), "[", "pythonic.set"))
@@ -344,10 +312,6 @@ class PythonReader:
     # Calls
 
     def name(self) -> tuple[str, Span]:
-        """Return a name, dots included, and where it stands.
-
-        Escapes of Markdown are removed.
-        """
         self.skip()
         quoted = _QUOTED_NAME.match(self.text, self.pos) if self.repair else None
         if quoted is not None:
@@ -375,7 +339,6 @@ class PythonReader:
         return name, Span(start, end)
 
     def unescaped(self, match: re.Match[str]) -> str:
-        """Return a name without the escapes of Markdown in it."""
         if "\\" not in match[0]:
             return match[0]
         for escape in re.finditer(r"\\", match[0]):
@@ -384,7 +347,7 @@ class PythonReader:
         return match[0].replace("\\", "")
 
     def statement(self) -> Decoded:
-        """Return the call at this place, out of `print(…)`, `x = …` or quotes."""
+        # out of `print(…)`, `x = …` or quotes
         char = self.skip()
         if char in ("'", '"') and not _QUOTED_NAME.match(self.text, self.pos):
             return self.quoted()
@@ -406,10 +369,7 @@ class PythonReader:
         return replace(call, edits=_in_order(self.edits[first:]))
 
     def statements(self, closer: str) -> list[Decoded]:
-        """Return the calls of a list, up to its closer.
-
-        One with a value that is no literal is refused alone, if another one can be read.
-        """
+        # One with a value that is no literal is refused alone, if another one can be read.
         calls: list[Decoded] = []
         first: Refusal | None = None
         while self.skip() != closer:
@@ -427,7 +387,7 @@ class PythonReader:
         return calls
 
     def quoted(self) -> Decoded:
-        """Return the call that a string holds, which a model put into quotes as a whole."""
+        # a call that a model put into quotes as a whole
         start = self.pos
         text = self.string("")
         if not self.repair:
@@ -449,7 +409,6 @@ class PythonReader:
         return replace(call, name_span=span, edits=(edit,), places=lambda: places)
 
     def call(self) -> Decoded:
-        """Return the call at this place, with its own edits and places."""
         first_edit = len(self.edits)
         self.places = {}
         name, span = self.name()
@@ -476,10 +435,7 @@ class PythonReader:
         )
 
     def arguments(self, parameters: list[str]) -> tuple[dict[str, Value], list[Step]]:
-        """Return the arguments up to the bracket, and the steps that named them.
-
-        parameters: positional arguments are named by the schema, in its own order.
-        """
+        # parameters: positional arguments are named by the schema, in its own order
         arguments: dict[str, Value] = {}
         steps: list[Step] = []
         while self.skip() != ")":
@@ -505,12 +461,9 @@ class PythonReader:
     def unfolded(
         self, arguments: dict[str, Value], steps: list[Step], parameters: list[str]
     ) -> tuple[dict[str, Value], list[Step]]:
-        """Return the members of a dict that is the only argument, where they are the arguments.
-
-        arguments, steps: one positional argument under the name of the first parameter. If that
-        parameter takes an object, the dict may be meant as its value; if it takes none, the dict
-        is no value of it, whatever its keys are.
-        """
+        # One positional argument under the name of the first parameter. If that parameter takes an
+        # object, the dict may be meant as its value; if it takes none, the dict is no value of it,
+        # whatever its keys are.
         ((name, value),) = arguments.items()
         member = self.view.child(name) if self.view is not None else None
         if not isinstance(value, dict) or not value:
@@ -529,7 +482,6 @@ class PythonReader:
         return value, [Step("read", "read.dict-argument", "", None, name, value)]
 
     def keyword(self) -> str | None:
-        """Move behind `key=` and return the key. Return None if no keyword stands."""
         match = _KEYWORD.match(self.text, self.pos)
         if not match:
             return None
@@ -540,22 +492,17 @@ class PythonReader:
         return self.unescaped(match)
 
     def positional(self, index: int, parameters: list[str]) -> str:
-        """Return the name of a positional argument: the schema's parameter of this number."""
         if index >= len(parameters):
             raise self.fail("a positional argument, and no schema that says which it is")
         return parameters[index]
 
 
 def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:
-    """Return edits by their place."""
     return tuple(sorted(edits, key=lambda edit: edit.span.start))
 
 
 def _is_signature(tool: ToolSpec | None, count: int) -> bool:
-    """Return True if the first `count` parameters of a tool are surely those of its signature.
-
-    There no parameter that is required stands behind one that is not.
-    """
+    # in which no parameter that is required comes after one that is not
     schema = tool.schema if tool else None
     required = schema.get("required") if isinstance(schema, dict) else None
     if not isinstance(required, list):
@@ -565,7 +512,6 @@ def _is_signature(tool: ToolSpec | None, count: int) -> bool:
 
 
 def _parameters(tool: ToolSpec | None) -> list[str]:
-    """Return the names of a tool's parameters in the order of its schema."""
     schema = tool.schema if tool else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return list(properties) if isinstance(properties, dict) else []

@@ -11,7 +11,6 @@ from .type_rules import PYTHON_TYPE_RULES
 
 
 def _row(id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases: str) -> Protocol:
-    """Return the protocol of one row of constants."""
     return Protocol(
         id=id,
         aliases=aliases,
@@ -25,7 +24,7 @@ def _row(id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases
 
 
 def _between(opener: str, closer: str, **fields: bool) -> PythonTags:
-    """Return the envelope of one opener and one closer, with or without white space before it."""
+    # with or without white space before the closer
     closers = tuple(dict.fromkeys((closer, closer.strip())))
     return PythonTags((opener.strip(),), tuple(c for c in closers if c), **fields)
 

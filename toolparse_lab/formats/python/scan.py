@@ -30,11 +30,8 @@ _BEHIND = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
 
 
 class _Bracketed(ABC):
-    """Ends after the closing bracket, or past it where what follows says that it is not the end.
-
-    Then the body cannot be read.
-    """
-
+    # Ends after the closing bracket, or past it where what follows says that it is not the end:
+    # then the body cannot be read.
     __slots__ = ("_at", "_balanced", "_end")
 
     def __init__(self) -> None:
@@ -43,15 +40,10 @@ class _Bracketed(ABC):
         self._at = 0
 
     def finish(self) -> Close | None:
-        """Return None: a body that stays open is truncated."""
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Look for the closing bracket, and then at the text after it.
-
-        Returns the close, or how many characters are final. The bracket is final while what follows
-        is awaited.
-        """
+        # The bracket is final while what follows it is awaited.
         if self._end is None:
             answer = self._balanced.scan(tail, final)
             if not isinstance(answer, Close):
@@ -69,7 +61,8 @@ class _Bracketed(ABC):
 
     @abstractmethod
     def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
-        """Return the end of the body whose bracket ends at tail[pos], None if more text decides."""
+        # None if more text decides
+        ...
 
 
 class LoneCall(_Bracketed):
@@ -103,11 +96,7 @@ class LoneList(_Bracketed):
         return behind.end()
 
     def _is_open(self, behind: re.Match[str] | None, tail: str) -> bool:
-        """Return True if more text could still change the text behind the bracket.
-
-        behind: the match there, or None if nothing is there yet. The end of the tail may become a
-        special token.
-        """
+        # the end of the tail may become a special token
         if behind is None:
             return True
         rest = tail[behind.start("char") :]
@@ -116,10 +105,6 @@ class LoneList(_Bracketed):
 
 @lru_cache(maxsize=64)
 def _outside(closers: tuple[str, ...], openers: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for what counts outside of strings.
-
-    Its group tells which it is.
-    """
     return re.compile(
         rf"(?P<close>{any_of(closers)})|(?P<open>{any_of(openers)})"
         r"|(?P<quote>'''|\"\"\"|['\"])|(?P<comment>\#)"
@@ -140,7 +125,6 @@ class PythonBody:
     __slots__ = ("_at", "_closers", "_hidden", "_literals", "_pattern", "quote")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
-        """Make a scanner for one body. openers: the beginning of the next call."""
         self._closers = closers
         self._literals = closers + openers
         self._pattern = _outside(closers, openers)
@@ -149,16 +133,11 @@ class PythonBody:
         self._hidden: tuple[int, int] | None = None  # the first closer inside a string
 
     def finish(self) -> Close | None:
-        """Return the close at the first closer inside a string that never ended, if any."""
         if self.quote and self._hidden is not None:
             return Close(*self._hidden, "rescued")
         return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Follow strings and comments up to a delimiter.
-
-        Returns the close, or how many characters of the tail are final.
-        """
         pos = 0
         while True:
             step: Close | int
@@ -173,10 +152,7 @@ class PythonBody:
             pos = step
 
     def _between(self, tail: str, pos: int, final: bool) -> Close | int:
-        """Read to the next delimiter, quote or comment outside of strings.
-
-        Returns the close, the offset to go on at, or ~offset where more text is necessary.
-        """
+        # the close, the offset to go on at, or ~offset where more text is necessary
         match = self._pattern.search(tail, pos)
         stop = len(tail) if final else partial_start(tail, self._literals)
         if match is None or match.start() >= stop:
@@ -205,7 +181,7 @@ class PythonBody:
         return end
 
     def _in_string(self, tail: str, pos: int, final: bool) -> int:
-        """Read to the end of the string or comment. See `_between`."""
+        # see `_between`
         if self.quote == "#":
             end = tail.find("\n", pos)
             stop = self._closer_in(tail, pos, end if end >= 0 else len(tail))
@@ -219,7 +195,6 @@ class PythonBody:
         return self._to_quote(tail, pos, final)
 
     def _to_quote(self, tail: str, pos: int, final: bool) -> int:
-        """Read to the quote that ends the string. A closer on the way is remembered."""
         quote = self.quote
         while True:
             match = _INSIDE[quote].search(tail, pos)
@@ -238,7 +213,6 @@ class PythonBody:
             pos += 1
 
     def _remember(self, tail: str, start: int, end: int) -> None:
-        """Keep the first closer inside the string."""
         if self._hidden is not None:
             return
         at = self._closer_in(tail, start, end)
@@ -247,11 +221,9 @@ class PythonBody:
             self._hidden = (self._at + at, self._at + at + len(closer))
 
     def _closer_in(self, tail: str, start: int, end: int) -> int:
-        """Return the offset of the first closer in [start, end), -1 for none."""
         places = [at for c in self._closers if (at := tail.find(c, start, end)) >= 0]
         return min(places, default=-1)
 
     def _settle(self, settled: int) -> int:
-        """Move on behind the final part. Return it."""
         self._at += settled
         return settled

@@ -27,10 +27,7 @@ class NoLiteral(Refusal):
 
 
 def left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
-    """Return the call at an offset as an unreadable one, and where it ends.
-
-    refusal: why it cannot be read. It is raised again where the end is not sure.
-    """
+    """Return the call at an offset as an unreadable one, and where it ends."""
     head = _HEAD.match(text, start)
     end = _end(text, head.end()) if head and isinstance(refusal, NoLiteral) else -1
     if head is None or end < 0:
@@ -41,7 +38,7 @@ def left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
 
 
 def _end(text: str, at: int) -> int:
-    """Return the offset behind the bracket that closes the one at `at`, -1 if that is not sure."""
+    # -1 if that is not sure
     level = 0
     while (piece := _PIECE.match(text, at)) is not None:
         at = piece.end()

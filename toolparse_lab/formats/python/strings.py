@@ -78,12 +78,7 @@ def unescape_python(text: str) -> str:
 
 
 def _decode(match: re.Match[str]) -> str:
-    """Return the characters of one escape.
-
-    Raises ValueError for a broken one.
-
-    The group that matched is its kind: "line" is a line break that is escaped, and so nothing.
-    """
+    # "line" is a line break that is escaped, and so nothing
     kind = str(match.lastgroup)
     text = str(match[kind])
     if kind == "line":
@@ -104,10 +99,6 @@ def _decode(match: re.Match[str]) -> str:
 
 
 def _character(digits: str) -> str:
-    """Return the character with this hexadecimal code.
-
-    Raises ValueError if there is none.
-    """
     code = int(digits, 16)
     if code > 0x10FFFF:
         raise ValueError(f"no such character: {digits}")

@@ -34,22 +34,14 @@ class PythonTags(Envelope):
     fenced: bool = False
     strict_head: bool = False
 
-    @property
-    def calls_are_python(self) -> bool:
-        """True: models write such calls without their delimiters."""
-        return True
+    calls_are_python = True
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the openers, which do not depend on the tools."""
         return self.openers
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`. See `Envelope.open`."""
         opener = next((o for o in self.openers if text.startswith(o, pos)), None)
         if opener is None:
             return None
@@ -69,26 +61,22 @@ class PythonTags(Envelope):
         return make_opening(end - pos)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return a scanner for Python that stops at a closer outside its strings."""
         # Without a closer a call ends after its bracket.
         if not self.closers:
             return LoneCall()
         return PythonBody(self.closers, () if self.line else self.openers)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body given up behind `text` ends inside a string or brackets."""
         scan = PythonBody(())
         scan.scan(text, True)
         return scan.quote not in ("", "#") or "(" in text
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the text that each of the closers contains."""
         return min(self.closers, key=len, default=None)
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `text[at]` begins with a call, or with a code fence."""
         match = _SPACE.match(text, at)
         at = match.end() if match else at
         if self.fenced:
@@ -100,10 +88,7 @@ class PythonTags(Envelope):
 
 
 def _begins_call(text: str, at: int, final: bool, *, fenced: bool) -> bool | None:
-    """Return True if a call begins at an offset, None if more text decides.
-
-    fenced: a code fence may be around it.
-    """
+    # None if more text decides. fenced: a code fence may be around it.
     match = _SPACE.match(text, at)
     at = match.end() if match else at
     if fenced and text.startswith("`", at):

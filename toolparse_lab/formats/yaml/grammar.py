@@ -19,13 +19,8 @@ def yaml_grammar(tools: Sequence[ToolSpec]) -> str:
 
 
 class _YamlCalls(ElementGrammar):
-    """Writes the content of a call's element as lines of YAML."""
-
     def field(self, name: str, schema: Any, depth: int) -> str | None:
-        """Return one parameter as a line: a key, and a value in JSON, which is YAML as well.
-
-        depth: how many levels the value may still nest. None for a schema that admits nothing.
-        """
+        # A key and a value in JSON, which is YAML as well.
         value = self.json_value(schema, depth, IN_YAML)
         if value is None:
             return None

@@ -40,16 +40,11 @@ _BREAKS = "\x85\u2028\u2029"  # line breaks in YAML 1.1, but not in 1.2
 
 
 class _Frame:
-    """One mapping or sequence under way."""
-
+    # One mapping or sequence under way. box: the mapping or list. path, start: where it is, in the
+    # arguments and in the text. view: its schema, if it is known.
     __slots__ = ("again", "box", "key", "path", "start", "view")
 
     def __init__(self, box: Value, path: str, start: int, view: View | None) -> None:
-        """Open a frame.
-
-        box: the mapping or list, empty as yet. path, start: where it stands, in the arguments and
-        in the text. view: its schema, if it is known.
-        """
         self.box = box
         self.path = path
         self.start = start
@@ -58,10 +53,7 @@ class _Frame:
         self.again: list[tuple[str, Value]] = []  # keys that stood before, with their new values
 
     def member(self) -> tuple[str, View | None]:
-        """Return the path and the schema of the value that comes next.
-
-        The schema is None if nothing is known of the value. In a list its number decides.
-        """
+        # (path, schema) of the value that comes next; in a list its number decides
         view = self.view
         if isinstance(self.box, dict):
             key = self.key or ""
@@ -74,16 +66,10 @@ class _Frame:
         return path, view.item(index)
 
     def awaits_key(self) -> bool:
-        """Return True if a key comes next: the frame is a mapping, and its last key has a value."""
         return self.key is None and isinstance(self.box, dict)
 
     def put(self, value: Value) -> None:
-        """Add the next value.
-
-        A key that stood before keeps its first value for now.
-
-        value: complete if it is a scalar. A mapping or sequence goes in before it fills.
-        """
+        # A key that was there before keeps its first value for now.
         if isinstance(self.box, list):
             self.box.append(value)
             return
@@ -106,12 +92,8 @@ class MappingReader:
     """Reads one YAML document as a mapping. `places` and `steps` fill while it reads."""
 
     def __init__(self, text: str, max_depth: int) -> None:
-        """Make a reader for one text.
-
-        max_depth: how many mappings and lists may be open at once.
-
-        text: the body as it came, or as repairs have made it.
-        """
+        # max_depth: how many mappings and lists may be open at once. text: as it came, or as
+        # repairs made it.
         self.text = text
         self.max_depth = max_depth
         self.places: dict[str, tuple[int, int]] = {}
@@ -122,15 +104,7 @@ class MappingReader:
         self._back: dict[int, int] = {}
 
     def read(self, view: View) -> dict[str, Value]:
-        """Return the mapping.
-
-        Raises Refusal.
-
-        view: the schema of the parameters.
-
-        An empty body is an empty mapping. A reader reads only once: `places` and `steps` are of
-        that time.
-        """
+        """Return the mapping, {} for an empty body. Reads only once. Raises Refusal."""
         empty = True
         # Ends of documents and streams, and comments, say nothing.
         for event, kind in self._events():
@@ -149,12 +123,7 @@ class MappingReader:
         return root
 
     def _take(self, event: Any, kind: str, view: View) -> bool:
-        """Take one event of a value.
-
-        Return if a value began with it. Raises Refusal.
-
-        event: PyYAML's. kind: the name of its class. view: the schema of the parameters.
-        """
+        # True if a value began with it. kind: the name of the event's class.
         if kind == "ScalarEvent":
             self._scalar(event, view)
         elif kind == "MappingStartEvent":
@@ -168,14 +137,9 @@ class MappingReader:
         return True
 
     def _events(self) -> Iterator[tuple[Any, str]]:
-        """Yield PyYAML's events with the names of their kinds.
-
-        Any error there is a Refusal.
-
-        Line breaks of YAML 1.1 that are none in 1.2 are shown to PyYAML as private characters that
-        the text does not hold, one for one, so that offsets stay. `_text` brings them back. Syntax
-        that is broken is a `NoYaml`, which may be repaired. Everything else is not.
-        """
+        # Line breaks of YAML 1.1 that are none in 1.2 are shown to PyYAML as private characters
+        # that the text does not contain, one for one, so that offsets stay. `_text` brings them
+        # back. Syntax that is broken is a `NoYaml`, which may be repaired. Everything else is not.
         import yaml  # takes longer to load than everything else here, and few bodies need it
 
         self._check_brackets()
@@ -194,10 +158,6 @@ class MappingReader:
             raise Refusal("decode.yaml", f"no YAML: {type(error).__name__}", 0) from None
 
     def _without_odd_breaks(self) -> str:
-        """Return the text as PyYAML is to see it, with private characters for odd line breaks.
-
-        `_back` remembers which is which. Raises Refusal if too few characters are unused.
-        """
         text = self.text
         if not any(char in text for char in _BREAKS):
             return text
@@ -207,10 +167,7 @@ class MappingReader:
         return text.translate(str.maketrans(_BREAKS, stand_ins))
 
     def _check_brackets(self) -> None:
-        """Raise Refusal for brackets that nest too deep on one line.
-
-        There PyYAML looks ahead through all brackets that are open, at a cost for each.
-        """
+        # There PyYAML looks ahead through all brackets that are open, at a cost for each.
         depth = 0
         for match in _BRACKETS.finditer(self.text):
             if match["open"]:
@@ -223,14 +180,7 @@ class MappingReader:
                 depth = max(0, depth - 1)
 
     def _begin(self, box: Value, start: int, root: View) -> None:
-        """Open a mapping or a sequence at `start`.
-
-        Raises Refusal if it is a key, or too deep.
-
-        root: the schema of the parameters, where this is the outermost.
-
-        box: the new mapping or list, empty as yet.
-        """
+        # root: the schema of the parameters, where this is the outermost
         frames = self._frames
         if len(frames) >= self.max_depth:
             message = f"lists and mappings nest deeper than {self.max_depth}"
@@ -244,12 +194,7 @@ class MappingReader:
         frames.append(_Frame(box, path, start, view))
 
     def _end(self, end: int) -> None:
-        """Close the innermost frame.
-
-        A key that stood twice with equal values is a step. Raises Refusal for different ones.
-
-        end: the offset at which PyYAML saw that it is over.
-        """
+        # end: the offset at which PyYAML saw that it is over
         frame = self._frames.pop()
         for key, value in frame.again:
             self._compare(frame, key, value)
@@ -257,17 +202,13 @@ class MappingReader:
         self.places.setdefault(frame.path, (frame.start, self._last_word(frame.start, end)))
 
     def _last_word(self, start: int, end: int) -> int:
-        """Return the offset at which white space before `end` begins, not before `start`."""
         # The event of an end stands where the next line's indentation told it.
         while end > start and self.text[end - 1].isspace():
             end -= 1
         return end
 
     def _compare(self, frame: _Frame, key: str, value: Value) -> None:
-        """Compare the value of a key that stood before with its first one.
-
-        Equal values are a step, which keeps both. Raises Refusal for different ones.
-        """
+        # equal values are a step, which keeps both
         first = frame.box[key]
         if not same(first, value):
             message = f"{key!r} stands twice with different values"
@@ -278,13 +219,6 @@ class MappingReader:
         self.steps.append(step)
 
     def _scalar(self, event: Any, root: View) -> None:
-        """Take a scalar, which is a key of the innermost mapping or a value.
-
-        Quoted it is a text. Unquoted its schema may decide.
-
-        event: PyYAML's, with the text and the style of its quotes.
-        root: the schema of the parameters.
-        """
         text = self._text(event.value)
         if self._frames and self._frames[-1].awaits_key():
             self._frames[-1].key = text
@@ -298,7 +232,7 @@ class MappingReader:
         self._put(value)
 
     def _check_colon(self, event: Any) -> None:
-        """Raise Refusal for a key of a mapping in braces that no colon follows, such as `{a}`."""
+        # such as `{a}`
         if event.value or event.style is not None or not self._frames:
             return
         at = event.start_mark.index
@@ -307,13 +241,8 @@ class MappingReader:
             raise Refusal("decode.yaml", "a key without a value", at)
 
     def _check_end(self, event: Any, view: View | None) -> None:
-        """Raise Refusal for a text that may go on behind the place where YAML ends it.
-
-        That is a text cut by ` #`, where the schema wants a text and YAML sees a comment. And a
-        block without a line, because those behind it are not indented.
-
-        event: PyYAML's scalar. view: its schema, None if nothing is known of it.
-        """
+        # A text cut by ` #`, where the schema wants a text and YAML sees a comment. A block without
+        # a line, because those after it are not indented.
         end = event.end_mark.index
         if event.style is None and _SWALLOWED_ITEM.search(self.text, event.start_mark.index, end):
             message = "a line that looks like an item of a list is indented as text"
@@ -328,10 +257,6 @@ class MappingReader:
             raise Refusal("decode.ambiguous", message, event.start_mark.index)
 
     def _text(self, text: str) -> str:
-        """Return the text of a scalar with its own line breaks, and pairs as one character.
-
-        text: the value of PyYAML's event, in which characters may stand in for odd line breaks.
-        """
         if self._back:
             text = text.translate(self._back)
         if _SURROGATE.search(text):  # written as two escapes, as JSON does
@@ -339,12 +264,7 @@ class MappingReader:
         return text
 
     def _place(self, event: Any) -> tuple[int, int]:
-        """Return where a scalar stands, without its quotes or its header.
-
-        A block begins on the line behind its header.
-
-        event: PyYAML's scalar. Returns offsets in the text that the reader was made for.
-        """
+        # Without its quotes or its header. A block begins on the line after its header.
         start, end = event.start_mark.index, event.end_mark.index
         if event.style in ("'", '"'):
             return start + 1, end - 1
@@ -354,17 +274,9 @@ class MappingReader:
         return start, end
 
     def _next(self, root: View) -> tuple[str, View | None]:
-        """Return the path and the schema of the value that comes next.
-
-        root: the schema of the parameters, of which the outermost value is.
-        """
         return self._frames[-1].member() if self._frames else ("", root)
 
     def _put(self, value: Value) -> None:
-        """Add the next value to the innermost frame.
-
-        Without a frame it is the outermost value of all.
-        """
         if self._frames:
             self._frames[-1].put(value)
         else:
@@ -372,44 +284,30 @@ class MappingReader:
 
 
 def _broken_syntax(error: Any, size: int) -> NoYaml:
-    """Return PyYAML's error about syntax as a refusal.
-
-    error: a `MarkedYAMLError`, whose mark may be missing or behind the end. size: of the text.
-    """
+    # the mark may be missing, or after the end
     mark = error.problem_mark or error.context_mark
     at = min(mark.index, size) if mark else 0
     return NoYaml("decode.yaml", f"no YAML: {error.problem or error.context}", at)
 
 
 def _is_nothing(event: Any) -> bool:
-    """Return True if a scalar is not even there: a marker or a comment has nothing behind it.
-
-    event: PyYAML's scalar event.
-    """
+    # a marker or a comment with nothing after it
     return not event.value and event.start_mark.index == event.end_mark.index
 
 
 def _check_depth(depth: int, at: int) -> None:
-    """Raise Refusal for a bracket at `at`, if too many are open with it."""
     if depth > MAX_DEPTH:
         raise Refusal("decode.too-deep", f"brackets nest deeper than {MAX_DEPTH}", at)
 
 
 def _check_only_document(event: Any, kind: str) -> None:
-    """Raise Refusal for the beginning of a document, where one came before it."""
     if kind == "DocumentStartEvent":
         at = event.start_mark.index
         raise Refusal("decode.yaml", "there is more than one document", at)
 
 
 def _check_event(event: Any, kind: str) -> None:
-    """Raise Refusal for a construct that a mapping of parameters never has: anchors, aliases and
-    tags.
-
-    A small text of aliases can say a value of any size. A tag asks for types that JSON lacks.
-
-    event: PyYAML's. kind: the name of its class.
-    """
+    # A small text of aliases can say a value of any size. A tag asks for types that JSON lacks.
     if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
         at = event.start_mark.index
         raise Refusal("decode.yaml", "anchors and aliases are not read", at)
@@ -418,13 +316,7 @@ def _check_event(event: Any, kind: str) -> None:
 
 
 def _unused(text: str, count: int) -> list[str]:
-    """Return private characters that the text neither holds nor writes as an escape.
-
-    Raises Refusal if there are fewer than `count`.
-
-    >>> [hex(ord(char)) for char in _unused("a text", 2)]
-    ['0xe000', '0xe001']
-    """
+    # private characters that the text neither contains nor writes as an escape
     lowered = text.lower()
     unused: list[str] = []
     # Written as an escape it would come back as a line break as well.

@@ -25,14 +25,7 @@ _PAIRS = (("[", "]"), ("{", "}"))
 
 
 def wrapping(body: str) -> tuple[Edit, ...]:
-    """Return edits that take off a code fence around the body, and tabs before every line.
-
-    Both are around the mapping and no part of it. YAML forbids tabs as indentation. Empty if there
-    is neither.
-
-    >>> [edit.rule for edit in wrapping("\\ta: 1\\n\\tb: 2\\n")]
-    ['yaml.tabs', 'yaml.tabs']
-    """
+    """Return edits that take off a code fence around the body, and tabs before every line."""
     edits: list[Edit] = []
     fence = _FENCE.match(body)
     start, end = 0, len(body)
@@ -51,23 +44,11 @@ def wrapping(body: str) -> tuple[Edit, ...]:
 
 
 def _leading_tabs(line: str) -> int:
-    """Return how many tabs a line begins with.
-
-    >>> _leading_tabs("\\t\\t a"), _leading_tabs(" a")
-    (2, 0)
-    """
     return len(line) - len(line.lstrip("\t"))
 
 
 def raw_texts(body: str, view: View, max_depth: int) -> tuple[Edit, ...]:
-    """Return edits that quote text that is not YAML as it stands.
-
-    Each member is read on its own, so that only those that are broken are touched: where the schema
-    knows the key and wants a text under it. Empty where anything else of the body is no YAML, or a
-    text could also be meant as something else.
-
-    view: the schema of the parameters. max_depth: how deep their values may nest.
-    """
+    """Return edits that quote text that is not YAML as it is; () where that would be a guess."""
     edits: list[Edit] = []
     names = "|".join(re.escape(name) for name in view.properties)
     for key, start, end in _members(body, names):
@@ -88,16 +69,8 @@ def raw_texts(body: str, view: View, max_depth: int) -> tuple[Edit, ...]:
 
 
 def _members(body: str, names: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each key of the schema that begins a line, and the offsets of its lines.
-
-    It has to stand as far to the right as the first line does, and the first line has to be one.
-    names: the keys, as the source of a pattern.
-
-    Yields nothing if the body is not laid out in that way.
-
-    >>> list(_members("a: 1\\nb: 2\\n", "a|b"))
-    [('a', 0, 5), ('b', 5, 10)]
-    """
+    # It has to be as far to the right as the first line is, and the first line has to be one.
+    # names: the keys, as the source of a pattern.
     first = _FIRST.match(body)
     if first is None or not names:
         return
@@ -110,23 +83,13 @@ def _members(body: str, names: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _up_to_next(matches: list[re.Match[str]], size: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the key of each match, its offset, and where the next one begins.
-
-    size: of the text, in which the last one ends.
-    """
     ends = [match.start() for match in matches[1:]] + [size]
     for match, end in zip(matches, ends, strict=True):
         yield match[1], match.start(1), end
 
 
 def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
-    """Return the edit that quotes the value in [start, end).
-
-    None if it is not one line that is plainly a text. names: the schema's keys, as the source of a
-    pattern. One of them inside the value may be the next parameter.
-
-    start: behind the key's colon. end: of the value's lines.
-    """
+    # None if the value in [start, end) is not one line that is plainly a text.
     text = body[start:end].strip()
     if not _is_plainly_text(text):
         return None
@@ -141,16 +104,8 @@ def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
 
 
 def _is_plainly_text(text: str) -> bool:
-    """Return True if a line was not meant as anything else that YAML knows.
-
-    That is a comment behind it, a tag, an anchor, a block, a list. A quoted text, or brackets, that
-    lack their end.
-
-    text: one line, trimmed and not empty.
-
-    >>> _is_plainly_text("a: b"), _is_plainly_text("[a, b"), _is_plainly_text("a # b")
-    (True, False, False)
-    """
+    # not meant as anything else that YAML knows: a comment after it, a tag, an anchor, a block, a
+    # list; a quoted text, or brackets, that lack their end
     if not text or "\n" in text:
         return False
     if " #" in text or _MARKED.match(text):
@@ -159,11 +114,6 @@ def _is_plainly_text(text: str) -> bool:
 
 
 def _lacks_its_end(text: str) -> bool:
-    """Return True if a text begins with a quote or a bracket that may never be closed.
-
-    >>> _lacks_its_end("'a"), _lacks_its_end("[a]"), _lacks_its_end("a'")
-    (True, False, False)
-    """
     first = text[0]
     if first in "\"'":
         return text.count(first) % 2 == 1
@@ -173,14 +123,7 @@ def _lacks_its_end(text: str) -> bool:
 
 
 def _wants_text(view: View) -> bool:
-    """Return True if nothing but a text, or null, may stand there.
-
-    A schema without types admits anything. At least one branch has to want a text.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _wants_text(view_of({"type": "string"})), _wants_text(view_of({}))
-    (True, False)
-    """
+    # A schema without types admits anything. At least one branch has to want a text.
     # Of several schemas each has to agree.
     branches = view.any_of or (view,)
     kinds = [set(branch.types or ("any",)) for branch in branches]

@@ -49,29 +49,15 @@ def resolve_plain(text: str, view: View | None = None) -> Value:
 
 
 def _boolean(text: str, view: View | None) -> Value:
-    """Return the boolean that a word means, or the word where the schema wants a text.
-
-    In JSON's own spelling it is a boolean, whatever the schema wants.
-
-    text: one of the words in `_BOOLEAN`.
-
-    >>> _boolean("True", None), _boolean("false", None)
-    (True, False)
-    """
+    # In JSON's own spelling it is a boolean, whatever the schema wants.
     if text not in ("true", "false") and _wants_text(view, "boolean"):
         return text
     return _BOOLEAN[text]
 
 
 def _spelt_number(text: str, view: View | None) -> Value:
-    """Return the number that a text means in a spelling of YAML's own, or the text.
-
-    As text it keeps all its characters, so it stays one where the schema has a place for texts and
-    none for this kind of number.
-
-    >>> _spelt_number("+5", None), _spelt_number("007", None), _spelt_number("-a", None)
-    (5, '007', '-a')
-    """
+    # As text it keeps all its characters, so it stays one where the schema has a place for texts
+    # and none for this kind of number.
     zeros = _ZEROS.fullmatch(text)
     if zeros:
         return _with_leading_zeros(zeros, view)
@@ -84,10 +70,6 @@ def _spelt_number(text: str, view: View | None) -> Value:
 
 
 def _with_leading_zeros(zeros: re.Match[str], view: View | None) -> Value:
-    """Return the number behind leading zeros, where the schema wants one, else the text.
-
-    zeros: the match of `_ZEROS`, with the sign and the digits that count in its groups.
-    """
     # An identifier such as 007 may well begin with zeros.
     if not _wants_number(view) or _wants_text(view, ""):
         return zeros[0]
@@ -95,24 +77,11 @@ def _with_leading_zeros(zeros: re.Match[str], view: View | None) -> Value:
 
 
 def _is_member(text: str, enum: Sequence[Value]) -> bool:
-    """Return True if the schema lists this very text among its values.
-
-    Other members of the list are no texts, and equal none.
-
-    >>> _is_member("5", (5, "a")), _is_member("a", (5, "a"))
-    (False, True)
-    """
     return text in [member for member in enum if isinstance(member, str)]
 
 
 def _odd_number(text: str) -> Number | str | None:
-    """Return a number as YAML writes it and JSON does not, or None.
-
-    The text itself if its exponent is beyond every number.
-
-    >>> _odd_number("0x1F"), _odd_number("+.5"), _odd_number(".")
-    (31, 0.5, None)
-    """
+    # None if it is no number, the text itself if its exponent is beyond every number
     radix = _RADIX.get(text[:2])
     if radix:
         return _integer_of(text, *radix)
@@ -127,13 +96,7 @@ def _odd_number(text: str) -> Number | str | None:
 def _decimal(
     sign: str, whole: str, point: str, fraction: str, exponent: str
 ) -> Number | str | None:
-    """Return a decimal number from its parts, each of which may be empty.
-
-    None without a digit.
-
-    >>> _decimal("-", "1", ".", "", "e2"), _decimal("", "", ".", "", "")
-    (-100.0, None)
-    """
+    # from its parts, each of which may be empty
     if not whole and not fraction:
         return None
 
@@ -146,25 +109,14 @@ def _decimal(
 
 
 def _integer_of(text: str, base: int, pattern: re.Pattern[str]) -> int | None:
-    """Return an integer with another base than ten, or None.
-
-    None as well for one that is too long: it could not be written in decimal again.
-
-    text: with its prefix, such as `0x`. pattern: of the digits that this base has.
-    """
+    # None as well for one that is too long: it could not be written in decimal again.
     if len(text) > _MAX_DIGITS or not pattern.fullmatch(text):
         return None
     return int(text[2:], base)
 
 
 def _number(text: str) -> Number | str:
-    """Return the number, or its text where the exponent is beyond every number.
-
-    text: as JSON writes it.
-
-    >>> _number("1.50"), _number("1e99999999999999999999")
-    (1.5, '1e99999999999999999999')
-    """
+    # the text where the exponent is beyond every number
     try:
         return number(text)
     except ValueError:
@@ -172,28 +124,14 @@ def _number(text: str) -> Number | str:
 
 
 def _wants_number(view: View | None) -> bool:
-    """Return True if the schema names a kind of number.
-
-    Only then leading zeros are one: many an identifier begins with them.
-
-    view: the schema of the value, None if nothing is known of it.
-    """
+    # Only then leading zeros are one: many an identifier begins with them.
     if view is None or view.types is None:
         return False
     return "integer" in view.types or "number" in view.types
 
 
 def _wants_text(view: View | None, kind: str) -> bool:
-    """Return True if the schema admits text here, and not this kind of value.
-
-    kind: "integer", "number", "boolean", or "" for none, so that text alone is asked for. An
-    integer is also a number.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"type": ["string", "number"]})
-    >>> _wants_text(view, "boolean"), _wants_text(view, "integer")
-    (True, False)
-    """
+    # The schema admits text, and not this kind: "integer", "number", "boolean", or "" for none.
     if view is None or view.types is None or "string" not in view.types:
         return False
     if kind == "integer" and "number" in view.types:

@@ -45,13 +45,8 @@ def write_element(name: str, value: Value) -> str:
 
 
 def _lines(value: Value, depth: int) -> list[str]:
-    """Return the lines of a mapping or sequence that is not empty.
-
-    They lack the indentation of the place they go to. Raises UnwritableCall for depth and for keys
-    that are too long.
-
-    depth: how many mappings and sequences are around it.
-    """
+    # without the indentation of the place they go to. depth: how many mappings and sequences are
+    # around it.
     if depth > _MAX_DEPTH:
         raise UnwritableCall(f"the arguments nest deeper than {_MAX_DEPTH}")
     if isinstance(value, dict):
@@ -68,15 +63,6 @@ def _lines(value: Value, depth: int) -> list[str]:
 
 
 def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
-    """Return the lines of a mapping.
-
-    See `_lines`.
-
-    value: not empty. depth: how many mappings and sequences are around it.
-
-    >>> _mapping_lines({"a": [1, 2], "b": "x"}, 0)
-    ['a:', '  - 1', '  - 2', 'b: x']
-    """
     lines: list[str] = []
     for key, member in value.items():
         if _is_nested(member):
@@ -92,31 +78,14 @@ def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
 
 
 def _is_nested(value: Value) -> bool:
-    """Return True if a value has lines of its own: a mapping or sequence that is not empty.
-
-    >>> _is_nested([1]), _is_nested([]), _is_nested("text")
-    (True, False, False)
-    """
     return isinstance(value, (dict, list)) and bool(value)
 
 
 def _indented(lines: list[str]) -> list[str]:
-    """Return the lines two further to the right, empty ones as they are.
-
-    >>> _indented(["a", "", "b"])
-    ['  a', '', '  b']
-    """
     return ["  " + line if line else line for line in lines]
 
 
 def _key(key: str) -> str:
-    """Return a key, quoted in doubt.
-
-    Raises UnwritableCall for one that is too long.
-
-    >>> _key("city"), _key("12")
-    ('city', '"12"')
-    """
     text = key if _is_plain(key) else write_quoted(key)
     if len(text) > _MAX_KEY:
         raise UnwritableCall("a key is too long for YAML", got=key)
@@ -124,13 +93,7 @@ def _key(key: str) -> str:
 
 
 def _scalar(value: Value) -> list[str]:
-    """Return the lines of a scalar, or of an empty container.
-
-    Further lines are indented by two more than its place.
-
-    >>> _scalar("two\\nlines"), _scalar("no"), _scalar(None)
-    (['|-', '  two', '  lines'], ['"no"'], ['null'])
-    """
+    # further lines are indented by two more than its place
     if not isinstance(value, str):
         return [write_canonical(value)]
     if _is_plain(value):
@@ -146,26 +109,14 @@ def _scalar(value: Value) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if every reader takes the text for itself without quotes.
-
-    It begins with a letter, holds nothing that YAML could read, and is no word of its own.
-
-    >>> _is_plain("Berlin"), _is_plain("true"), _is_plain("a: b")
-    (True, False, False)
-    """
+    # begins with a letter, contains nothing that YAML could read, and is no word of its own
     if _PLAIN.fullmatch(text) is None:
         return False
     return text.lower() not in _WORDS and not _ODD.search(text)
 
 
 def _is_block(text: str) -> bool:
-    """Return True if a text is one of several lines that a block literal can hold as it is.
-
-    Lines of nothing but blanks lose them there, and a closing tag would end the element.
-
-    >>> _is_block("a\\nb"), _is_block("one line"), _is_block(" a\\nb")
-    (True, False, False)
-    """
+    # Lines of nothing but blanks lose them there, and a closing tag would end the element.
     if "\n" not in text or "</" in text or _ODD.search(text):
         return False
     # The first line gives the indentation, so it can begin with no white space.
@@ -175,21 +126,10 @@ def _is_block(text: str) -> bool:
 
 
 def _is_blank(line: str) -> bool:
-    """Return True if a line has blanks, and nothing else.
-
-    >>> _is_blank("  "), _is_blank("")
-    (True, False)
-    """
     return line != "" and not line.strip(" \t")
 
 
 def write_quoted(text: str) -> str:
-    """Return the text as a JSON string, which is one of YAML.
-
-    A character that YAML does not print, and text like a closing tag, is escaped.
-
-    >>> write_quoted("a </b>")
-    '"a \\\\x3c/b>"'
-    """
+    """Return the text as a JSON string that is YAML: odd characters and `</` are escaped."""
     escaped = _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", write_canonical(text))
     return escaped.replace("</", "\\x3c/")
