@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .bare.form import BareForm
 from .bare.gemma import bare_protocol
+from .bare.reader import BareForm
 from .base import Envelope, Protocol, Signs
 from .json.grammar import JsonGrammar
 from .json.mix import FAILURE
@@ -94,8 +94,7 @@ def _json(form: Mapping[str, Any]) -> Protocol:
         inner = replace(codec, opener="", closer="")
         edges = (opener + prefix, suffix + closer)
         return replace(
-            _between(opener, closer),
-            codec=SurroundedCodec(inner, edges, form.get("between", ", ")),
+            _between(opener, closer), codec=SurroundedCodec(inner, edges, form.get("between", ", "))
         )
     grammar = JsonGrammar(opener, closer, name, arguments)
     return replace(_between(opener, closer), codec=codec, grammar=grammar)
@@ -136,10 +135,7 @@ def _named(form: Mapping[str, Any]) -> Protocol:
     return Protocol(
         id="",
         envelope=JsonHeaders(
-            (relaxed + "{ }",),
-            closers,
-            markup=tuple(form.get("markup", ())),
-            runs=not closers,
+            (relaxed + "{ }",), closers, markup=tuple(form.get("markup", ())), runs=not closers
         ),
         codec=NamedJson(frame),
         tags=frozenset(("delimited",)),

@@ -22,7 +22,7 @@ Offsets in a `Close` count from the beginning of the body.
 # linear in the text for any chunking, one character at a time included.
 #
 # The scanners of the families are in `json/scan.py`, `xml/scan.py`, `parameters/scan.py`,
-# `yaml/scan.py` and `python/pythonic.py`; here is what they share, and those that serve several.
+# `json/run.py`, `yaml/scan.py` and `python/tags.py`; here is what they share.
 
 from __future__ import annotations
 
@@ -219,39 +219,50 @@ class FollowCheck:
         return False
 
 
+class BodyScanner:
+    """What scanners of bodies share: how much is settled, and a closer to go back to."""
+
+    __slots__ = ("_at", "_hidden")
+
+    def __init__(self) -> None:
+        self._at = 0
+        self._hidden: tuple[int, int] | None = None
+
+    def finish(self) -> Close | None:
+        return Close(*self._hidden, "rescued") if self._hidden else None
+
+    def _settle(self, settled: int) -> int:
+        self._at += settled
+        return settled
+
+
 @lru_cache(maxsize=512)
 def _closer_or_stop(closers: tuple[str, ...], stops: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(f"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})")
 
 
-class LiteralBody:
+class LiteralBody(BodyScanner):
     """Ends at the first of some literal closers, or just before one of some stop literals."""
 
-    __slots__ = ("_at", "_literals", "_pattern")
+    __slots__ = ("_literals", "_pattern")
 
     def __init__(self, closers: tuple[str, ...], stops: tuple[str, ...] = ()) -> None:
+        super().__init__()
         closers = tuple(sorted(closers, key=len, reverse=True))
         self._pattern = _closer_or_stop(closers, stops)
         self._literals = closers + stops
-        self._at = 0
-
-    def finish(self) -> Close | None:
-        return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         match = self._pattern.search(tail)
         if match is None:
-            settled = len(tail) if final else partial_start(tail, self._literals)
-            self._at += settled
-            return settled
+            return self._settle(len(tail) if final else partial_start(tail, self._literals))
 
         # One literal may begin with another, and the rest of the longer one may be yet to come.
         rest = tail[match.start() :]
         if not final and any(
             len(lit) > len(rest) and lit.startswith(rest) for lit in self._literals
         ):
-            self._at += match.start()
-            return match.start()
+            return self._settle(match.start())
         start = self._at + match.start()
         if match["close"] is not None:
             return Close(start, self._at + match.end(), "closer")
@@ -266,25 +277,20 @@ def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Patter
     return outside, inside
 
 
-class Balanced:
-    """Ends behind the bracket that closes the first one.
-
-    Strings in `quotes` are skipped.
+class Balanced(BodyScanner):
+    """Ends after the bracket that closes the first one, strings in `quotes` skipped.
 
     For bodies with no closer. Kinds of brackets are not told apart: a model that closes `[` with
     `}` meant to close it, and the codec says so with more context.
     """
 
-    __slots__ = ("_at", "_inside", "_level", "_outside", "_quote")
+    __slots__ = ("_inside", "_level", "_outside", "_quote")
 
     def __init__(self, quotes: str = '"') -> None:
+        super().__init__()
         self._outside, self._inside = _balance_patterns(quotes)
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
-        self._at = 0
-
-    def finish(self) -> Close | None:
-        return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         pos = 0
@@ -311,6 +317,143 @@ class Balanced:
             else:
                 self._quote = char
 
-    def _settle(self, settled: int) -> int:
-        self._at += settled
-        return settled
+
+_COMMENT = "#"
+_LONE_SPACE = re.compile(r"[ \t\r\n]{0,16}+")
+
+
+@lru_cache(maxsize=64)
+def _outside(
+    closers: tuple[str, ...], stops: tuple[str, ...], quotes: tuple[str, ...], others: str
+) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})|(?P<quote>{any_of(quotes)})"
+        rf"|(?P<other>[{re.escape(others)}])"
+    )
+
+
+@lru_cache(maxsize=64)
+def _inside(quote: str, escapes: bool) -> re.Pattern[str]:
+    return re.compile(re.escape(quote) + (r"|\\" if escapes else ""))
+
+
+class QuotedBody(BodyScanner):
+    """Ends at a closer outside of strings, or in front of a literal that stops it.
+
+    A closer inside a string is content, and the place to go back to if the string never ends.
+    in_string: the quote of the string that is open, "#" in a comment, "" outside of both.
+    """
+
+    __slots__ = ("_closers", "_escapes", "_level", "_literals", "_lone", "_outside", "in_string")
+
+    def __init__(
+        self,
+        closers: tuple[str, ...],
+        stops: tuple[str, ...] = (),
+        quotes: tuple[str, ...] = ("'''", '"""', "'", '"'),
+        *,
+        escapes: bool = True,
+        lone: bool = False,
+    ) -> None:
+        # escapes: strings have backslashes, and there are comments, as in Python. lone: the body
+        # has no opener before it, and ends after the bracket of its call where no closer follows.
+        super().__init__()
+        self._closers = closers
+        self._literals = closers + stops
+        if not escapes:  # three quotes of Python are awaited where they may begin
+            self._literals += quotes
+        others = (_COMMENT if escapes else "") + ("{}()[]" if lone else "")
+        self._outside = _outside(closers, stops, quotes, others or "\0")
+        self._escapes = escapes
+        self._lone = lone
+        self._level = 0
+        self.in_string = ""
+
+    def finish(self) -> Close | None:
+        return super().finish() if self.in_string else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        pos = 0
+        while True:
+            if self.in_string:
+                pos, is_over = self._end_string(tail, pos, final)
+                if is_over:
+                    return self._settle(pos)
+            match = self._outside.search(tail, pos)
+            stop = len(tail) if final else partial_start(tail, self._literals)
+            if match is None or match.start() >= stop:
+                return self._settle(max(stop, pos))
+
+            start, pos = match.span()
+            sign = match[0]
+            if match["close"]:
+                return Close(self._at + start, self._at + pos, "closer")
+            if match["stop"]:
+                return Close(self._at + start, self._at + start, "implicit")
+            if sign == _COMMENT:
+                self.in_string = sign
+            elif match["other"]:
+                close = self._bracket(tail, match, final) if self._lone else None
+                if close is not None:
+                    return close
+            elif (
+                not final and len(sign) == 1 and len(tail) - start < 3 and tail[start:] in sign * 2
+            ):
+                return self._settle(start)  # two quotes may be the beginning of three
+            elif len(sign) == 1 and tail.startswith(sign, pos):
+                pos += 1  # an empty string
+            else:
+                self.in_string = sign
+                self._hidden = None
+
+    def _end_string(self, tail: str, pos: int, final: bool) -> tuple[int, bool]:
+        # (offset after the end of the string or comment, False), or (the final part, True)
+        quote = self.in_string
+        if quote == _COMMENT:
+            end = tail.find("\n", pos)
+            # Models write no comment of which a closer is a part.
+            stop, _ = self._closer_in(tail, pos, end if end >= 0 else len(tail)) or (end, 0)
+            if stop < 0:
+                return (len(tail) if final else partial_start(tail, self._literals)), True
+            self.in_string = ""
+            return stop, False
+
+        while True:
+            match = _inside(quote, self._escapes).search(tail, pos)
+            stop = match.start() if match else len(tail)
+            if match is None and not final:
+                stop = max(pos, partial_start(tail, (*self._literals, quote)))
+            if self._hidden is None and (closer := self._closer_in(tail, pos, stop)):
+                self._hidden = (self._at + closer[0], self._at + closer[1])
+            if match is None:
+                return stop, True
+            pos = match.end()
+            if match[0] == quote:
+                self.in_string = ""
+                return pos, False
+            if pos >= len(tail):
+                return (pos if final else stop), True
+            pos += 1
+
+    def _closer_in(self, tail: str, start: int, end: int) -> tuple[int, int] | None:
+        found = [(at, c) for c in self._closers if (at := tail.find(c, start, end)) >= 0]
+        if not found:
+            return None
+        at, _ = min(found)
+        return at, at + len(next(c for c in self._closers if tail.startswith(c, at)))
+
+    def _bracket(self, tail: str, match: re.Match[str], final: bool) -> Close | int | None:
+        # After the last bracket of a lone call the closer may follow. None to go on.
+        self._level += 1 if match[0] in "{([" else -1
+        if self._level > 0:
+            return None
+        end = match.end()
+        space = _LONE_SPACE.match(tail, end)
+        after = space.end() if space else end
+        closer = self._closers[0]
+        if tail.startswith(closer, after):
+            return Close(self._at + end, self._at + after + len(closer), "closer")
+        if not final and len(tail) - after < len(closer) and closer.startswith(tail[after:]):
+            self._level += 1  # the bracket is looked at again with what follows it
+            return self._settle(match.start())
+        return Close(self._at + end, self._at + end, "end")

@@ -1,9 +1,9 @@
-"""`gemma4` and its like: a word, a name, and an object with bare keys."""
+"""`gemma4` and similar: a word, a name, and an object with bare keys."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...arguments.rjson.damage import Refusal
@@ -25,10 +25,8 @@ from ..base import (
 )
 from ..json.body import json_calls
 from ..prompt.type_rules import JSON_TYPE_RULES
-from ..scan import Scanner
-from .form import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm
-from .reader import BareReader
-from .scan import BareBody
+from ..scan import QuotedBody, Scanner
+from .reader import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm, BareReader
 
 _BARE_KEY = re.compile(r"[\w$-](?:[\w .$/-]{0,126}[\w$-])?")
 _NAME = re.compile(r"[\w./-]{1,128}")
@@ -69,12 +67,17 @@ class BareCalls(Envelope):
         return _LONE if not names.isdisjoint(tools) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        return BareBody(self.form, lone=opening.end == 0)
+        return self._body(lone=opening.end == 0)
+
+    def _body(self, *, lone: bool = False) -> QuotedBody:
+        form = self.form
+        stops = (form.opener, *form.ends)
+        return QuotedBody((form.closer,), stops, (form.quote,), escapes=False, lone=lone)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        scan = BareBody(self.form)
+        scan = self._body()
         scan.scan(text, True)
-        return scan.in_text or any(bracket in text for bracket in "{(")
+        return scan.in_string != "" or any(bracket in text for bracket in "{(")
 
     def closer_of(self, opening: Opening) -> str | None:
         # a call that lost its opener may end without it
@@ -110,7 +113,7 @@ class BareCodec(Codec):
         if not isinstance(arguments, dict) or not _NAME.fullmatch(name):
             raise UnwritableCall("a call of a name and an object", got=name)
         form = self.form
-        inner = f"{HEAD}{name}{self._object(arguments, 0)}"
+        inner = f"{HEAD}{name}{self._written(arguments)}"
         try:
             calls = self.read(inner, Reading(Opening(1), True, False, 200, {}))
         except Refusal:
@@ -119,22 +122,19 @@ class BareCodec(Codec):
             raise UnwritableCall("a value that cannot be told from the notation", got=name)
         return f"{form.opener}{inner}{form.closer}"
 
-    def _object(self, value: Mapping[str, Value], depth: int) -> str:
-        for key in value:
-            if not _BARE_KEY.fullmatch(key):
-                raise UnwritableCall("a key that cannot stand without quotes", got=key)
-        members = [f"{key}:{self._value(member, depth + 1)}" for key, member in value.items()]
-        return "{" + ",".join(members) + "}"
-
-    def _value(self, value: Value, depth: int) -> str:
+    def _written(self, value: Value, depth: int = 0) -> str:
         if depth > 150:
             raise UnwritableCall("nested too deep for this notation")
         if isinstance(value, str):
             return f"{self.form.quote}{value}{self.form.quote}"
         if isinstance(value, dict):
-            return self._object(value, depth)
+            for key in value:
+                if not _BARE_KEY.fullmatch(key):
+                    raise UnwritableCall("a key that cannot stand without quotes", got=key)
+            members = (f"{key}:{self._written(v, depth + 1)}" for key, v in value.items())
+            return "{" + ",".join(members) + "}"
         if isinstance(value, list):
-            return "[" + ",".join(self._value(item, depth + 1) for item in value) + "]"
+            return "[" + ",".join(self._written(item, depth + 1) for item in value) + "]"
         return write_canonical(value)
 
     def join(self, calls: Sequence[str]) -> str:
@@ -154,3 +154,10 @@ def bare_protocol(id: str, form: BareForm) -> Protocol:
 
 
 GEMMA4 = bare_protocol("gemma4", BareForm("<|tool_call>", "<tool_call|>", '<|"|>', ("<turn|>",)))
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    bare_protocol(
+        "functiongemma",
+        BareForm("<start_function_call>", "<end_function_call>", "<escape>", ("<end_of_turn>",)),
+    ),
+)

@@ -17,6 +17,7 @@ Nothing is evaluated.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.strict import read_if_strict
@@ -24,7 +25,35 @@ from ...arguments.schema.view import View, view_of
 from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, number
 from ..base import Decoded, Reading
-from .form import CALL, CALL_IN_BLOCK, HEAD, MODULES, TAG, BareForm
+
+HEAD = "call:"  # what every call of the family begins with
+TAG = "<call>"  # what models write for it where they know the delimiters as tags
+
+CALL = re.compile(
+    rf"(?P<head>{HEAD}|{TAG})[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+(?P<open>[{{(])"
+)
+# After the opener the word may be missing, and so may the object of a call without arguments.
+CALL_IN_BLOCK = re.compile(
+    rf"(?P<head>{HEAD}|{TAG}|:)?+[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+"
+    r"(?P<open>[{(]|\Z)"
+)
+CALL_SO_FAR = re.compile(rf"(?:{HEAD}|{TAG})[ \t]{{0,8}}+(?:[\w.:/-]{{1,128}}+\s{{0,8}}+)?\Z")
+# What is before a name where a model calls through the module of its tools.
+MODULES = ("default_api.", "default_api:", "functions.", "tools.")
+
+
+@dataclass(frozen=True, slots=True)
+class BareForm:
+    """opener, closer: around a call. quote: around a text, without any escape inside.
+
+    ends: special tokens that end an answer, before which a call that is not closed ends.
+    """
+
+    opener: str
+    closer: str
+    quote: str
+    ends: tuple[str, ...] = ()
+
 
 _SPACE = re.compile(r"\s*")
 _KEY = re.compile(
@@ -227,7 +256,8 @@ class BareReader:
         start = self.pos
         takes_text = view is not None and "string" in (view.types or ())
         match = _NUMBER.match(self.text, start)
-        if match is not None and not (takes_text and self.repair and _is_text_alone(view)):
+        text_alone = view is not None and tuple(view.types or ()) == ("string",)
+        if match is not None and not (self.repair and text_alone):
             self.pos = match.end()
             try:
                 return number(match[0])
@@ -301,7 +331,3 @@ class BareReader:
             self.pos += len(quote)
         self.fix(start, self.pos, f"{quote}{text}{quote}", "barekey.quotes")
         return text
-
-
-def _is_text_alone(view: View | None) -> bool:
-    return view is not None and tuple(view.types or ()) == ("string",)

@@ -205,11 +205,7 @@ def _text_or_none(value: Value) -> str | None:
 
 
 def _read_arguments(
-    decoded: Decoded,
-    inner: dict[str, Value],
-    path: str,
-    source: BodySource,
-    reading: Reading,
+    decoded: Decoded, inner: dict[str, Value], path: str, source: BodySource, reading: Reading
 ) -> None:
     # path: of `inner`, the object that contains them
     key = arguments_key(inner)

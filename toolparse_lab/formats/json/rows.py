@@ -400,11 +400,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         "granite3",
         "a list behind <|tool_call|>",
         JsonHeaders(
-            ("<|tool_call|>",),
-            _TOOL_CALL_ENDS,
-            alone=("<tool_call>{ }",),
-            first="[{",
-            runs=True,
+            ("<|tool_call|>",), _TOOL_CALL_ENDS, alone=("<tool_call>{ }",), first="[{", runs=True
         ),
         opener="<|tool_call|>[",
     ),
@@ -443,10 +439,7 @@ PROTOCOLS += (
     Protocol(
         id="apertus",
         title="a list of {name: arguments}",
-        envelope=JsonHeaders(
-            ("<|tools_prefix|>",),
-            ("<|tools_suffix|>",),
-        ),
+        envelope=JsonHeaders(("<|tools_prefix|>",), ("<|tools_suffix|>",)),
         codec=JsonList("<|tools_prefix|>[", "]<|tools_suffix|>", name_is_key=True),
         tags=_DELIMITED,
         grammar=FramedGrammar(Frame('<|tools_prefix|>[{"{name}":', "}]<|tools_suffix|>")),
@@ -515,10 +508,7 @@ PROTOCOLS += (
         "inkling",
         "JSON in a message that invokes a tool",
         JsonHeaders(
-            (
-                "<|message_model|>{any}<|content_invoke_tool_json|>",
-                "<|content_invoke_tool_json|>",
-            ),
+            ("<|message_model|>{any}<|content_invoke_tool_json|>", "<|content_invoke_tool_json|>"),
             ("<|end_message|>",),
             markup=("<|end_message|>",),
             texts=(
@@ -586,10 +576,7 @@ PROTOCOLS += (
         "command_r_plus",
         "a list in a json fence behind Action:",
         JsonHeaders(
-            ("Action:{ }```json{ }", "Action:{ }```{ }"),
-            ("\n```", "```"),
-            first="[{",
-            sure=False,
+            ("Action:{ }```json{ }", "Action:{ }```{ }"), ("\n```", "```"), first="[{", sure=False
         ),
         opener="Action:\n```json\n[",
         closer="]\n```",

@@ -33,12 +33,7 @@ _PYTHON_TYPES = {
 # A longer list of choices costs more tokens than it is worth.
 _MAX_CHOICES = 40
 # Keyword of a schema -> its words in a note.
-_LIMITS = {
-    "minimum": "at least",
-    "maximum": "at most",
-    "format": "format",
-    "pattern": "pattern",
-}
+_LIMITS = {"minimum": "at least", "maximum": "at most", "format": "format", "pattern": "pattern"}
 
 
 def write_tools_json(tools: Sequence[ToolSpec], *, examples: bool = False) -> str:

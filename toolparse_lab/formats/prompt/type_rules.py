@@ -103,12 +103,7 @@ BARE_NUMBER = TypeRule(
     "A number is written in digits and never stands in quotes.",
 )
 BARE_INTEGER = TypeRule(
-    INTEGER,
-    "integer",
-    "count",
-    "10",
-    '"10"',
-    "An integer has no quotes and no decimal point.",
+    INTEGER, "integer", "count", "10", '"10"', "An integer has no quotes and no decimal point."
 )
 
 JSON_TYPE_RULES = TypeRules(

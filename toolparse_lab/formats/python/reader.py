@@ -27,10 +27,9 @@ from math import isinf
 from ...arguments.rjson.damage import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Span, Step
+from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, number
 from ..base import Decoded, Reading
-from .siblings import NoLiteral, left_out
 from .strings import late_end, unescape_python
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
@@ -62,6 +61,19 @@ _JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None
 # What stands before a name where a model calls through the module of its tools.
 MODULES = ("default_api.", "functions.", "tools.", "api.")
 _METHOD = ".call"
+
+
+_PIECE = re.compile(
+    r"(?P<open>[(\[{])|(?P<close>[)\]}])"
+    r"|(?:(?<=[=,:(\[{])|(?<=[=,:(\[{][ ])|(?<=[=,:(\[{]\n))[bBrRfFuU]{0,2}+"
+    r"(?:'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\")(?=\s{0,64}[,)\]}:])"
+    r"|[^()\[\]{}'\"]"
+)
+_CALL_HEAD = re.compile(r"[^\W\d]\w{0,200}(?:\.[^\W\d]\w{0,200}){0,8}(?=[ \t]{0,8}\()")
+
+
+class NoLiteral(Refusal):
+    """A value that is an expression of Python, which nobody evaluates here."""
 
 
 class PythonReader:
@@ -377,7 +389,7 @@ class PythonReader:
             try:
                 calls.append(self.statement())
             except NoLiteral as refusal:
-                call, self.pos = left_out(self.text, start, refusal)
+                call, self.pos = _left_out(self.text, start, refusal)
                 calls.append(call)
                 del self.edits[first_edit:]
                 first = first or refusal
@@ -515,3 +527,27 @@ def _parameters(tool: ToolSpec | None) -> list[str]:
     schema = tool.schema if tool else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return list(properties) if isinstance(properties, dict) else []
+
+
+def _left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
+    # The call as an unreadable one, from its bracket to the one that closes it, and where it ends.
+    # That is only sure where no quote is out of step, so each string on the way has to begin where
+    # a value may, and to end in front of a separator: an apostrophe in loose words does neither.
+    head = _CALL_HEAD.match(text, start)
+    end = _end(text, head.end()) if head and isinstance(refusal, NoLiteral) else -1
+    if head is None or end < 0:
+        raise refusal
+    span = Span(*head.span())
+    problem = Problem("decode", refusal.code, "error", refusal.message, "", span)
+    return Decoded(head[0], None, name_span=span, problems=(problem,), readable=False), end
+
+
+def _end(text: str, at: int) -> int:
+    # -1 if that is not sure
+    level = 0
+    while (piece := _PIECE.match(text, at)) is not None:
+        at = piece.end()
+        level += bool(piece["open"]) - bool(piece["close"])
+        if level <= 0 and piece["close"]:
+            return at
+    return -1
