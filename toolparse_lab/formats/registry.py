@@ -118,4 +118,3 @@ def protocol_of(x: Any) -> Protocol:
         expected=", ".join([*by_id, "auto"]),
         hint=near(x, by_id, cutoff=0.4) or "see tp.protocols()",
     )
-

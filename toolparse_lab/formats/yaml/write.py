@@ -45,40 +45,23 @@ def write_element(name: str, value: Value) -> str:
 
 
 def _lines(value: Value, depth: int) -> list[str]:
-    # without the indentation of the place they go to. depth: how many mappings and sequences are
-    # around it.
+    # Of a mapping or sequence that is not empty, without the indentation of the place they go to.
     if depth > _MAX_DEPTH:
         raise UnwritableCall(f"the arguments nest deeper than {_MAX_DEPTH}")
-    if isinstance(value, dict):
-        return _mapping_lines(value, depth)
-
     lines: list[str] = []
-    for member in value:
-        # The first line stands beside the dash, the others below it.
-        first, *rest = _lines(member, depth + 1) if _is_nested(member) else _scalar(member)
-        lines.append("- " + first)
-        lines += _indented(rest)
-
-    return lines
-
-
-def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
-    lines: list[str] = []
-    for key, member in value.items():
-        if _is_nested(member):
-            lines.append(f"{_key(key)}:")
-            lines += _indented(_lines(member, depth + 1))
+    is_mapping = isinstance(value, dict)
+    for key, member in value.items() if is_mapping else (("", item) for item in value):
+        is_nested = isinstance(member, (dict, list)) and bool(member)
+        inner = _lines(member, depth + 1) if is_nested else _scalar(member)
+        if not is_mapping:
+            # The first line is next to the dash, the others below it.
+            lines += [f"- {inner[0]}", *_indented(inner[1:])]
+        elif is_nested:
+            lines += [f"{_key(key)}:", *_indented(inner)]
         else:
             # The lines of a block literal are indented already, from the key's own place.
-            first, *rest = _scalar(member)
-            lines.append(f"{_key(key)}: {first}")
-            lines += rest
-
+            lines += [f"{_key(key)}: {inner[0]}", *inner[1:]]
     return lines
-
-
-def _is_nested(value: Value) -> bool:
-    return isinstance(value, (dict, list)) and bool(value)
 
 
 def _indented(lines: list[str]) -> list[str]:
@@ -93,7 +76,7 @@ def _key(key: str) -> str:
 
 
 def _scalar(value: Value) -> list[str]:
-    # further lines are indented by two more than its place
+    # Or an empty container. Further lines are indented by two more than its place.
     if not isinstance(value, str):
         return [write_canonical(value)]
     if _is_plain(value):
@@ -109,24 +92,16 @@ def _scalar(value: Value) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    # begins with a letter, contains nothing that YAML could read, and is no word of its own
-    if _PLAIN.fullmatch(text) is None:
-        return False
-    return text.lower() not in _WORDS and not _ODD.search(text)
+    # It begins with a letter, contains nothing that YAML could read, and is no word of its own.
+    return bool(_PLAIN.fullmatch(text)) and text.lower() not in _WORDS and not _ODD.search(text)
 
 
 def _is_block(text: str) -> bool:
-    # Lines of nothing but blanks lose them there, and a closing tag would end the element.
-    if "\n" not in text or "</" in text or _ODD.search(text):
+    # Lines of nothing but blanks lose them there, and a closing tag would end the element. The
+    # first line gives the indentation, so it can begin with no white space.
+    if "\n" not in text or "</" in text or _ODD.search(text) or text[0] in " \t\n":
         return False
-    # The first line gives the indentation, so it can begin with no white space.
-    if text[0] in " \t\n":
-        return False
-    return not any(map(_is_blank, text.split("\n")))
-
-
-def _is_blank(line: str) -> bool:
-    return line != "" and not line.strip(" \t")
+    return not any(line and not line.strip(" \t") for line in text.split("\n"))
 
 
 def write_quoted(text: str) -> str:

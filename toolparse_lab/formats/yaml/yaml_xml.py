@@ -1,13 +1,11 @@
-"""`yaml_xml`: one element a call, named after the tool.
-
-Between its tags stands one YAML 1.2 mapping.
-"""
+"""`yaml_xml`: one element a call, named after the tool, with a YAML 1.2 mapping in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits
@@ -17,19 +15,29 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
 from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
 from ..json.mix import HERMES
+from ..prompt.gbnf import IN_YAML, literal
+from ..prompt.type_rules import (
+    ARRAY,
+    BARE_INTEGER,
+    BARE_NUMBER,
+    BOOLEAN,
+    OBJECT,
+    STRING,
+    TypeRule,
+    TypeRules,
+)
 from ..prompt.wording import Wordings
 from ..results import YamlResult
 from ..scan import Scanner
 from ..xml.attributes import with_attributes
+from ..xml.grammar import XML_NAME, ElementGrammar
 from ..xml.headless import NamedEnd, checked, has_property, headless
 from ..xml.morph_xml import ElementCall, ToolElements
 from .flat import read_flat
-from .grammar import yaml_grammar
 from .judge import MappingJudge, holds_unknown
 from .reader import MAX_DEPTH, MappingReader, NoYaml
 from .repair import raw_texts, wrapping
 from .scan import YamlBody
-from .type_rules import YAML_TYPE_RULES
 from .write import write_element
 
 _LOOK = 256  # white space before the first key that is looked past
@@ -75,7 +83,16 @@ class YamlElements(ToolElements):
             return opening
 
         # A tool of that name has been tried, and has its own elements.
-        return None if "tool_call" in tools else _open_tool_call(text, pos, final)
+        if "tool_call" in tools:
+            return None
+        if not text.startswith(_OPENER, pos):  # half of it may be all that is here
+            cut = not final and _OPENER.startswith(text[pos : pos + len(_OPENER)])
+            return NEED_MORE if cut else None
+        # A brace has to follow: it is text otherwise, or the opener of another format.
+        at = _after_space(text, pos + len(_OPENER))
+        if at == len(text):
+            return None if final else NEED_MORE
+        return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
 
     def closer_of(self, opening: Opening) -> str:
         return self.closers[0] if opening.owner is HERMES else ToolElements.closer_of(self, opening)
@@ -110,7 +127,7 @@ class YamlElements(ToolElements):
         if opening.owner is HERMES or opening.whole:
             return False
 
-        start = _behind_space(text, at)
+        start = _after_space(text, at)
         if start == len(text):
             return False if final else NEED_MORE
         if text[start] == "<":  # an element, as most bodies with such an opener begin
@@ -119,14 +136,10 @@ class YamlElements(ToolElements):
         key = _first_key(text, start, final)
         if not isinstance(key, str):
             return key or False
-        on_new_line = "\n" in text[at:start]
-        return self._may_be_parameter(opening.name, key, on_new_line, tools)
-
-    def _may_be_parameter(self, name: str, key: str, on_new_line: bool, tools: Tools) -> bool:
-        # on_new_line: the key is not on the opener's own line
-        properties = _properties(tools, name)
+        tool = tools.get(opening.name)
+        properties = view_of(tool.schema_json).properties if tool else ()
         # Of a tool without known parameters, a key on the opener's line may as well be a text.
-        return key in properties if properties else on_new_line
+        return key in properties if properties else "\n" in text[at:start]
 
 
 def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
@@ -142,31 +155,10 @@ def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
     return match["quoted"] or match["plain"]
 
 
-def _properties(tools: Tools, name: str) -> Collection[str]:
-    tool = tools.get(name)
-    return view_of(tool.schema_json).properties if tool else ()
-
-
-def _behind_space(text: str, pos: int) -> int:
+def _after_space(text: str, pos: int) -> int:
     # The bound keeps the tail of a stream short, whatever a hostile text contains.
     match = _SPACE.match(text, pos)
     return match.end() if match else pos
-
-
-def _open_tool_call(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
-    if text.startswith(_OPENER, pos):
-        return _open_json(text, pos + len(_OPENER), final)
-
-    # Half of `<tool_call>` may be all that is here.
-    cut = not final and _OPENER.startswith(text[pos : pos + len(_OPENER)])
-    return NEED_MORE if cut else None
-
-
-def _open_json(text: str, end: int, final: bool) -> Opening | NeedMore | None:
-    at = _behind_space(text, end)
-    if at == len(text):
-        return None if final else NEED_MORE
-    return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +221,10 @@ class YamlCall(Codec):
             value = reader.read(view)
         except Refusal as refusal:
             if reading.repair:
-                edits = self._repairs(body, view, depth, refusal)
+                edits = wrapping(body)
+                # Quotes around texts can only help where it is not YAML.
+                if not edits and isinstance(refusal, NoYaml):
+                    edits = raw_texts(body, view, depth)
             if not edits:
                 raise
             reader = MappingReader(apply_edits(body, edits), depth)
@@ -240,13 +235,6 @@ class YamlCall(Codec):
             return {path: back.raw_span(a, b) for path, (a, b) in reader.places.items()}
 
         return _decoded(reading.opening, value, places, edits, tuple(reader.steps))
-
-    def _repairs(self, body: str, view: View, depth: int, refusal: Refusal) -> tuple[Edit, ...]:
-        # Quotes around texts can only help where it is not YAML.
-        edits = wrapping(body)
-        if edits or not isinstance(refusal, NoYaml):
-            return edits
-        return raw_texts(body, view, depth)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return write_element(name, read_strict(arguments_json))
@@ -294,6 +282,66 @@ def _unescape_offsets(raw: str) -> list[int] | None:
     # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
     return None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1))
 
+
+def yaml_grammar(tools: Sequence[ToolSpec]) -> str:
+    """Return the grammar of one call.
+
+    Raises UnwritableCall for a name no element can have.
+    """
+    return _YamlCalls(tools).grammar("call")
+
+
+class _YamlCalls(ElementGrammar):
+    def field(self, name: str, schema: Any, depth: int) -> str | None:
+        # A key and a value in JSON, which is YAML as well.
+        value = self.json_value(schema, depth, IN_YAML)
+        if value is None:
+            return None
+        # A key that is no plain word needs quotes: it may hold a colon, or look like a number.
+        key = name if XML_NAME.fullmatch(name) else self.json_text(name, IN_YAML)
+        return f"{literal(f'{key}: ')} {value} {literal(chr(10))}"
+
+
+# The wrong boolean is `yes`: YAML 1.1 read it as true, version 1.2 reads it as text.
+YAML_TYPE_RULES = TypeRules(
+    (
+        BARE_NUMBER,
+        BARE_INTEGER,
+        TypeRule(
+            BOOLEAN,
+            "boolean",
+            "enabled",
+            "true",
+            "yes",
+            "A boolean is the bare word true or false.",
+        ),
+        TypeRule(
+            STRING,
+            "string",
+            "code",
+            '"0042"',
+            "0042",
+            "A string is plain text; one that looks like a number or a boolean stands in quotes.",
+        ),
+        TypeRule(
+            ARRAY,
+            "array",
+            "tags",
+            "[red, blue]",
+            "red, blue",
+            "An array is a list in square brackets, or one line with a dash for each item.",
+        ),
+        TypeRule(
+            OBJECT,
+            "object",
+            "size",
+            "{w: 3, h: 4}",
+            '"w: 3, h: 4"',
+            "An object is a mapping of its own, not a string that holds one.",
+        ),
+    ),
+    pair="{name}: {value}",
+)
 
 YAML_XML = Protocol(
     id="yaml_xml",
