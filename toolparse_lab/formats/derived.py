@@ -14,10 +14,10 @@ from typing import Any
 from .bare.gemma import bare_protocol
 from .bare.reader import BareForm
 from .base import Envelope, Protocol, Signs
-from .json.grammar import JsonGrammar
+from .json.forms import NamedJson
+from .json.grammar import Frame, FramedGrammar, JsonGrammar
 from .json.mix import FAILURE
-from .json.named import NamedJson
-from .json.openers import Frame, FramedGrammar, JsonHeaders
+from .json.openers import JsonHeaders
 from .json.shaped import ShapedJson
 from .parameters.form import TagForm
 from .parameters.slots import SlotForm

@@ -40,8 +40,7 @@ from ..formats.json.call import (
     behind_stray_brackets,
     next_call,
 )
-from ..formats.json.forms import JsonList
-from ..formats.json.named import NamedJson
+from ..formats.json.forms import JsonList, NamedJson
 from ..formats.scan import Balanced, Close
 from ..formats.turns import TURN_ENDS
 from .name_lines import name_heads

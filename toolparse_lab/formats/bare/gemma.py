@@ -23,7 +23,7 @@ from ..base import (
     Tools,
     make_opening,
 )
-from ..json.body import json_calls
+from ..json.call import json_calls
 from ..prompt.type_rules import JSON_TYPE_RULES
 from ..scan import QuotedBody, Scanner
 from .reader import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm, BareReader

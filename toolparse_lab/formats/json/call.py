@@ -22,13 +22,12 @@ from typing import Any
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
-from ...arguments.rjson.strict import read_if_strict, too_deep
+from ...arguments.rjson.strict import read_if_strict, read_next, too_deep
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
 from .judge import settle
-from .leading import leading_part
 from .message import is_definition
 from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
 from .words import read_words
@@ -58,6 +57,9 @@ CALL_HEAD_SO_FAR = re.compile(
 _BETWEEN = r"\s{0,40}+(?:[\]}]\s{0,40}+){0,4}+(?:[;,]\s{0,40}+)?+"
 _NEXT_CALL = re.compile(rf"{_BETWEEN}(?={CALL_HEAD.pattern})")
 _NEXT_CALL_SO_FAR = re.compile(_BETWEEN + CALL_HEAD_SO_FAR.pattern)
+# Only another object, begun as one, makes what is before it an item of its own.
+_NEXT_ITEM = re.compile(r"\s*(?:,\s*)?(?=\{)")
+_LIST_BEGIN = re.compile(r"\s*(\[?)\s*(?=\{)")
 _STRAY = re.compile(r"(?:[ \t]{0,8}+[\]}]){1,4}+")
 
 
@@ -107,18 +109,30 @@ class JsonCall(Codec):
     name_is_key: bool = False
 
     def strict(self, body: str, reading: Reading) -> bool:
-        # Asked where a closer was in a string, to choose between two places to close at.
+        # Asked where a closer was in a string, to choose between two places to close at. Text of
+        # arguments counts if it begins with a brace: another is not a double encoding.
         values = read_if_strict(body, reading.max_depth)
         if values is None:
             return False
-        for text in _argument_texts(values):
-            if read_if_strict(text, reading.max_depth) is None:
-                return False
-        return True
+        calls = [call for v in values for call in (v if isinstance(v, list) else [v])]
+        texts = [call.get(key) for call in calls if isinstance(call, dict) for key in ARGUMENT_KEYS]
+        return all(
+            read_if_strict(text, reading.max_depth) is not None
+            for text in texts
+            if isinstance(text, str) and text.strip()[:1] == "{"
+        )
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        if reading.strict_value is not None and _is_known(body, reading):
-            plain = self._plain(reading.strict_value[1], body)
+        # The value that came along with the close is used if it is that of this very body, by
+        # identity: a body that was cut or joined again is another one. A text cannot nest deeper
+        # than it is long. A plain call needs no `BodySource`, which is made for all others.
+        known, limit = reading.strict_value, reading.max_depth
+        if (
+            known is not None
+            and known[0] is body
+            and (len(body) <= limit or not too_deep(body, [known[1]], limit))
+        ):
+            plain = self._plain(known[1], body)
             if plain is not None:
                 return (plain,)
 
@@ -135,7 +149,7 @@ class JsonCall(Codec):
             whole_name = self._whole_name(values)
             repaired = read_words(body, values, edits, reading, keys, whole_name)
         except Refusal as refusal:
-            if read_if_strict(body, reading.max_depth) is not None:
+            if read_if_strict(body, limit) is not None:
                 raise
             repaired = refusal
 
@@ -143,13 +157,13 @@ class JsonCall(Codec):
             return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
         except Refusal as refusal:
             # The name may be whole although the rest is not: it goes into the problem.
-            _note_name(refusal, body)
+            if (named := _NAME_PLAIN.match(body)) is not None:
+                refusal.name, refusal.name_at = named[1], named.span(1)
             raise
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         # A list that is cut off is not executed in part: its end may have said more.
-        # A list that is cut off is not executed in part: its end may have said more.
-        part = leading_part(body) if reading.closed else None
+        part = _leading_part(body) if reading.closed else None
         if part is None or too_deep(body, part[1], reading.max_depth):
             return ()
         try:
@@ -160,41 +174,27 @@ class JsonCall(Codec):
     def _decode(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading
     ) -> tuple[Decoded, ...]:
-        return self._calls(values, BodySource(body, tuple(edits), units_of(values)), reading)
-
-    def _calls(
-        self, values: list[Value], source: BodySource, reading: Reading
-    ) -> tuple[Decoded, ...]:
-        # A value that can be no call makes the body something else: reading the rest would be a
-        # guess.
+        # A second value is a second call: models write several to a body, one a line. A value that
+        # can be no call makes the body something else: reading the rest would be a guess.
+        source = BodySource(body, tuple(edits), units_of(values))
         calls: list[Decoded] = []
         for i, value in enumerate(values):
-            # A second value is a second call: models write several to a body, one a line.
             items, base = items_of(value)
-            if items is not None:
-                calls += self._calls_of_list(items, source, i, base, reading)
-            elif isinstance(value, dict):
+            if items is None and isinstance(value, dict):
                 calls.append(self._call(value, source, i, "", reading))
-            else:
+                continue
+            if items is None:
                 text = write_canonical(value)[:40]
                 raise Refusal("call.not-an-object", f"the body is no object but {text}", 0)
-
+            if not items or not all(isinstance(item, dict) for item in items):
+                raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
+            for k, item in enumerate(items):
+                call = self._call(item, source, i, f"{base}/{k}", reading)
+                if base:
+                    step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
+                    call = replace(call, steps=(step, *call.steps))
+                calls.append(call)
         return tuple(calls)
-
-    def _calls_of_list(
-        self, items: list[Value], source: BodySource, index: int, base: str, reading: Reading
-    ) -> list[Decoded]:
-        if not items or not all(isinstance(item, dict) for item in items):
-            raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
-
-        calls: list[Decoded] = []
-        for k, item in enumerate(items):
-            call = self._call(item, source, index, f"{base}/{k}", reading)
-            if base:
-                step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
-                call = replace(call, steps=(step, *call.steps))
-            calls.append(call)
-        return calls
 
     def _whole_name(self, values: list[Value]) -> str:
         value = values[0] if len(values) == 1 else None
@@ -234,7 +234,8 @@ class JsonCall(Codec):
     ) -> Decoded:
         # at path `at` of value number `index`
         # The id is in the outer object, also where name and arguments are wrapped.
-        wire_id = _wire_id(value)
+        ids = (value.get(key) for key in _ID_KEYS)
+        wire_id = next((text for text in ids if isinstance(text, str)), None)
         unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
         self._unwrap(unit)
         key = self._name_key(unit.value)
@@ -252,13 +253,24 @@ class JsonCall(Codec):
         if key != self.name_key:
             unit.step("read.alias-name", key, self.name_key)
 
-        # `base` is where the arguments stand, for their places.
+        # base: where the arguments are, for their places
         args_key = self._arguments_key(unit.value, key)
-        args, base = self._arguments(unit, key, args_key, name)
+        args: Value
+        if args_key is None:
+            args, base = _no_arguments(unit, key, name), unit.at
+        else:
+            own_key = _only_arguments(unit, args_key, key, name)
+            # Another key than the format's own is an alias, which is noted.
+            if own_key != self.arguments_key:
+                unit.step("read.alias-arguments", own_key, self.arguments_key)
+            args, base = unit.value[own_key], f"{unit.at}/{escape_token(own_key)}"
 
-        # A text keeps its own place: the arguments stand inside it.
-        nested = args if isinstance(args, str) else ""
-        args = _as_object(unit, args, base)
+        nested = args if isinstance(args, str) else ""  # a text keeps its own place
+        if isinstance(args, str):
+            args = _double_encoded(unit, args, base)
+        elif args is None:
+            unit.step("read.empty-arguments", None, {})
+            args = {}
         definition = definition_of(args, name, reading)
         if definition is not None:
             raise definition
@@ -289,19 +301,6 @@ class JsonCall(Codec):
 
         return call
 
-    def _arguments(
-        self, unit: _Unit, key: str, args_key: str | None, name: str
-    ) -> tuple[Value, str]:
-        # (the arguments as they are in the object, their path)
-        if args_key is None:
-            return _no_arguments(unit, key, name), unit.at
-
-        args_key = _only_arguments(unit, args_key, key, name)
-        # Another key than the format's own is an alias, which is noted.
-        if args_key != self.arguments_key:
-            unit.step("read.alias-arguments", args_key, self.arguments_key)
-        return unit.value[args_key], f"{unit.at}/{escape_token(args_key)}"
-
     def _unwrap(self, unit: _Unit) -> None:
         # {"function": {…}}, which OpenAI has around name and arguments
         for key in _WRAPPERS:
@@ -319,69 +318,19 @@ class JsonCall(Codec):
 
     def _name_key(self, value: dict[str, Value]) -> str | None:
         # The format's own comes before the aliases, and these in the order of how sure they are.
-        for key in (self.name_key, *NAME_KEYS):
-            if isinstance(value.get(key), str):
-                return key
-        return None
+        keys = (self.name_key, *NAME_KEYS)
+        return next((key for key in keys if isinstance(value.get(key), str)), None)
 
     def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
         # An alias taken for the name (`tool`, `function`) cannot be the arguments as well.
         if self.arguments_key in value:
             return self.arguments_key
-        for key in ARGUMENT_KEYS:
-            if key in value and key != name_key:
-                return key
-        return None
+        return next((key for key in ARGUMENT_KEYS if key in value and key != name_key), None)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         name_member = f"{write_canonical(self.name_key)}:{write_canonical(name)}"
         arguments_member = f"{write_canonical(self.arguments_key)}:{arguments_json}"
         return f"{self.opener}{{{name_member},{arguments_member}}}{self.closer}"
-
-
-def _note_name(refusal: Refusal, body: str) -> None:
-    named = _NAME_PLAIN.match(body)
-    if named:
-        refusal.name, refusal.name_at = named[1], named.span(1)
-
-
-def _is_known(body: str, reading: Reading) -> bool:
-    # Compared by identity: the engine hands on the object that the value was read from, and a body
-    # that was cut or joined again is another one.
-    if reading.strict_value is None:
-        return False
-    text, value = reading.strict_value
-    if text is not body:
-        return False
-
-    limit = reading.max_depth
-    # A text cannot nest deeper than it is long.
-    return len(body) <= limit or not too_deep(body, [value], limit)
-
-
-def _argument_texts(values: list[Value]) -> list[str]:
-    # Only text that begins with a brace: another text is not a double encoding, however it reads.
-    texts: list[str] = []
-    for value in values:
-        for call in value if isinstance(value, list) else [value]:
-            if isinstance(call, dict):
-                texts += _texts_of_call(call)
-
-    return texts
-
-
-def _texts_of_call(call: dict[str, Value]) -> list[str]:
-    texts = [call.get(key) for key in ARGUMENT_KEYS]
-    return [text for text in texts if isinstance(text, str) and text.strip()[:1] == "{"]
-
-
-def _wire_id(value: dict[str, Value]) -> str | None:
-    # It is in the outer object even where name and arguments are wrapped.
-    for key in _ID_KEYS:
-        wire_id = value.get(key)
-        if isinstance(wire_id, str):
-            return wire_id
-    return None
 
 
 def _only_known_key(unit: _Unit, any_key: bool) -> str | None:
@@ -492,43 +441,27 @@ def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
     return schema.get("properties", {}) if isinstance(schema, dict) else {}
 
 
-def _as_object(unit: _Unit, args: Value, base: str) -> Value:
-    # Anything that is neither text nor null comes back as it is.
-    if isinstance(args, str):
-        return _double_encoded(unit, args, base)
-    if args is None:
-        unit.step("read.empty-arguments", None, {})
-        return {}
-    return args
-
-
 def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
-    # Its edits join those of the call, as edits of the string. Raises Refusal if they have no
-    # place.
+    # The object that a text of JSON says, or the text: some other JSON is reported as what it is.
+    # Its edits join those of the call, as edits of the string at path `base`.
     if not text.strip():
         unit.step("read.empty-arguments", text, {})
         return {}
     try:
-        values, edits = _read_nested(text, unit.reading)
+        # The string is closed, so the text is whole. But prose around it would be content.
+        values, edits = _values_of(text, unit.reading, (True, False, False), "no strict JSON")
     except Refusal:
         return text
-
-    # A text that is some other JSON (a number, a list) is reported as what it is.
     if len(values) != 1 or not isinstance(values[0], dict):
         return text
     if edits:
-        _place_edits(unit, base, text, edits)
+        placed = unit.source.nested_edits(unit.index, base, text, edits)
+        if placed is None:
+            message = "the arguments are damaged JSON inside a damaged string"
+            raise Refusal("decode.ambiguous", message, 0)
+        unit.edits = in_order(*unit.edits, *placed)
     unit.step("read.double-encoded", text, values[0])
     return values[0]
-
-
-def _place_edits(unit: _Unit, base: str, text: str, edits: list[Edit]) -> None:
-    # a string that took edits itself has no known places
-    placed = unit.source.nested_edits(unit.index, base, text, edits)
-    if placed is None:
-        message = "the arguments are damaged JSON inside a damaged string"
-        raise Refusal("decode.ambiguous", message, 0)
-    unit.edits = in_order(*unit.edits, *placed)
 
 
 def in_order(*edits: Edit) -> tuple[Edit, ...]:
@@ -543,27 +476,54 @@ def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edi
     """Return the JSON values of a body and the edits they took. Raises Refusal."""
     if not body or body.isspace():
         raise _nothing()
+    # Without its closer a body may be cut off, so that nothing is added at its end.
+    closed = reading.closed
+    message = "the body is no strict JSON, and repair is off"
+    return _values_of(body, reading, (closed, closed, closed), message)
+
+
+def _values_of(
+    text: str, reading: Reading, ends: tuple[bool, bool, bool], message: str
+) -> tuple[list[Value], list[Edit]]:
+    # ends: `closed`, `numbers_end` and `prose` of the repair
     if reading.repair:
-        # Without its closer a body may be cut off, so that nothing is added at its end.
-        closed = reading.closed
+        closed, numbers_end, prose = ends
         return read_damaged(
-            body, closed=closed, numbers_end=closed, prose=closed, max_depth=reading.max_depth
+            text, closed=closed, numbers_end=numbers_end, prose=prose, max_depth=reading.max_depth
         )
-
-    values = read_if_strict(body, reading.max_depth)
-    if values is None:
-        raise Refusal("decode.json", "the body is no strict JSON, and repair is off", 0)
-    return values, []
-
-
-def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
-    # The string is closed, so the text is whole. But prose around it would be content.
-    if reading.repair:
-        return read_damaged(
-            text, closed=True, numbers_end=False, prose=False, max_depth=reading.max_depth
-        )
-
     values = read_if_strict(text, reading.max_depth)
     if values is None:
-        raise Refusal("decode.json", "no strict JSON", 0)
+        raise Refusal("decode.json", message, 0)
     return values, []
+
+
+def _leading_part(body: str) -> tuple[str, list[Value]] | None:
+    # The whole objects before the damage of a list, or of lines, as JSON, and its values. A list is
+    # closed, so that every offset is one of the body too. None if there are none, or nothing that
+    # may be another call follows them.
+    begin = _LIST_BEGIN.match(body)
+    if begin is None:
+        return None
+    objects: list[Value] = []
+    end, at = 0, begin.end()
+    while (item := read_next(body, at)) is not None and isinstance(item[0], dict):
+        following = _NEXT_ITEM.match(body, item[1])
+        if following is None:
+            return None
+        objects.append(item[0])
+        end, at = item[1], following.end()
+    if not objects:
+        return None
+    is_list = begin[1] != ""
+    return body[:end] + "]" * is_list, [objects] if is_list else objects
+
+
+def json_calls(opener: str, closer: str, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of a body of JSON in place of another notation. Raises Refusal."""
+    return tuple(
+        replace(
+            call,
+            steps=(Step("read", "read.json-body", "", None, None, call.arguments), *call.steps),
+        )
+        for call in JsonCall(opener, closer).read(body, reading)
+    )

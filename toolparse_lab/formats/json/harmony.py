@@ -11,7 +11,7 @@ from ...core.types import Span
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
-from .named import NamedJson
+from .forms import NamedJson
 from .scan import JsonBody, ends_in_value
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"

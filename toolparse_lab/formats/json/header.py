@@ -30,7 +30,7 @@ NO_TOOL_WORDS = ("None", "none", "NONE", "null", "N/A", "n/a", "NA")
 NO_TOOL = rf"(?!(?:{'|'.join(NO_TOOL_WORDS)})(?![\w./:@+-]))"
 _PATTERNS = {"{ }": _SPACE, "{name}": _WORD, "{id}": _WORD, "{any}": _REST}
 _WORDS = ("{name}", "{id}")
-_NO_END = ".:/@+"  # no tool's name ends with one of these
+_NO_END = ".:/@+"  # no tool's name ends with one of these: `Here:` begins a sentence
 _LIMITS = {"{ }": 64, "{name}": 256, "{id}": 256, "{any}": 64}
 
 
@@ -110,7 +110,9 @@ class Header:
             pattern = self._run(i)
             if pattern is None:
                 if not text.startswith(part, at):
-                    return _unfinished(part, text, at, final)
+                    # NEED_MORE where the text ends inside the literal.
+                    is_cut = not final and len(text) - at < len(part)
+                    return NEED_MORE if is_cut and part.startswith(text[at:]) else None
                 at += len(part)
                 continue
             word = pattern.match(text, at)
@@ -118,31 +120,15 @@ class Header:
             # A run that reaches the end of the text may go on there.
             if end >= len(text) and not final and end - at < _LIMITS[part]:
                 return NEED_MORE
-            if word is None or (part == "{name}" and not _is_name(word[0])):
+            if word is None or (part == "{name}" and word[0][-1] in _NO_END):
                 return None
             words[part] = Span(at - pos, end - pos)
             at = end
 
-        return _opening(text, pos, at - pos, words)
-
-
-def _is_name(word: str) -> bool:
-    # `Here:` is the beginning of a sentence
-    return word[-1] not in _NO_END
-
-
-def _unfinished(literal: str, text: str, at: int, final: bool) -> NeedMore | None:
-    if final or len(text) - at >= len(literal):
-        return None
-    return NEED_MORE if literal.startswith(text[at:]) else None
-
-
-def _opening(text: str, pos: int, end: int, words: dict[str, Span]) -> Opening:
-    # words: part -> its place, which counts from `pos`
-    name, wire_id = words.get("{name}"), words.get("{id}")
-    return make_opening(
-        end,
-        name=name.shift(pos).of(text) if name else "",
-        name_span=name,
-        wire_id=wire_id.shift(pos).of(text) if wire_id else None,
-    )
+        name, wire_id = words.get("{name}"), words.get("{id}")
+        return make_opening(
+            at - pos,
+            name=name.shift(pos).of(text) if name else "",
+            name_span=name,
+            wire_id=wire_id.shift(pos).of(text) if wire_id else None,
+        )

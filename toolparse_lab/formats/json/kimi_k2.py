@@ -24,7 +24,7 @@ from ..base import (
 from ..results import TextResult
 from ..scan import Scanner, any_of, begun
 from .call import JsonCall
-from .named import NamedJson
+from .forms import NamedJson
 from .scan import JsonBody, ends_in_value
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
@@ -161,21 +161,20 @@ class KimiJson(NamedJson):
     """Codec of such calls. Where an id names no tool, as `call_1` does, the body may."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        if _NAME_FIRST.match(body) and self._may_name(reading):
+        # The body may name the tool where its id does not, or no parameter of it is a name.
+        # Another tool's arguments may have a name, which is none of a tool.
+        tool = reading.tools.get(reading.opening.name)
+        if tool is None:
+            may_name = _PLAIN_ID.match(reading.opening.wire_id or "") is not None
+        else:
+            properties = view_of(tool.schema_json).properties
+            may_name = bool(properties) and "name" not in properties
+        if may_name and _NAME_FIRST.match(body):
             with suppress(Refusal):
                 named = self._named(body, reading)
                 if named:
                     return named
         return super(KimiJson, self).read(body, reading)
-
-    def _may_name(self, reading: Reading) -> bool:
-        # its id does not name a tool, or no parameter of it is a name
-        tool = reading.tools.get(reading.opening.name)
-        if tool is not None:
-            properties = view_of(tool.schema_json).properties
-            return bool(properties) and "name" not in properties
-        # Another tool's arguments may have a name, which is none of a tool.
-        return _PLAIN_ID.match(reading.opening.wire_id or "") is not None
 
     def _named(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         opening = reading.opening

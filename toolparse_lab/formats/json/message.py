@@ -45,28 +45,19 @@ def calls_in(value: Value) -> dict[str, Value]:
     """
     # Models that leave the message out write its list of calls alone.
     if isinstance(value, list):
-        return _items("", value)
+        return {f"/{i}": item for i, item in enumerate(value)}
     if not isinstance(value, dict):
         return {}
     if isinstance(value.get("tool_calls"), list):
-        return _items("/tool_calls", value["tool_calls"])
+        return {f"/tool_calls/{i}": item for i, item in enumerate(value["tool_calls"])}
     # Clients of before 2023-11 have one call, without a list and without an id.
     if isinstance(value.get("function_call"), dict):
         return {"/function_call": value["function_call"]}
     # A message has a "name" too, of who speaks.
-    if _is_call(value) and not is_message(value):
+    names = isinstance(value.get("name"), str)
+    if (names or any(isinstance(value.get(k), dict) for k in _WRAPPERS)) and not is_message(value):
         return {"": value}
     return {}
-
-
-def _items(path: str, items: list[Value]) -> dict[str, Value]:
-    return {f"{path}/{i}": item for i, item in enumerate(items)}
-
-
-def _is_call(value: dict[str, Value]) -> bool:
-    if isinstance(value.get("name"), str):
-        return True
-    return any(isinstance(value.get(key), dict) for key in _WRAPPERS)
 
 
 def texts_in(value: Value) -> dict[str, _Kind]:
@@ -87,17 +78,9 @@ def texts_in(value: Value) -> dict[str, _Kind]:
     if "/reasoning_content" in texts:  # some servers say it twice
         texts.pop("/reasoning", None)
 
-    texts.update(_part_texts(value.get("content")))
-    return texts
-
-
-def _part_texts(content: Value) -> dict[str, _Kind]:
-    # images and files among the parts are markup
-    texts: dict[str, _Kind] = {}
-    if not isinstance(content, list):
-        return texts
-
-    for i, part in enumerate(content):
+    # Images and files among the parts of the content are markup.
+    content = value.get("content")
+    for i, part in enumerate(content if isinstance(content, list) else ()):
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             texts[f"/content/{i}/text"] = "text"
     return texts
@@ -115,10 +98,7 @@ def inner_of(call: Value) -> tuple[Value, str]:
 
 
 def arguments_key(inner: dict[str, Value]) -> str | None:
-    for key in _ARGUMENTS:
-        if key in inner:
-            return key
-    return None
+    return next((key for key in _ARGUMENTS if key in inner), None)
 
 
 def doubt_about(inner: dict[str, Value]) -> str:

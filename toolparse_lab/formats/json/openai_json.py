@@ -48,16 +48,8 @@ from .message import (
 )
 from .source import BodySource, unescape_offsets
 
-_KEYS = (
-    "tool_calls",
-    "function_call",
-    "content",
-    "role",
-    "refusal",
-    "reasoning_content",
-    "reasoning",
-)
-_HEAD = re.compile(rf"""\{{\s{{0,40}}["'](?:{"|".join(_KEYS)})["']\s{{0,10}}:""")
+_KEYS = "tool_calls|function_call|content|role|refusal|reasoning_content|reasoning"
+_HEAD = re.compile(rf"""\{{\s{{0,40}}["'](?:{_KEYS})["']\s{{0,10}}:""")
 _HEAD_SO_FAR = re.compile(r"""\{\s{0,40}(?:["'][a-z_]{0,20}(?:["']\s{0,10})?)?\Z""")
 _CALLED = re.compile(r"""["'](?:tool_calls|function_call)["']\s*:\s*[\[{]""")
 _MOST_READINGS = 5
@@ -97,16 +89,20 @@ class MessageCalls(Codec):
 
     # How it works: a message that is strict JSON, as a provider's own always is, gives a `Message`,
     # in which each call and each text has its place. One that is damaged can only be a model's
-    # text; its edits may lie between the calls, so it is one piece. One that the text ends in is
+    # text; its edits may be between the calls, so it is one piece. One that the text ends in is
     # completed with the few endings that a message can have, to read the calls before the last.
 
     def strict(self, body: str, reading: Reading) -> bool:
-        # Arguments that are not text, or an empty one, are none that could be damaged.
         values = read_if_strict(body, reading.max_depth)
         if values is None or len(values) != 1:
             return False
-        calls = calls_in(values[0]).values()
-        return all(_has_strict_arguments(call, reading.max_depth) for call in calls)
+        # Arguments that are not text, or an empty one, are none that could be damaged.
+        texts = map(arguments_of, calls_in(values[0]).values())
+        return all(
+            bool(read_if_strict(text, reading.max_depth))
+            for text in texts
+            if isinstance(text, str) and text.strip()
+        )
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         # A whole message without a call is still a `Message`: its texts are the answer. JSON that
@@ -132,9 +128,9 @@ class MessageCalls(Codec):
 
     def join(self, calls: Sequence[str]) -> str:
         begin = len(_OPEN + _ID) + len('"call_0"')
-        numbered: list[str] = []
-        for number, text in enumerate(calls):
-            numbered.append(f'{_ID}"call_{number}"{text[begin : -len(_CLOSE)]}')
+        numbered = (
+            f'{_ID}"call_{number}"{text[begin : -len(_CLOSE)]}' for number, text in enumerate(calls)
+        )
         return _OPEN + ",".join(numbered) + _CLOSE
 
 
@@ -144,38 +140,23 @@ _OPEN, _ID, _CLOSE = '{"content":null,"tool_calls":[', '{"id":', "]}"
 # A message and its calls
 
 
-def _has_strict_arguments(call: Value, max_depth: int) -> bool:
-    text = arguments_of(call)
-    if not isinstance(text, str) or not text.strip():
-        return True
-    return bool(read_if_strict(text, max_depth))
-
-
 def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading) -> Message:
     # Each call and each text is a segment of its own. The text between them is markup.
     source = BodySource(body, (), [(0, path) for path in calls])
     whole = Span(0, len(body))
     pieces = [Piece("call", source.span_of(0, path) or whole) for path in calls]
-    if "" not in calls:  # a call alone has no text beside it
-        for path, kind in texts_in(value).items():
-            span = source.span_of(0, path)
-            if span:
-                pieces.append(Piece(kind, span))
-
-    return Message(_decoded(calls, source, reading), pieces)
-
-
-def _decoded(calls: dict[str, Value], source: BodySource, reading: Reading) -> list[Decoded]:
-    # calls: path -> call
-    return [_read_call(call, path, source, reading) for path, call in calls.items()]
+    if "" not in calls:  # a call alone has no text next to it
+        spans = ((kind, source.span_of(0, path)) for path, kind in texts_in(value).items())
+        pieces += [Piece(kind, span) for kind, span in spans if span]
+    return Message([_read_call(calls[path], path, source, reading) for path in calls], pieces)
 
 
 def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> Decoded:
     place = source.span_of(0, path) or Span(0, 0)
     edits = source.edits_of(0, path)
     inner, below = inner_of(call)
-    name = _name_in(inner)
-    if not name:
+    name = inner.get("name") if isinstance(inner, dict) else None
+    if not isinstance(name, str) or not name:
         problem = Problem("read", "call.no-name", "error", "the call names no tool", "", place)
         return Decoded("", None, problems=(problem,), readable=False, edits=edits)
 
@@ -189,19 +170,10 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
         name_span=name_span,
         edits=edits,
         unescape=unescape_offsets,
-        wire_id=_text_or_none(wire_id),
+        wire_id=wire_id if isinstance(wire_id, str) and wire_id else None,
     )
     _read_arguments(decoded, inner, path + below, source, reading)
     return decoded
-
-
-def _name_in(inner: Value) -> str:
-    name = inner.get("name") if isinstance(inner, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _text_or_none(value: Value) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _read_arguments(
@@ -211,21 +183,20 @@ def _read_arguments(
     key = arguments_key(inner)
     base = f"{path}/{escape_token(key)}" if key else path
     arguments = inner[key] if key else None
-    doubt = doubt_about(inner)
-    if doubt:
-        _refuse(decoded, Refusal("decode.ambiguous", doubt, 0), source.span_of(0, path))
-        return
-    definition = definition_of(arguments, decoded.name, reading)
-    if definition is not None:
-        _refuse(decoded, definition, source.span_of(0, base))
-        return
-    stray = next((name for name, value in inner.items() if _may_be_arguments(name, value)), None)
-    if key is None and stray is not None:
-        refusal = Refusal("decode.ambiguous", f"no arguments, but {stray!r} may hold them", 0)
-        _refuse(decoded, refusal, source.span_of(0, path))
-        return
-    if key is None and decoded.edits:
-        message = "no arguments, and the damage may be what took them away"
+    message = doubt_about(inner)
+    if not message:
+        definition = definition_of(arguments, decoded.name, reading)
+        if definition is not None:
+            _refuse(decoded, definition, source.span_of(0, base))
+            return
+        if key is None:
+            # The key may be damaged; what a server adds is no object, and known by name.
+            stray = next((n for n, v in inner.items() if _may_be_arguments(n, v)), None)
+            if stray is not None:
+                message = f"no arguments, but {stray!r} may hold them"
+            elif decoded.edits:
+                message = "no arguments, and the damage may be what took them away"
+    if message:
         _refuse(decoded, Refusal("decode.ambiguous", message, 0), source.span_of(0, path))
         return
     # A tool without parameters is often called with nothing at all.
@@ -245,7 +216,6 @@ def _read_arguments(
 
 
 def _may_be_arguments(name: str, value: Value) -> bool:
-    # The key of the arguments may be damaged; what a server adds is no object, and known by name.
     is_object = isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{")
     return is_object and name not in ("name", "provider_specific_fields", "extra_content")
 
@@ -262,7 +232,7 @@ def _read_text(
             raise Refusal("decode.ambiguous", message, 0)
     except Refusal as refusal:
         _refuse(decoded, refusal, _place_in_text(refusal, text, base, source))
-        # Those with edits say where in the text, which stands in a string of the body.
+        # Those with edits say where in the text, which is in a string of the body.
         named = [replace(r, name=decoded.name) for r in refusal.readings if not r.edits]
         decoded.readings = tuple(named)
         return
@@ -353,7 +323,7 @@ def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
         if not calls:
             raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
         source = BodySource(body, tuple(edits), [(0, path) for path in calls])
-        return tuple(_decoded(calls, source, reading))
+        return tuple(_read_call(calls[path], path, source, reading) for path in calls)
     except Refusal as refusal:
         if not _CALLED.search(body):
             raise
@@ -372,39 +342,24 @@ def _cut_message(body: str, reading: Reading) -> Message:
     if not _CALLED.search(body):
         raise refusal
     for end in _ENDS:
-        value, calls = _read_with_end(body + end, reading.max_depth)
-        if calls:
-            message = _message(value, calls, body + end, reading)
-            if end != "]}":  # the last call itself is not closed
-                _truncate(message[-1], list(calls.values())[-1], refusal, len(body))
-            return Message(message, _pieces_within(message, len(body)))
+        values = read_if_strict(body + end, reading.max_depth)
+        calls = calls_in(values[0]) if values and len(values) == 1 else {}
+        if not values or not calls:
+            continue
+        message = _message(values[0], calls, body + end, reading)
+        if end != "]}":  # the last call itself is not closed
+            last = message[-1]
+            last.edits = last.steps = ()
+            if arguments_of(list(calls.values())[-1]) is None:  # its name may go on
+                last.name, last.name_span = "", None
+            _refuse(last, refusal, Span(len(body), len(body)))
+        pieces = [
+            Piece(piece.kind, Span(piece.span.start, min(piece.span.end, len(body))))
+            for piece in message.pieces
+        ]
+        return Message(message, pieces)
 
     return _unread(body, refusal)
-
-
-def _read_with_end(text: str, max_depth: int) -> tuple[Value, dict[str, Value]]:
-    values = read_if_strict(text, max_depth)
-    if not values or len(values) != 1:
-        return None, {}
-    return values[0], calls_in(values[0])
-
-
-def _truncate(decoded: Decoded, call: Value, refusal: Refusal, size: int) -> None:
-    # call: as it was read from the completed body
-    decoded.edits = decoded.steps = ()
-    if arguments_of(call) is None:  # its name may go on
-        decoded.name = ""
-        decoded.name_span = None
-    _refuse(decoded, refusal, Span(size, size))
-
-
-def _pieces_within(message: Message, size: int) -> list[Piece]:
-    # of a completed message, as far as the text that came
-    pieces: list[Piece] = []
-    for piece in message.pieces:
-        span = Span(piece.span.start, min(piece.span.end, size))
-        pieces.append(Piece(piece.kind, span))
-    return pieces
 
 
 def _unread(body: str, refusal: Refusal) -> Message:

@@ -6,14 +6,10 @@ A row of `json/rows.py` is this envelope with the constants of one format.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...core.toolspec import ToolSpec
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools
-from ..prompt.gbnf import literal
-from ..prompt.grammar import MAX_DEPTH, GrammarWriter, object_schema
 from ..scan import LiteralBody, Scanner
 from .header import NO_TOOL_WORDS, Header
 from .run import ValueRun
@@ -263,41 +259,3 @@ def _behind_space(text: str, at: int) -> int:
     while at < stop and text[at].isspace():
         at += 1
     return at
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The text around a call's name and arguments where the format writes them apart.
-
-    template: a header, see `json/header.py`, with the text before it. closer: behind the arguments.
-    """
-
-    template: str
-    closer: str = ""
-
-    def __call__(self, name: str, arguments_json: str) -> str:
-        return f"{Header.of(self.template).write(name)}{arguments_json}{self.closer}"
-
-
-@dataclass(frozen=True, slots=True)
-class FramedGrammar:
-    """Writes the grammar of one call in a frame: the name in its header, then the arguments."""
-
-    frame: Frame
-
-    def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        return _FramedCalls(tools, self.frame).grammar("call")
-
-
-class _FramedCalls(GrammarWriter):
-    def __init__(self, tools: Sequence[ToolSpec], frame: Frame) -> None:
-        self.frame = frame  # before the base class, which writes the calls at once
-        super().__init__(tools)
-
-    def call(self, tool: ToolSpec) -> str | None:
-        arguments = self.json_value(object_schema(tool), MAX_DEPTH)
-        if arguments is None:
-            return None
-        header = Header.of(self.frame.template).write(tool.name)
-        closer = f" {literal(self.frame.closer)}" if self.frame.closer else ""
-        return f"{literal(header)} {arguments}{closer}"

@@ -13,10 +13,9 @@ from ..results import JsonResult, ResultForm, TextResult
 from ..tags import JsonTags
 from .bare import BareJson
 from .call import JsonCall
-from .command import CommandHeaders, JsonOrCommand
-from .forms import JsonList, JsonSection, NamedOrObject
-from .grammar import JsonGrammar
-from .openers import Frame, FramedGrammar, JsonHeaders
+from .forms import CommandHeaders, JsonList, JsonOrCommand, JsonSection, NamedOrObject
+from .grammar import Frame, FramedGrammar, JsonGrammar
+from .openers import JsonHeaders
 
 _DELIMITED = frozenset(("delimited",))
 _SECTION = frozenset(("delimited", "section"))

@@ -85,6 +85,7 @@ class BodySource:
         # The beginning and the places of each value of the edited body.
         self._edited_places: list[tuple[int, dict[str, tuple[int, int]]]] = []
         self._shares: dict[tuple[int, str], tuple[Edit, ...]] | None = None
+        # By index: paths in document order, and the rank of each.
         self._ranked: dict[int, tuple[list[str], dict[str, int]]] = {}
 
     def edits_of(self, index: int, path: str) -> tuple[Edit, ...]:
@@ -101,11 +102,8 @@ class BodySource:
         places = self._all()
 
         # Both are sorted, so each unit's share is a slice.
-        cuts = [0]
-        for i, path in self.units[1:]:
-            cuts.append(bisect_left(starts, places[i][path][0]))
-
-        cuts.append(len(starts))
+        inner = (bisect_left(starts, places[i][path][0]) for i, path in self.units[1:])
+        cuts = [0, *inner, len(starts)]
         return {unit: self.edits[cuts[k] : cuts[k + 1]] for k, unit in enumerate(self.units)}
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
@@ -118,10 +116,8 @@ class BodySource:
         for start, end in _value_spans(edited):
             places = find_places(edited[start:end]).values
             self._edited_places.append((start, places))
-            raw: dict[str, tuple[int, int]] = {}
-            for path, (a, b) in places.items():
-                raw[path] = self._back.raw_span(start + a, start + b)
-            raw_places.append(raw)
+            back = self._back.raw_span
+            raw_places.append({p: back(start + a, start + b) for p, (a, b) in places.items()})
 
         self._raw_places = raw_places
         return raw_places
@@ -203,28 +199,22 @@ class BodySource:
         # Edits of a text inside a JSON string as edits of that string. None if the string has edits
         # itself, or the places in it cannot be told.
         start, end = self._all()[index][base]
-        offsets = self._inside(start, end, text)
-        if offsets is None:
-            return None
-        if any(edit.span.start < end and start < edit.span.end for edit in self.edits):
-            return None
-
-        placed: list[Edit] = []
-        for edit in edits:
-            span = Span(start + offsets[edit.span.start], start + offsets[edit.span.end])
-            # What is put into the string is escaped as the string is.
-            placed.append(Edit(span, write_canonical(edit.text)[1:-1], edit.rule))
-
-        return placed
-
-    def _inside(self, start: int, end: int, text: str) -> list[int] | None:
-        # where each character of a string's meaning is inside it
         raw = self.body[start:end]
         # Without escapes each character is itself.
         offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
         if offsets is None or len(offsets) != len(text) + 1:
             return None
-        return offsets
+        if any(edit.span.start < end and start < edit.span.end for edit in self.edits):
+            return None
+        # What is put into the string is escaped as the string is.
+        return [
+            Edit(
+                Span(start + offsets[edit.span.start], start + offsets[edit.span.end]),
+                write_canonical(edit.text)[1:-1],
+                edit.rule,
+            )
+            for edit in edits
+        ]
 
     def _nested_places(self, index: int, base: str, text: str, edits: list[Edit] | None) -> Places:
         # By way of the edited body: its strings are strict, so that each escape has a known length.
