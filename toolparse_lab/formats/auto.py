@@ -128,22 +128,31 @@ class AnyEnvelope(Envelope):
         return tuple(dict.fromkeys((*self._heads.literals, *heads)))
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        head = self._heads.at(text, pos)
-        sure = self._heads.tokens.get(head) or self._heads.sure(head, text, pos)
+        index = self._heads
+        match = index.pattern.match(text, pos)
+        head = match[0] if match else ""
+        sure = index.tokens.get(head) or index.sure(head, text, pos)
+        varying = self._varying_heads(tools) if sure is None or head[1:].isalpha() else ()
         # A tool may be called `function`, and have an element of that name.
-        if sure is None or (head[1:].isalpha() and self._has_varying_head(text, pos, tools)):
-            return self._compared(head, text, pos, final, tools)
-        return sure
+        if sure is not None and not any(text.startswith(heads, pos) for _, heads, _ in varying):
+            return sure
 
-    def _has_varying_head(self, text: str, pos: int, tools: Tools) -> bool:
-        return any(text.startswith(heads, pos) for _, heads, _ in self._varying_heads(tools))
-
-    def _compared(
-        self, head: str, text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
-        places = self._asked(head, text, pos, final, tools)
-        if isinstance(places, NeedMore):
-            return places
+        # The places of the members with such a head, in their order. One format's head may be the
+        # beginning of another's: NEED_MORE where the text ends inside one that is longer.
+        rest = len(text) - pos
+        if not final and rest < index.longest and text[pos:] in index.beginnings:
+            return NEED_MORE
+        places = index.places.get(head, ())
+        for place, heads, longest in varying:
+            if text.startswith(heads, pos):
+                places = tuple(sorted((*places, place)))
+            # Lengths first: the rest of a text may be long, and a head is short.
+            elif (
+                not final
+                and rest < longest
+                and any(len(head) > rest and head.startswith(text[pos:]) for head in heads)
+            ):
+                return NEED_MORE
 
         candidates: list[_Candidate] = []
         for place in places:
@@ -156,24 +165,6 @@ class AnyEnvelope(Envelope):
             if opening is not None:
                 candidates.append((member, opening))
         return self._owned(candidates, text, pos, final, tools) if candidates else None
-
-    def _asked(
-        self, head: str, text: str, pos: int, final: bool, tools: Tools
-    ) -> tuple[int, ...] | NeedMore:
-        # The places of the members with a head at text[pos], in their order. NEED_MORE where the
-        # text ends inside what may become a head of one more.
-        # One format's head may be the beginning of another's.
-        near_end = not final and len(text) - pos < self._heads.longest
-        if near_end and self._heads.may_grow(text, pos):
-            return NEED_MORE
-        places = self._heads.places(head)
-        rest = len(text) - pos
-        for place, heads, longest in self._varying_heads(tools):
-            if text.startswith(heads, pos):
-                places = tuple(sorted((*places, place)))
-            elif not final and rest < longest and _may_become(heads, text, pos):
-                return NEED_MORE
-        return places
 
     def _varying_heads(self, tools: Tools) -> list[tuple[int, tuple[str, ...], int]]:
         # (place, heads, length of the longest). Those of the last tools are kept: a text has the
@@ -244,110 +235,69 @@ def _first(
 
 class _Heads:
     # literals: the heads. closers: those of `closers_in_text`. Each once. tokens: a head that
-    # always opens the same -> its opening.
-    __slots__ = (
-        "_beginnings",
-        "_pattern",
-        "_places",
-        "_sure",
-        "closers",
-        "literals",
-        "longest",
-        "tokens",
-    )
-
+    # always opens the same -> its opening. places: a head -> the formats that have one that it
+    # begins with. beginnings: what may become a longer head.
     def __init__(self, members: tuple[Protocol, ...]) -> None:
         fixed = [(i, m.envelope) for i, m in enumerate(members) if m.envelope.heads_are_fixed]
         heads = {i: envelope.heads({}) for i, envelope in fixed}
         self.literals = tuple(dict.fromkeys(head for own in heads.values() for head in own))
         self.closers = tuple(dict.fromkeys(c for _, e in fixed for c in e.closers_in_text({})))
         self.longest = max(map(len, self.literals), default=0)
-        self._beginnings = {head[:n] for head in self.literals for n in range(len(head))}
-        self._pattern = re.compile(longest_of(self.literals))
-        # The pattern matches the longest head; every other one that stands there begins it.
-        self._places = {longest: _places_at(longest, heads, members) for longest in self.literals}
-
+        self.beginnings = {head[:n] for head in self.literals for n in range(len(head))}
+        self.pattern = re.compile(longest_of(self.literals))
+        # The pattern matches the longest head; every other one that is there begins it. Another
+        # format's head may begin like theirs, and go on otherwise.
+        self.places = {
+            longest: tuple(
+                i
+                for i, own in heads.items()
+                if longest.startswith(own) and members[i].envelope.may_open(longest)
+            )
+            for longest in self.literals
+        }
         # Head -> (pattern of a sure body, opening), in the order of the formats.
         self._sure = {
-            literal: _sure_rows(literal, [members[i] for i in self._places[literal]])
+            literal: [
+                (body, Opening(0 if m.envelope.opener_is_body else len(literal), owner=m))
+                for m in (members[i] for i in self.places[literal])
+                if literal in m.envelope.heads({})
+                for body in m.envelope.sure_bodies(literal)
+            ]
             for literal in self.literals
         }
-
-        # A head that begins another one may still become that.
-        whole = [head for head in self.literals if head not in self._beginnings]
-        self.tokens = _tokens_of(whole, self._places, members)
-
-    def at(self, text: str, pos: int) -> str:
-        match = self._pattern.match(text, pos)
-        return match[0] if match else ""
+        self.tokens: dict[str, Opening] = {}
+        for head in self.literals:
+            if head in self.beginnings:
+                continue  # it may still become another one
+            owners = [members[i] for i in self.places[head]]
+            first, *others = (owner.envelope.token(head) for owner in owners)
+            if first is None or any(other != first for other in others):
+                continue
+            # The first member owns it, which says nothing of markup: no scanner reads on there.
+            if not others or (first.kind == "markup" and not first.text):
+                self.tokens[head] = _owned_by(first, owners[0])
 
     def sure(self, head: str, text: str, pos: int) -> Opening | None:
         # None: only asking tells. Then a head that ends earlier may be there too.
         end = pos + len(head)
         for body, opening in self._sure.get(head, ()):
             match = body.match(text, end)
-            if match is not None:
-                # One that is a part of its body, and one that is a literal, are always the same.
-                if opening.end in (0, match.end() - pos):
-                    return opening
-                return _opening_of(match, pos, opening)
+            if match is None:
+                continue
+            # One that is a part of its body, and one that is a literal, are always the same.
+            if opening.end in (0, match.end() - pos):
+                return opening
+            words = match.groupdict()
+            name = words.get("name")
+            start = match.start("name") - pos if name else 0
+            return make_opening(
+                match.end() - pos,
+                name=name or "",
+                name_span=Span(start, start + len(name)) if name else None,
+                wire_id=words.get("id"),
+                owner=opening.owner,
+            )
         return None
-
-    def places(self, head: str) -> tuple[int, ...]:
-        return self._places.get(head, ())
-
-    def may_grow(self, text: str, pos: int) -> bool:
-        return text[pos:] in self._beginnings
-
-
-def _places_at(
-    longest: str, heads: dict[int, tuple[str, ...]], members: tuple[Protocol, ...]
-) -> tuple[int, ...]:
-    # heads: place -> own heads. Another format's head may begin like theirs, and go on otherwise.
-    places = (i for i, own in heads.items() if longest.startswith(own))
-    return tuple(i for i in places if members[i].envelope.may_open(longest))
-
-
-def _tokens_of(
-    heads: Iterable[str], places: dict[str, tuple[int, ...]], members: tuple[Protocol, ...]
-) -> dict[str, Opening]:
-    # The openings of heads that open the same for all members that have them. The first member owns
-    # one, which says nothing of markup: no scanner reads on from there.
-    tokens: dict[str, Opening] = {}
-    for head in heads:
-        owners = [members[i] for i in places[head]]
-        first, *others = (owner.envelope.token(head) for owner in owners)
-        if first is None or any(other != first for other in others):
-            continue
-        if not others or (first.kind == "markup" and not first.text):
-            tokens[head] = _owned_by(first, owners[0])
-    return tokens
-
-
-def _sure_rows(
-    literal: str, members: list[Protocol]
-) -> tuple[tuple[re.Pattern[str], Opening], ...]:
-    rows: list[tuple[re.Pattern[str], Opening]] = []
-    for member in members:
-        envelope = member.envelope
-        if literal in envelope.heads({}):
-            opening = Opening(0 if envelope.opener_is_body else len(literal), owner=member)
-            rows.extend((body, opening) for body in envelope.sure_bodies(literal))
-    return tuple(rows)
-
-
-def _opening_of(match: re.Match[str], pos: int, opening: Opening) -> Opening:
-    # match: of the pattern after the head, which is at `pos`. opening: of the head alone.
-    words = match.groupdict()
-    name, wire_id = words.get("name"), words.get("id")
-    start = match.start("name") - pos if name else 0
-    return make_opening(
-        match.end() - pos,
-        name=name or "",
-        name_span=Span(start, start + len(name)) if name else None,
-        wire_id=wire_id,
-        owner=opening.owner,
-    )
 
 
 def _owned_by(opening: Opening, owner: Protocol) -> Opening:
@@ -365,12 +315,6 @@ def _owned_by(opening: Opening, owner: Protocol) -> Opening:
         opening.text,
         opening.lone,
     )
-
-
-def _may_become(heads: Iterable[str], text: str, pos: int) -> bool:
-    length = len(text) - pos
-    # Lengths first: the rest of a text may be long, and a head is short.
-    return any(len(head) > length and head.startswith(text[pos:]) for head in heads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, final
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
@@ -37,7 +37,6 @@ from .prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from .prompt.wording import GENERIC, Wordings
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
-from .spec_keywords import SpecKeywords
 
 Tools: TypeAlias = Mapping[str, ToolSpec]
 """Name -> tool."""
@@ -419,6 +418,30 @@ FAILURE = "Could not process tool call, keeping original text."
 
 Grammar: TypeAlias = Callable[[Sequence[ToolSpec]], str]
 """Tools -> the GBNF of exactly one call of one of them."""
+
+
+class SpecKeywords(TypedDict, total=False):
+    """The fields that `Protocol.from_spec` takes. Each family has its own, see `spec._FIELDS`."""
+
+    id: str
+    body: Literal["json", "tags", "xml", "yaml"]
+    title: str
+    aliases: Sequence[str]
+    wordings: Mapping[str, str]
+    opener: str
+    closer: str
+    name_key: str
+    arguments_key: str
+    own_line: bool
+    function: str
+    parameter: str
+    attribute: bool
+    trim: bool
+    lines: bool
+    response_name_key: str
+    response_content_key: str
+    response_opener: str
+    response_closer: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ def unwrap(output: Value) -> Value:
     """
     # A list of the tool's own is JSON; only one of nothing but known parts is content.
     if isinstance(output, list):
-        return _content_text(output) if _are_parts(output) else output
+        return "\n".join(map(_part_text, output)) if _are_parts(output) else output
     if not isinstance(output, dict):
         return output
 
@@ -156,19 +156,14 @@ _PARTS = {
 }  # fmt: skip
 
 
-def _is_part(x: Any) -> bool:
-    # Of all parts but text the kind is enough for a placeholder.
-    if not isinstance(x, dict) or x.get("type") not in _PARTS:
-        return False
-    return x["type"] != "text" or isinstance(x.get("text"), str)
-
-
 def _are_parts(items: list[Any]) -> bool:
-    return bool(items) and all(_is_part(item) for item in items)
-
-
-def _content_text(parts: list[Any]) -> str:
-    return "\n".join(_part_text(part) for part in parts)
+    # A text part has its text. Of the others the kind is enough for a placeholder.
+    return bool(items) and all(
+        isinstance(x, dict)
+        and x.get("type") in _PARTS
+        and (x["type"] != "text" or isinstance(x.get("text"), str))
+        for x in items
+    )
 
 
 def _part_text(part: dict[str, Any]) -> str:
@@ -212,22 +207,16 @@ def _openai_part(part: dict[str, Any]) -> dict[str, Any]:
     media = _media_type(part)
     url = part.get("url")
     inline = _first(part, "data", "image")
-    # Bytes go before an address.
     if isinstance(inline, str):
-        url = _data_url(inline, media, is_image)
+        kind = media or ("image/png" if is_image else "application/octet-stream")
+        # Some clients put an address in place of the base64.
+        is_address = inline.startswith(("http:", "https:", "data:"))
+        url = inline if is_address else f"data:{kind};base64,{inline}"
     if not isinstance(url, str):
         return part
     if is_image or media.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     return {"type": "file", "file": {"file_data": url}}
-
-
-def _data_url(inline: str, media: str, is_image: bool) -> str:
-    # Some clients put an address in place of the base64.
-    if inline.startswith(("http:", "https:", "data:")):
-        return inline
-    kind = media or ("image/png" if is_image else "application/octet-stream")
-    return f"data:{kind};base64,{inline}"
 
 
 # The forms
@@ -335,11 +324,10 @@ class TextResult:
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
         # Raw text has no escapes, and a model reads a JSON string nearly as well.
         delimiters = (*literals, *self.own)
-        content = result.content
-        if isinstance(content, str) and not _is_forged(content, delimiters):
-            text = content
-        else:
-            text = guarded(write_canonical(content), delimiters)
+        text = result.content
+        # A model takes a delimiter for one without the line breaks around it too.
+        if not isinstance(text, str) or any(d.strip() and d.strip() in text for d in delimiters):
+            text = guarded(write_canonical(text), delimiters)
         return self.frame(_ODD_NAME.sub("_", result.name), _ODD_NAME.sub("_", result.call_id), text)
 
 
@@ -365,10 +353,14 @@ def guarded(text: str, literals: Iterable[str]) -> str:
     >>> guarded('{"a":"</tool_call> x"}', ("</tool_call>",))
     '{"a":"\\\\u003c/tool_call> x"}'
     """
-    stripped = [literal.strip() for literal in literals]
     # White space around a delimiter is no part of what makes it one.
-    pattern = _guard(tuple(dict.fromkeys(literal for literal in stripped if literal)))
-    return _STRING.sub(lambda string: pattern.sub(_escaped, string[0]), text)
+    pattern = _guard(tuple(dict.fromkeys(filter(None, map(str.strip, literals)))))
+
+    def escape(match: re.Match[str]) -> str:
+        first = match["first"]  # of a literal; an escape sequence stays as it is
+        return match[0] if first is None else write_escape(first)
+
+    return _STRING.sub(lambda string: pattern.sub(escape, string[0]), text)
 
 
 @lru_cache(maxsize=256)
@@ -376,11 +368,6 @@ def _guard(literals: tuple[str, ...]) -> re.Pattern[str]:
     # an escape sequence, which stays, or a literal's first character
     begins = any_of(literals)
     return re.compile(rf"\\(?:u[0-9a-fA-F]{{4}}|.)|(?=(?:{begins}))(?P<first>.)", re.DOTALL)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    first = match["first"]
-    return match[0] if first is None else write_escape(first)
 
 
 def write_escape(ch: str) -> str:
@@ -391,9 +378,3 @@ def write_escape(ch: str) -> str:
     # JSON escapes UTF-16, and a lone surrogate is a character here as any other.
     units = ch.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
-
-
-def _is_forged(text: str, literals: Iterable[str]) -> bool:
-    # A model takes a delimiter for one without the line breaks around it too.
-    stripped = [literal.strip() for literal in literals]
-    return any(literal in text for literal in stripped if literal)

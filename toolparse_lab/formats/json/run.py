@@ -1,4 +1,4 @@
-"""If a JSON body without a closer of its own ends: behind its values."""
+"""Where a JSON body without a closer of its own ends: after its values."""
 
 # How it works
 #
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..scan import Close, any_of, partial_start
+from ..scan import BodyScanner, Close, any_of, partial_start
 from .call import behind_stray_brackets, next_call
 
 _MOST_SPACE = 64
@@ -38,15 +38,13 @@ def _patterns(
     return outside, inside
 
 
-class ValueRun:
+class ValueRun(BodyScanner):
     """Ends behind the values of a body, and behind a closer that may follow them."""
 
     __slots__ = (
-        "_at",
         "_begin",
         "_calls",
         "_closers",
-        "_hidden",
         "_level",
         "_literals",
         "_patterns",
@@ -69,6 +67,7 @@ class ValueRun:
         # the next call. separators: characters of which one, or none, may be between two values, ""
         # if there is one value. calls: the values say which tool they call, so that another one may
         # follow although a bracket seemed to be the last.
+        super().__init__()
         self._closers = closers
         self._literals = (*closers, *stops)
         self._patterns = _patterns(quotes, self._literals)
@@ -78,12 +77,7 @@ class ValueRun:
         self._stray = False  # a list was closed too early, so that its own bracket is to come
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
-        self._at = 0  # characters settled so far
         self._whole = False  # a value ends where the settled text does
-        self._hidden = -1  # where a literal stood in a string that is still open
-
-    def finish(self) -> Close | None:
-        return Close(self._hidden, self._hidden, "rescued") if self._hidden >= 0 else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         pos = 0
@@ -103,8 +97,8 @@ class ValueRun:
             if match.lastgroup is not None:
                 if not self._quote:
                     return self._at_literal(match)
-                if self._hidden < 0:
-                    self._hidden = self._at + match.start()
+                if self._hidden is None:  # in a string that is still open
+                    self._hidden = (self._at + match.start(),) * 2
             elif match[0] == "\\":
                 if pos >= len(tail):
                     return self._settle(len(tail) if final else match.start())
@@ -134,7 +128,7 @@ class ValueRun:
     def _count(self, char: str) -> None:
         if self._quote:
             self._quote = ""
-            self._hidden = -1
+            self._hidden = None
         elif char in "{[":
             self._begin = self._begin or char
             self._level += 1
@@ -194,10 +188,6 @@ class ValueRun:
         if begin >= len(tail) and not final and begin - after <= _MOST_SPACE:
             return -1
         return begin if tail[begin : begin + 1] == "{" else None
-
-    def _settle(self, settled: int) -> int:
-        self._at += settled
-        return settled
 
 
 def _skip_space(text: str, pos: int) -> int:

@@ -1,17 +1,15 @@
-"""If a JSON body between delimiters ends: behind strings and comments, at a closer or opener."""
+"""Where a JSON body between delimiters ends: at a closer or opener outside strings and comments."""
 
 # How it works
 #
 # A body that is one strict JSON value with its closer behind it is found by reading it, in one go;
 # the value goes along with the `Close`, so that nobody reads it again. Everything else (damage, a
-# second value, a stream) is walked over by a machine of five states: outside strings, in a double
-# or a single quoted string, in a line or a block comment.
+# second value, a stream) is walked over, outside of strings and inside of a string or a comment.
 #
-# State: `_state` is the method that reads on, `_pos` where in the tail it begins. A state returns
-# the answer of `scan`, or None when it has handed over to another state at a new `_pos`.
+# State: `_inside` is what opened the string or comment, `_pos` where in the tail it goes on.
 # `_strict` stays true until something was met that strict JSON forbids. `_hidden` is the first
 # closer inside a string of a body that was strict so far, behind which an opener or the end
-# stands: content most likely, and the place to close at if the rest proves the quotes out of step.
+# is: content most likely, and the place to close at if the rest proves the quotes out of step.
 #
 # Invariant: `_at` characters are settled, and a state never decides on a symbol that more text
 # could turn into a delimiter, an escape or a comment; it settles what is before it.
@@ -22,12 +20,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
 
 from ...arguments.rjson.strict import read_one
-from ..scan import SPACE, Close, FollowCheck, any_of, partial_pattern
+from ..scan import SPACE, BodyScanner, Close, FollowCheck, any_of, partial_pattern
 
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
 # behind a string: anything else says that its quotes are out of step, and a text goes on. The last
@@ -73,23 +69,6 @@ def ends_in_value(text: str) -> bool:
 
 
 class _Delimiters:
-    __slots__ = (
-        "block",
-        "clean",
-        "closers",
-        "double",
-        "firsts",
-        "line",
-        "literals",
-        "longest",
-        "loose",
-        "nested",
-        "openers",
-        "outside",
-        "partial",
-        "single",
-    )
-
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...]) -> None:
         # closers, openers: literals. An empty one is none.
         # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
@@ -112,20 +91,16 @@ class _Delimiters:
         firsts = re.escape("".join(self.firsts))
         self.clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
         # Control characters matter only while the body may still be strict JSON.
-        self.double = re.compile(rf"{close}|[\"\\\x00-\x1f]")
-        self.loose = re.compile(rf'{close}|["\\]')
-        self.single = re.compile(rf"{close}|['\\]")
-        self.line = re.compile(rf"{close}|\n")
-        self.block = re.compile(rf"{close}|\*/")
+        self.strict = re.compile(rf"{close}|[\"\\\x00-\x1f]")
+        signs = {'"': r'["\\]', "'": r"['\\]", "//": r"\n", "/*": r"\*/"}
+        self.inside = {kind: re.compile(f"{close}|{sign}") for kind, sign in signs.items()}
 
 
-@lru_cache(maxsize=512)
-def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimiters:
-    # a stream of calls needs them once
-    return _Delimiters(closers, openers)
+_delimiters = lru_cache(maxsize=512)(_Delimiters)  # a stream of calls needs them once
+_ENDS = {'"': '"', "'": "'", "//": "\n", "/*": "*/"}
 
 
-class JsonBody:
+class JsonBody(BodyScanner):
     """Finds the closer of a JSON body, knowing strings and comments.
 
     A closer inside a string is content. But a string that strict JSON could not hold (a raw line
@@ -133,22 +108,17 @@ class JsonBody:
     space and an opener, or the end, closes the body.
     """
 
-    __slots__ = ("_at", "_by", "_follow", "_hidden", "_pos", "_previous", "_state", "_strict")
+    __slots__ = ("_by", "_follow", "_inside", "_pos", "_previous", "_strict")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
+        super().__init__()
         self._by = _delimiters(closers, openers)
         # Most bodies never meet a closer in a string, so this is made when the first one does.
         self._follow: FollowCheck | None = None
-        self._at = 0  # characters settled so far
         self._pos = 0  # where in the tail the state begins to read
-        self._state: _State = _outside
+        self._inside = ""  # what opened the string or comment, "" outside of both
         self._strict = True  # nothing yet that strict JSON forbids
-        self._hidden: tuple[int, int] | None = None
         self._previous = ""  # the last character of the settled text that is no white space
-
-    def finish(self) -> Close | None:
-        # After a hidden closer an opener or the end followed, and no other closer came.
-        return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         """Walk once over the tail. See the head of this module."""
@@ -159,7 +129,8 @@ class JsonBody:
 
         self._pos = 0
         while True:
-            answer = self._state(self, tail, final)
+            read = self._read_inside if self._inside else self._read_outside
+            answer = read(tail, final)
             if answer is not None:
                 return answer
 
@@ -183,9 +154,7 @@ class JsonBody:
 
         return None
 
-    # The states
-
-    def _outside(self, tail: str, final: bool) -> Close | int | None:
+    def _read_outside(self, tail: str, final: bool) -> Close | int | None:
         # A delimiter here is as it seems: nothing in JSON outside of strings can contain it. None
         # in the state of the string or comment that begins.
         by = self._by
@@ -206,35 +175,34 @@ class JsonBody:
             if match.lastgroup is not None:
                 longer = self._longer_from(tail, pos, start, final) if by.nested else -1
                 if longer >= 0:
-                    return self._settle(tail, longer)
+                    return self._settle_at(tail, longer)
                 offset = self._at + start
                 if match.lastgroup == "close":
                     return Close(offset, self._at + match.end(), "closer", self._hidden)
                 return Close(offset, offset, "implicit", self._hidden)
 
             if self._is_cut(tail, start, final):
-                return self._settle(tail, start)
+                return self._settle_at(tail, start)
 
             pos = match.end()
             symbol = match[0]
             # An apostrophe that no value can begin at is one of bare text: `{a: it's}`.
             if symbol != "'" or self._before(tail, start) in "{[,:(":
                 self._pos = pos
-                self._state = _STATES[symbol]
+                self._inside = symbol
                 self._strict = self._strict and symbol == '"'
                 return None
 
-    def _double(self, tail: str, final: bool) -> Close | int | None:
+    def _read_inside(self, tail: str, final: bool) -> Close | int | None:
         # While the body is strict so far, control characters are looked for as well: JSON has none
         # in strings, so one of them is the first evidence of a quote that is missing or one too
-        # many.
-        by = self._by
-        pos = self._pos
-        pattern = by.double if self._strict else by.loose
+        # many. None where the string or comment is over.
+        by, kind, pos = self._by, self._inside, self._pos
+        pattern = by.strict if kind == '"' and self._strict else by.inside[kind]
         while True:
             match = pattern.search(tail, pos)
             if match is None:
-                return self._settle_rest(tail, pos, final)
+                return self._settle_rest(tail, pos, final, "/*" if kind == "/*" else "")
 
             start, pos = match.span()
             symbol = match[0]
@@ -243,96 +211,31 @@ class JsonBody:
                 if answer is not None:
                     return answer
             elif self._is_cut(tail, start, final):
-                return self._settle(tail, start)
-            elif symbol == '"':
-                return self._end_double(tail, start, final)
+                return self._settle_at(tail, start)
             elif symbol == "\\":
-                if pos >= len(tail):
-                    return self._settle(tail, len(tail) if final else start)
-                pos += 1  # over what it escapes
+                if pos >= len(tail):  # what it escapes is not here yet
+                    return self._settle_at(tail, len(tail) if final else start)
+                pos += 1
+            elif symbol == _ENDS[kind]:
+                # A strict string is followed by a comma, colon or bracket. After a hidden closer
+                # anything else says that the quotes are out of step.
+                if self._hidden and kind == '"':
+                    space = SPACE.match(tail, pos)
+                    after = space.end() if space else pos
+                    if after < len(tail):
+                        if tail[after] not in ",:}]":
+                            return self._rescue(pos)
+                    elif not final:
+                        return self._settle_at(tail, start)
+                self._pos = pos
+                self._inside = ""
+                return None
             else:
                 # A raw control character: no strict JSON, and so the quotes may be out of step.
                 if self._hidden:
                     return self._rescue(pos)
                 self._strict = False
-                pattern = by.loose
-
-    def _end_double(self, tail: str, start: int, final: bool) -> Close | int | None:
-        # A strict string is followed by a comma, colon or bracket. After a hidden closer anything
-        # else says that the quotes are out of step.
-        end = start + 1
-        # Without a closer in a string there is no doubt, and nothing to look ahead for.
-        if self._hidden:
-            answer = self._behind_string(tail, start, final)
-            if answer is not None:
-                return answer
-
-        self._pos = end
-        self._state = _outside
-        return None
-
-    def _behind_string(self, tail: str, start: int, final: bool) -> Close | int | None:
-        match = SPACE.match(tail, start + 1)
-        after = match.end() if match else start + 1
-        if after >= len(tail):
-            return None if final else self._settle(tail, start)
-        return None if tail[after] in ",:}]" else self._rescue(start + 1)
-
-    def _single(self, tail: str, final: bool) -> Close | int | None:
-        # JSON has no such strings, so the body is not strict any more: a closer in here that an
-        # opener or the end follows ends it.
-        by = self._by
-        pos = self._pos
-        while True:
-            match = by.single.search(tail, pos)
-            if match is None:
-                return self._settle_rest(tail, pos, final)
-
-            start, pos = match.span()
-            symbol = match[0]
-            if match.lastgroup is not None:
-                answer = self._closer_inside(tail, start, pos, final)
-                if answer is not None:
-                    return answer
-            elif self._is_cut(tail, start, final):
-                return self._settle(tail, start)
-            elif symbol == "'":
-                self._pos = pos
-                self._state = _outside
-                return None
-            elif pos >= len(tail):  # a backslash, and what it escapes is not here yet
-                return self._settle(tail, len(tail) if final else start)
-            else:
-                pos += 1
-
-    def _line(self, tail: str, final: bool) -> Close | int | None:
-        return self._comment(tail, final, self._by.line, "")
-
-    def _block(self, tail: str, final: bool) -> Close | int | None:
-        return self._comment(tail, final, self._by.block, "/*")
-
-    def _comment(
-        self, tail: str, final: bool, pattern: re.Pattern[str], comment_char: str
-    ) -> Close | int | None:
-        # comment_char: the characters of the comment's own two that the tail may end with, and of
-        # which the second may be yet to come
-        pos = self._pos
-        while True:
-            match = pattern.search(tail, pos)
-            if match is None:
-                return self._settle_rest(tail, pos, final, comment_char)
-
-            start, pos = match.span()
-            if match.lastgroup is not None:
-                answer = self._closer_inside(tail, start, pos, final)
-                if answer is not None:
-                    return answer
-            elif self._is_cut(tail, start, final):
-                return self._settle(tail, start)
-            else:
-                self._pos = pos
-                self._state = _outside
-                return None
+                pattern = by.inside[kind]
 
     # What the states share
 
@@ -341,14 +244,14 @@ class JsonBody:
         # remembered. In a damaged one it closes the body if an opener or the end follows.
         longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
         if longer >= 0:
-            return self._settle(tail, longer)
+            return self._settle_at(tail, longer)
         if self._follow is None:
             self._follow = FollowCheck(self._by.openers)
 
         # What follows is evidence, and may not be here yet: then the closer stays in the tail.
         follows = self._follow.check(tail, end, self._at, final)
         if follows is None:
-            return self._settle(tail, start)
+            return self._settle_at(tail, start)
         if follows and not self._strict:
             return Close(self._at + start, self._at + end, "rescued")
         if follows and self._hidden is None:
@@ -366,7 +269,7 @@ class JsonBody:
         # characters with which a comment's two may begin or end, held back too.
         size = len(tail)
         if final:
-            return self._settle(tail, size)
+            return self._settle_at(tail, size)
 
         by = self._by
         # The end of the tail, no longer than the longest delimiter, may begin one.
@@ -378,9 +281,9 @@ class JsonBody:
         else:
             settled = size
 
-        return self._settle(tail, settled)
+        return self._settle_at(tail, settled)
 
-    def _settle(self, tail: str, settled: int) -> int:
+    def _settle_at(self, tail: str, settled: int) -> int:
         # The last character that is not white space tells later if an apostrophe can begin a
         # string.
         if settled:
@@ -425,16 +328,3 @@ class JsonBody:
             if not tail[pos].isspace():
                 return tail[pos]
         return self._previous or "{"
-
-
-_State: TypeAlias = Callable[[JsonBody, str, bool], Close | int | None]
-
-# Plain functions, not bound methods: a body that held its own method would be a reference cycle,
-# and the collector would have to find thousands of them.
-_outside: _State = JsonBody._outside
-_STATES: dict[str, _State] = {
-    '"': JsonBody._double,
-    "'": JsonBody._single,
-    "//": JsonBody._line,
-    "/*": JsonBody._block,
-}

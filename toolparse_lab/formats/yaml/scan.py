@@ -1,4 +1,4 @@
-"""If an element that holds lines of YAML ends."""
+"""Where an element with lines of YAML in it ends."""
 
 # How it works
 #
@@ -22,13 +22,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..scan import Close, FollowCheck
+from ..scan import BodyScanner, Close, FollowCheck
 
 _DEEPER = 64  # a line that is indented more is deeper than any first line
 _BEFORE, _INLINE, _LATER = range(3)
 
 
-class YamlBody:
+class YamlBody(BodyScanner):
     """Finds the closing tag of an element that holds lines of YAML.
 
     It counts on a line of its own that is indented no deeper than the first. Behind a line that is
@@ -38,10 +38,8 @@ class YamlBody:
     """
 
     __slots__ = (
-        "_at",
         "_first",
         "_follow",
-        "_hidden",
         "_indent",
         "_inline",
         "_line",
@@ -52,23 +50,19 @@ class YamlBody:
     def __init__(self, name: str, tools: tuple[str, ...]) -> None:
         # name: of the element, which is the tool's. tools: the names of all tools, which open
         # calls.
+        super().__init__()
         self._patterns = _patterns(name, tools or (name,))
         self._follow = FollowCheck(tuple("<" + tool for tool in tools))
-        self._at = 0
         self._first = -1  # indentation of the first line with a word on it; -1 = there was none yet
         self._inline = False  # still on the opener's line, with a word on it
         self._indent = 0  # indentation of this line
         self._line = 0  # where the words of this line begin
         self._quotes = 0  # double quotes on the opener's line
-        self._hidden: tuple[int, int] | None = None
-
-    def finish(self) -> Close | None:
-        return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         pos = 0
         while True:
-            phase = self._phase()
+            phase = _BEFORE if self._first < 0 else _INLINE if self._inline else _LATER
             match = self._patterns[phase].search(tail, pos)
             if phase == _LATER:
                 stop = match.start() if match else len(tail)
@@ -90,7 +84,11 @@ class YamlBody:
                 self._indent = len(match[0]) - 1
                 self._line = self._at + pos
             elif kind == "word":
-                self._take_word(match)
+                if self._first < 0:
+                    self._first = self._indent
+                    self._inline = self._line == 0
+                # Only counted: an odd number of quotes means that one is open.
+                self._quotes += match["word"] == '"'
             elif kind == "open":
                 answer = self._opener(match)
             else:
@@ -98,19 +96,6 @@ class YamlBody:
 
             if answer is not None:
                 return answer
-
-    def _phase(self) -> int:
-        if self._first < 0:
-            return _BEFORE
-        return _INLINE if self._inline else _LATER
-
-    def _take_word(self, match: re.Match[str]) -> None:
-        # Quotes are only counted: an odd number of them means that one is open.
-        if self._first < 0:
-            self._first = self._indent
-            self._inline = self._line == 0
-        if match["word"] == '"':
-            self._quotes += 1
 
     def _take_lines(self, tail: str, pos: int, end: int, final: bool) -> int | None:
         # Takes note of the last line that begins in [pos, end). Where it begins, if its indentation
@@ -156,24 +141,13 @@ class YamlBody:
             return close if shallow else None
         if self._inline and self._quotes % 2 == 0:
             return close
-        return self._closer_in_text(tail, match, final, close)
-
-    def _closer_in_text(
-        self, tail: str, match: re.Match[str], final: bool, close: Close
-    ) -> Close | int | None:
-        # Where something else follows, the first such tag is remembered, in case no other comes.
         follows = self._follow.check(tail, match.end(), self._at, final)
         if follows is None:
             return self._settle(match.start())
-        if follows:
-            return close
-        if self._hidden is None:
-            self._hidden = (close.start, close.end)
-        return None
-
-    def _settle(self, settled: int) -> int:
-        self._at += settled
-        return settled
+        # The first such tag is remembered, in case no other comes.
+        if not follows and self._hidden is None:
+            self._hidden = (start, end)
+        return close if follows else None
 
 
 @lru_cache(maxsize=512)

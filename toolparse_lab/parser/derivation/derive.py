@@ -18,7 +18,7 @@ from ...core.types.derivation import Derivation
 from ...formats.base import Protocol
 from ...formats.derived import derived_protocol
 from ...formats.registry import protocols
-from ...formats.spec_fields import SpecFields
+from ...formats.spec import SpecFields
 from .account import account_of
 from .answers import Answers, answers_of
 from .fit_json import fit_json, fit_named, lost_in
