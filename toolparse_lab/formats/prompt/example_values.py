@@ -74,17 +74,7 @@ _BY_FORMAT = {
 }
 # Tried on a pattern that no value for the parameter's name fits.
 _CODES = (
-    "fi",
-    "sw",
-    "FI",
-    "FIN",
-    "fi-FI",
-    "31",
-    "4417",
-    "0031",
-    "A1",
-    "#3a7f2c",
-    "1.4.2",
+    *("fi", "sw", "FI", "FIN", "fi-FI", "31", "4417", "0031", "A1", "#3a7f2c", "1.4.2"),
     "+4915550117",
 )
 _WORDS = ("cedar", "lantern", "harbour", "pepper")
@@ -134,64 +124,44 @@ def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: i
             options = choices_of(node)
             return options[variant % len(options)] if options else None
         case "union":
-            return _value(name, _first_member(node, root), root, variant, depth)
+            # An optional value is often a union with null, which would be a poor example.
+            members = (m for m in alternatives_of(node, root) if kind_of(m) != "null")
+            return _value(name, next(members, {}), root, variant, depth)
+        case "array" if depth <= 0:
+            return []
         case "array":
-            return _array(name, node, root, variant, depth) if depth > 0 else []
+            positions = [resolve(position, root) for position in positions_of(node)]
+            if positions:
+                return [_value(name, member, root, variant, depth - 1) for member in positions]
+            member = resolve(items_of(node), root)
+            count = max(1, min(int(node.get("minItems", 1)), VARIANTS))
+            return [_value(name, member, root, variant + i, depth - 1) for i in range(count)]
         case "object":
             return _object(node, root, variant, depth) if depth > 0 else {}
-        case kind:
-            return _scalar(name, node, kind, variant)
-
-
-def _scalar(name: str, node: Mapping[str, Any], kind: str, variant: int) -> Any:
-    if kind == "integer":
-        return _integer(node, variant)
-    if kind == "number":
-        return _bounded(node, _NUMBERS[variant % VARIANTS], variant)
-    if kind == "boolean":
-        return variant % 2 == 0
-    if kind == "null":
-        return None
-    return _text(name, node, variant)
-
-
-def _first_member(node: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
-    # An optional value is often a union with null, which would be a poor example.
-    for member in alternatives_of(node, root):
-        if kind_of(member) != "null":
-            return member
-    return {}
+        case "integer":
+            value = int(_bounded(node, _INTEGERS[variant % VARIANTS], variant))
+            step = node.get("multipleOf")
+            # Zero is a multiple of a step too, but a dull example.
+            if isinstance(step, int) and step > 1:
+                return value // step * step or step
+            return value
+        case "number":
+            return _bounded(node, _NUMBERS[variant % VARIANTS], variant)
+        case "boolean":
+            return variant % 2 == 0
+        case "null":
+            return None
+        case _:
+            return _text(name, node, variant)
 
 
 def _object(node: Mapping[str, Any], root: Any, variant: int, depth: int) -> dict[str, Any]:
     # the required properties, each with a variant of its own
-    properties: dict[str, Any] = {}
-    for i, (name, schema, required) in enumerate(properties_of(node)):
-        if required:
-            properties[name] = _value(name, resolve(schema, root), root, variant + i, depth - 1)
-    return properties
-
-
-def _array(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> list[Any]:
-    # One item for each position of a tuple, else as few items as the schema admits, at least one.
-    positions = positions_of(node)
-    if positions:
-        nodes = [resolve(position, root) for position in positions]
-        return [_value(name, member, root, variant, depth - 1) for member in nodes]
-
-    member = resolve(items_of(node), root)
-    count = max(1, min(int(node.get("minItems", 1)), VARIANTS))
-    return [_value(name, member, root, variant + i, depth - 1) for i in range(count)]
-
-
-def _integer(node: Mapping[str, Any], variant: int) -> int:
-    # one with a step is moved to a multiple of it
-    value = int(_bounded(node, _INTEGERS[variant % VARIANTS], variant))
-    step = node.get("multipleOf")
-    if isinstance(step, int) and step > 1:
-        # Zero is a multiple too, but a dull example.
-        return value // step * step or step
-    return value
+    return {
+        name: _value(name, resolve(schema, root), root, variant + i, depth - 1)
+        for i, (name, schema, required) in enumerate(properties_of(node))
+        if required
+    }
 
 
 def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
@@ -204,10 +174,7 @@ def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
     if high is None or value < high:
         return value
 
-    below = high - variant - 1
-    if low is not None and below < low:
-        return low
-    return below
+    return max(high - variant - 1, low) if low is not None else high - variant - 1
 
 
 def _text(name: str, node: Mapping[str, Any], variant: int) -> str:

@@ -121,7 +121,6 @@ class GrammarWriter(ABC):
         lines = [f"root ::= {root}", f"call ::= {' | '.join(self.calls)}"]
         lines += [f"{name} ::= {body}" for body, name in self.rules.items()]
         text = "\n".join(lines)
-
         return "\n".join([text, *shared_rules(text)])
 
     def _call_of(self, tool: ToolSpec) -> str:
@@ -159,9 +158,13 @@ class GrammarWriter(ABC):
         node = resolve(schema, self.root_schema)
         match kind_of(node):
             case "choice":
-                return self._json_choice(node, chars)
+                texts = [literal(self.json_text(value, chars)) for value in choices_of(node)]
+                return one_of(texts) if texts else None
             case "union":
-                return self._json_union(node, depth, chars)
+                members = alternatives_of(node, self.root_schema)
+                values = [self.json_value(member, depth, chars) for member in members]
+                possible = [value for value in values if value is not None]
+                return one_of(possible) if possible else None
             case "array":
                 return self._json_array(node, depth, chars)
             case "object":
@@ -206,21 +209,6 @@ class GrammarWriter(ABC):
             return self.rule(one_of([f'"{n}"' for n in range(low, high + 1)]))
         return "natural" if low >= 0 else "integer"
 
-    def _json_choice(self, node: Mapping[str, Any], chars: Alphabet) -> str | None:
-        # None for an empty list
-        texts = [literal(self.json_text(value, chars)) for value in choices_of(node)]
-        if not texts:
-            return None
-        return one_of(texts)
-
-    def _json_union(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        members = alternatives_of(node, self.root_schema)
-        values = [self.json_value(member, depth, chars) for member in members]
-        possible = [value for value in values if value is not None]
-        if not possible:
-            return None
-        return one_of(possible)
-
     def _json_string(self, node: Mapping[str, Any], chars: Alphabet) -> str:
         # If the schema limits the length, each character counts, else a blank counts with the
         # character after it.
@@ -235,9 +223,12 @@ class GrammarWriter(ABC):
     def _json_array(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
         # If no item is possible within the depth bound: the empty list, or None for a schema that
         # does not admit it.
-        positions = positions_of(node)
-        if positions:
-            return self._json_tuple(positions, depth, chars)
+        positions = [self.json_value(p, depth - 1, chars) for p in positions_of(node)]
+        if positions:  # of a tuple: every one is filled
+            possible = [value for value in positions if value is not None]
+            if len(possible) < len(positions):
+                return None
+            return "(" + ' "[" ' + ' ", " '.join(possible) + ' "]" )'
 
         member = self.json_value(items_of(node), depth - 1, chars)
         low, high = bounds(node, "minItems", "maxItems", MAX_ITEMS)
@@ -250,14 +241,6 @@ class GrammarWriter(ABC):
         if low:
             return self.rule(f'"[" {several} "]"')
         return self.rule(f'"[" ({several})? "]"')
-
-    def _json_tuple(self, positions: Sequence[Any], depth: int, chars: Alphabet) -> str | None:
-        # Every position is filled. None if one of them is not possible.
-        values = [self.json_value(position, depth - 1, chars) for position in positions]
-        possible = [value for value in values if value is not None]
-        if len(possible) < len(values):
-            return None
-        return "(" + ' "[" ' + ' ", " '.join(possible) + ' "]" )'
 
     def _json_object(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
         # Optional properties that are not possible drop out. None if a required one is not.
@@ -281,24 +264,18 @@ class GrammarWriter(ABC):
 
         if optional:
             return self._any_of(optional)
-        return self._json_map(node, depth, chars)
+        # Of an object whose schema names no keys. Without a schema for its values this is the empty
+        # object: free values would only be noise.
+        extra = node.get("additionalProperties")
+        value = self.json_value(extra, depth - 1, chars) if isinstance(extra, Mapping) else None
+        if value is None:
+            return '"{}"'
+        return self._any_of([self.rule(f'"\\"" {key} "\\": " {value}') for key in _FREE_KEYS])
 
     def _any_of(self, pairs: Sequence[str]) -> str:
         # Whichever pair comes first has no comma before it: one alternative for each first pair.
-        starts = []
-        for i, pair in enumerate(pairs):
-            rest = "".join(f' (", " {later})?' for later in pairs[i + 1 :])
-            starts.append(pair + rest)
+        starts = (
+            pair + "".join(f' (", " {later})?' for later in pairs[i + 1 :])
+            for i, pair in enumerate(pairs)
+        )
         return self.rule('"{" (' + " | ".join(starts) + ')? "}"')
-
-    def _json_map(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str:
-        # Without a schema for its values this is the empty object: free values would only be noise.
-        extra = node.get("additionalProperties")
-        if not isinstance(extra, Mapping):
-            return '"{}"'
-
-        value = self.json_value(extra, depth - 1, chars)
-        if value is None:
-            return '"{}"'
-        pairs = [self.rule(f'"\\"" {key} "\\": " {value}') for key in _FREE_KEYS]
-        return self._any_of(pairs)

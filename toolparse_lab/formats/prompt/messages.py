@@ -7,6 +7,7 @@ way to write a call. Nothing in this module asks which format it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 from typing import Protocol as Interface
 
@@ -14,7 +15,7 @@ from ...core import hooks
 from ...core.errors import BadCase, BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from .input_examples import with_input_examples
-from .shots import Shot, make_shots
+from .shots import make_shots
 from .signatures import write_tools_json, write_tools_lines, write_tools_signatures, write_tools_xml
 from .type_rules import RulesLevel, TypeRules
 from .wording import Wordings, asks_for, fill
@@ -188,7 +189,10 @@ def explain_tools(
             return prompt, []  # a builder is handed the examples and shows them itself
 
     prompt = _render(protocol, template, specs, shots, type_rules)
-    return prompt, [] if asks_for(template, "examples") else _turns(shots)
+    if asks_for(template, "examples"):
+        return prompt, []
+    turns = [(("user", request), ("assistant", call)) for request, call in shots]
+    return prompt, [{"role": role, "content": text} for turn in turns for role, text in turn]
 
 
 def _check_few_shot(few_shot: int) -> None:
@@ -200,18 +204,14 @@ def _shots(
     protocol: Explained, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
 ) -> tuple[tuple[str, str], ...]:
     # avoided: `text` and `target` of `make_shots`, which the examples must not give away
-    tools = {tool.name: tool for tool in specs}
+    tools = {tool.name: tool for tool in specs}  # a fixed example has one that is not among these
     shots: list[tuple[str, str]] = []
     for shot in make_shots(specs, count, **avoided):
-        try:
-            shots.append((shot.request, _write(protocol, shot, tools)))
-        except UnwritableCall:
-            continue  # a format that cannot carry this call is shown by the other examples
+        # A format that cannot carry this call is shown by the other examples.
+        with suppress(UnwritableCall):
+            tool = tools.get(shot.name)
+            shots.append((shot.request, protocol.write_call(shot.name, shot.arguments_json, tool)))
     return tuple(shots)
-
-
-def _write(protocol: Explained, shot: Shot, tools: Mapping[str, ToolSpec]) -> str:
-    return protocol.write_call(shot.name, shot.arguments_json, tools.get(shot.name))
 
 
 def _render(
@@ -220,11 +220,7 @@ def _render(
     specs: tuple[ToolSpec, ...],
     shots: Sequence[tuple[str, str]],
     type_rules: RulesLevel,
-) -> str:
-    def examples() -> str:
-        return "\n\n".join(f"Request: {request}\nAnswer:\n{call}" for request, call in shots)
-
-    # Functions, since a template asks for few of these parts and some take long to write.
+) -> str:  # Functions, since a template asks for few of these parts and some take long to write.
     prompt = fill(
         template,
         {
@@ -233,7 +229,9 @@ def _render(
             "tools_xml": lambda: write_tools_xml(specs),
             "tools_lines": lambda: write_tools_lines(specs),
             "type_rules": lambda: protocol.type_rules.at(type_rules),
-            "examples": examples,
+            "examples": lambda: "\n\n".join(
+                f"Request: {request}\nAnswer:\n{call}" for request, call in shots
+            ),
             "form": lambda: protocol.write_call(*_FORM_CALL),
             # The chat template that a protocol was derived from, rendered in its own process.
             "model_prompt": lambda: str(hooks.call("model_prompt_of", protocol, specs)),
@@ -271,17 +269,16 @@ def _ask_builder(
 def _read_input(case_input: Any) -> list[dict[str, Any]]:
     if isinstance(case_input, str):
         return [{"role": "user", "content": case_input}]
-    if isinstance(case_input, (list, tuple)) and all(map(_is_message, case_input)):
+    if isinstance(case_input, (list, tuple)) and all(
+        isinstance(message, Mapping) and isinstance(message.get("role"), str)
+        for message in case_input
+    ):
         return [dict(message) for message in case_input]
     raise BadCase(
         "the input is neither a text nor a list of messages",
         got=case_input,
         expected="str or [{role, ...}]",
     )
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("role"), str)
 
 
 def _text_of(message: Message) -> str:
@@ -293,18 +290,10 @@ def _text_of(message: Message) -> str:
     return "\n".join(texts)
 
 
-def _turns(shots: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    turns: list[dict[str, Any]] = []
-    for request, call in shots:
-        turns.append({"role": "user", "content": request})
-        turns.append({"role": "assistant", "content": call})
-    return turns
-
-
 def _place(
     prompt: str, turns: list[dict[str, Any]], messages: list[dict[str, Any]], placement: Placement
 ) -> list[dict[str, Any]]:
-    at = _system_index(messages)
+    at = next((i for i, message in enumerate(messages) if message["role"] == "system"), None)
     if at is None:
         ours = {"role": "system", "content": prompt}
         return [ours, *turns, *messages] if placement == "first" else [*turns, *messages, ours]
@@ -312,13 +301,6 @@ def _place(
     theirs = messages[at]
     merged = {**theirs, "content": merge_prompt(prompt, theirs.get("content"), placement)}
     return [*messages[:at], merged, *turns, *messages[at + 1 :]]
-
-
-def _system_index(messages: Sequence[Message]) -> int | None:
-    for index, message in enumerate(messages):
-        if message["role"] == "system":
-            return index
-    return None
 
 
 def merge_prompt(prompt: str, content: Any, placement: Placement) -> Any:

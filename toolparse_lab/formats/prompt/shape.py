@@ -96,27 +96,15 @@ def kind_of(node: Mapping[str, Any]) -> str:
 
     declared = node.get("type")
     if isinstance(declared, list):
-        return _kind_of_listed(node, declared)
+        # A list of one type is written for that type, an empty one for no type at all.
+        if len(declared) == 1:
+            return kind_of({**node, "type": declared[0]})
+        return "union" if declared else "any"
     if declared in _DECLARABLE:
         return str(declared)
-    return _implied_kind(node)
-
-
-def _kind_of_listed(node: Mapping[str, Any], types: list[Any]) -> str:
-    # a list of one type is written for that type, an empty one for no type at all
-    if not types:
-        return "any"
-    if len(types) > 1:
-        return "union"
-    return kind_of({**node, "type": types[0]})
-
-
-def _implied_kind(node: Mapping[str, Any]) -> str:
     if "properties" in node or isinstance(node.get("additionalProperties"), Mapping):
         return "object"
-    if "items" in node or "prefixItems" in node:
-        return "array"
-    return "any"
+    return "array" if "items" in node or "prefixItems" in node else "any"
 
 
 def choices_of(node: Mapping[str, Any]) -> list[Any]:
@@ -159,10 +147,7 @@ def properties_of(node: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
     required = [str(name) for name in node.get("required") or ()]
 
     # Python sorts stably, so each of the two groups keeps its order.
-    rows = []
-    for name, schema in declared.items():
-        if schema is not False:
-            rows.append((str(name), schema, name in required))
+    rows = [(str(n), s, n in required) for n, s in declared.items() if s is not False]
     rows += [(name, {}, True) for name in required if name not in declared]
     return sorted(rows, key=lambda row: not row[2])
 
@@ -175,11 +160,8 @@ def positions_of(node: Mapping[str, Any]) -> list[Any]:
     >>> positions_of({"items": [{"type": "string"}, {}]}), positions_of({"items": {}})
     ([{'type': 'string'}, {}], [])
     """
-    for keyword in ("prefixItems", "items"):
-        positions = node.get(keyword)
-        if isinstance(positions, list):
-            return positions
-    return []
+    arrays = (node.get(keyword) for keyword in ("prefixItems", "items"))
+    return next((positions for positions in arrays if isinstance(positions, list)), [])
 
 
 def items_of(node: Mapping[str, Any]) -> Any:

@@ -80,7 +80,8 @@ def _signature(tool: ToolSpec, max_depth: int) -> str:
         node = resolve(schema, root)
         parameter = f"{name}: {python_type(node, root, max_depth=max_depth)}"
         if not required:
-            parameter += _default(node)
+            default = write_canonical(node["default"]) if "default" in node else "..."
+            parameter += f" = {default}"
         parameters.append(parameter)
 
         note = _note(node)
@@ -91,11 +92,6 @@ def _signature(tool: ToolSpec, max_depth: int) -> str:
     if tool.description:
         lines.append(f"    {_one_line(tool.description)}")
     return "\n".join([*lines, *notes])
-
-
-def _default(node: Mapping[str, Any]) -> str:
-    value = write_canonical(node["default"]) if "default" in node else "..."
-    return f" = {value}"
 
 
 def python_type(node: Mapping[str, Any], root: Any, *, max_depth: int = 4) -> str:
@@ -120,41 +116,25 @@ def python_type(node: Mapping[str, Any], root: Any, *, max_depth: int = 4) -> st
 
     if max_depth <= 0:
         return "list" if kind == "array" else "dict"
+
+    def inner(schema: Any) -> str:
+        return python_type(resolve(schema, root), root, max_depth=max_depth - 1)
+
     if kind == "array":
-        return _list_type(node, root, max_depth - 1)
-    return _dict_type(node, root, max_depth - 1)
-
-
-def _list_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
-    # a tuple where the schema has positions
-    positions = [
-        python_type(resolve(position, root), root, max_depth=max_depth)
-        for position in positions_of(node)
-    ]
-    if positions:
-        return f"tuple[{', '.join(positions)}]"
-
-    member = resolve(items_of(node), root)
-    if not member:
-        return "list"
-    return f"list[{python_type(member, root, max_depth=max_depth)}]"
-
-
-def _dict_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
+        positions = positions_of(node)
+        if positions:
+            return f"tuple[{', '.join(map(inner, positions))}]"
+        items = items_of(node)
+        return f"list[{inner(items)}]" if resolve(items, root) else "list"
     # A question mark follows the name of an optional property.
-    fields = []
-    for name, schema, required in properties_of(node):
-        field_type = python_type(resolve(schema, root), root, max_depth=max_depth)
-        mark = "" if required else "?"
-        fields.append(f"{name}{mark}: {field_type}")
+    fields = [
+        f"{name}{'' if required else '?'}: {inner(schema)}"
+        for name, schema, required in properties_of(node)
+    ]
     if fields:
         return "{" + ", ".join(fields) + "}"
-
     extra = node.get("additionalProperties")
-    if not isinstance(extra, Mapping):
-        return "dict"
-    value_type = python_type(resolve(extra, root), root, max_depth=max_depth)
-    return f"dict[str, {value_type}]"
+    return f"dict[str, {inner(extra)}]" if isinstance(extra, Mapping) else "dict"
 
 
 def write_tools_xml(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
@@ -187,12 +167,14 @@ def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) ->
         child = resolve(schema, root)
         repeated = kind_of(child) == "array" and not positions_of(child)
         member = resolve(items_of(child), root) if repeated else child
-        words = _remarks(child, required=required, repeated=repeated)
+        words = [] if required else ["optional"]
+        words += ["repeat the element for every item"] * repeated
+        words += filter(None, [_note(child)])
 
         if kind_of(member) == "object" and properties_of(member) and depth < max_depth:
-            # Words behind an opener stand apart from it, as a tool's description does.
-            remark = f" {', '.join(words)}" if words else ""
-            lines.append(f"{pad}<{name}>{remark}")
+            # Words after an opener are apart from it, as a tool's description is.
+            note = f" {', '.join(words)}" if words else ""
+            lines.append(f"{pad}<{name}>{note}")
             lines += _children(member, root, depth + 1, max_depth)
             lines.append(f"{pad}</{name}>")
         else:
@@ -200,18 +182,6 @@ def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) ->
             text = ", ".join([_plain_type(member, root), *words]).replace(", (", " (")
             lines.append(f"{pad}<{name}>{text}</{name}>")
     return lines
-
-
-def _remarks(node: Mapping[str, Any], *, required: bool, repeated: bool) -> list[str]:
-    # repeated: it is a list written as repeated elements
-    words = [] if required else ["optional"]
-    if repeated:
-        words.append("repeat the element for every item")
-
-    note = _note(node)
-    if note:
-        words.append(note)
-    return words
 
 
 def _plain_type(node: Mapping[str, Any], root: Any) -> str:
@@ -229,16 +199,11 @@ def _plain_type(node: Mapping[str, Any], root: Any) -> str:
 def _choice_text(node: Mapping[str, Any], *, bare: bool = False) -> str:
     # bare: texts are written without their quotes
     values = choices_of(node)
-    texts = []
-    for value in values[:_MAX_CHOICES]:
-        if bare and isinstance(value, str):
-            texts.append(value)
-        else:
-            texts.append(write_canonical(value))
-
-    if len(values) > _MAX_CHOICES:
-        texts.append("...")
-    return " | ".join(texts)
+    texts = [
+        value if bare and isinstance(value, str) else write_canonical(value)
+        for value in values[:_MAX_CHOICES]
+    ]
+    return " | ".join(texts + ["..."] * (len(values) > _MAX_CHOICES))
 
 
 def _note(node: Mapping[str, Any]) -> str:
@@ -246,11 +211,7 @@ def _note(node: Mapping[str, Any]) -> str:
     words = []
     if isinstance(description, str) and description.strip():
         words.append(_one_line(description))
-
-    limits = []
-    for keyword, label in _LIMITS.items():
-        if keyword in node:
-            limits.append(f"{label} {write_canonical(node[keyword])}")
+    limits = [f"{_LIMITS[key]} {write_canonical(node[key])}" for key in _LIMITS if key in node]
     if limits:
         words.append(f"({', '.join(limits)})")
     return " ".join(words)

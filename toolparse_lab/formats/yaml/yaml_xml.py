@@ -16,16 +16,7 @@ from ...core.values import Value, read_strict
 from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
 from ..json.mix import HERMES
 from ..prompt.gbnf import IN_YAML, literal
-from ..prompt.type_rules import (
-    ARRAY,
-    BARE_INTEGER,
-    BARE_NUMBER,
-    BOOLEAN,
-    OBJECT,
-    STRING,
-    TypeRule,
-    TypeRules,
-)
+from ..prompt.type_rules import make_rules
 from ..prompt.wording import Wordings
 from ..results import YamlResult
 from ..scan import Scanner
@@ -303,44 +294,21 @@ class _YamlCalls(ElementGrammar):
 
 
 # The wrong boolean is `yes`: YAML 1.1 read it as true, version 1.2 reads it as text.
-YAML_TYPE_RULES = TypeRules(
+YAML_TYPE_RULES = make_rules(
+    "{name}: {value}",
+    ("boolean", "enabled", "true", "yes", "A boolean is the bare word true or false."),
     (
-        BARE_NUMBER,
-        BARE_INTEGER,
-        TypeRule(
-            BOOLEAN,
-            "boolean",
-            "enabled",
-            "true",
-            "yes",
-            "A boolean is the bare word true or false.",
-        ),
-        TypeRule(
-            STRING,
-            "string",
-            "code",
-            '"0042"',
-            "0042",
-            "A string is plain text; one that looks like a number or a boolean stands in quotes.",
-        ),
-        TypeRule(
-            ARRAY,
-            "array",
-            "tags",
-            "[red, blue]",
-            "red, blue",
-            "An array is a list in square brackets, or one line with a dash for each item.",
-        ),
-        TypeRule(
-            OBJECT,
-            "object",
-            "size",
-            "{w: 3, h: 4}",
-            '"w: 3, h: 4"',
-            "An object is a mapping of its own, not a string that holds one.",
-        ),
+        *("string", "code", '"0042"', "0042"),
+        "A string is plain text; one that looks like a number or a boolean stands in quotes.",
     ),
-    pair="{name}: {value}",
+    (
+        *("array", "tags", "[red, blue]", "red, blue"),
+        "An array is a list in square brackets, or one line with a dash for each item.",
+    ),
+    (
+        *("object", "size", "{w: 3, h: 4}", '"w: 3, h: 4"'),
+        "An object is a mapping of its own, not a string that holds one.",
+    ),
 )
 
 YAML_XML = Protocol(
