@@ -165,7 +165,11 @@ class PythonReader:
             start += char == "+"
         digits = _NUMBER.match(self.text, start)
         if digits:
-            return self.digits(digits)
+            self.pos = digits.end()
+            lexeme = digits[0].replace("_", "")
+            if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
+                raise NoLiteral("decode.pythonic", f"{lexeme} is infinite in Python", start)
+            return _number(lexeme, start)
 
         match = NAME.match(self.text, start)
         word = match[0] if match else ""
@@ -181,42 +185,19 @@ class PythonReader:
 
         if not char:
             raise self.fail("the text ends where a value should be")
-        if self.repair and (padded := _PADDED.match(self.text, start)) is not None:
-            return self.padded(path, padded)
-        return self.bare_word(path, char)
-
-    def digits(self, match: re.Match[str]) -> Value:
-        self.pos = match.end()
-        lexeme = match[0].replace("_", "")
-        if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
-            raise NoLiteral("decode.pythonic", f"{lexeme} is infinite in Python", match.start())
-        try:
-            return number(lexeme)
-        except ValueError as error:
-            raise Refusal("decode.json", str(error), match.start()) from None
-
-    def padded(self, path: str, match: re.Match[str]) -> Value:
-        # Python refuses zeros before an integer; where the schema has a text, they are that text.
-        self.pos = match.end()
-        if self.takes_text(path):
-            self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
-            return match[0]
-        self.edits.append(Edit(Span(*match.span("zeros")), "", "pythonic.leading-zeros"))
-        try:
-            return number(match["sign"] + match["digits"])
-        except ValueError as error:
-            raise Refusal("decode.json", str(error), match.start()) from None
-
-    def bare_word(self, path: str, char: str) -> str:
-        # Only where the schema has a place for a text; a value inside another one has no such
-        # place.
-        match = _BARE_WORD.match(self.text, self.pos)
-        if match is None or not self.repair or not self.takes_text(path):
-            message = f"expected a value, got {char!r}"
-            raise NoLiteral("decode.pythonic", message, self.pos)
-        self.pos = match.end()
-        self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
-        return match[0]
+        takes_text = self.repair and self.takes_text(path)
+        padded = _PADDED.match(self.text, start) if self.repair else None
+        if padded is not None and not takes_text:  # Python refuses zeros before an integer
+            self.pos = padded.end()
+            self.edits.append(Edit(Span(*padded.span("zeros")), "", "pythonic.leading-zeros"))
+            return _number(padded["sign"] + padded["digits"], start)
+        # Only where the schema has a place for a text, which a value inside another one lacks.
+        bare = padded or _BARE_WORD.match(self.text, self.pos)
+        if bare is None or not takes_text:
+            raise NoLiteral("decode.pythonic", f"expected a value, got {char!r}", self.pos)
+        self.pos = bare.end()
+        self.edits.append(Edit(Span(*bare.span()), repr(bare[0]), "pythonic.bare-word"))
+        return bare[0]
 
     def takes_text(self, path: str) -> bool:
         name = path.removeprefix("/").replace("~1", "/").replace("~0", "~")
@@ -251,7 +232,14 @@ class PythonReader:
         elif "\n" in text or "\r" in text:
             if raw:
                 raise Refusal("decode.pythonic", "a line break in a raw string", match.start())
-            self.escape_breaks(start, end)
+            # They are no Python. But nothing else can be meant by them.
+            for at in _RAW_BREAK.finditer(self.text, start, end):
+                if at["raw"] and not self.repair:
+                    message = "a raw line break in a string"
+                    raise Refusal("decode.pythonic", message, at.start())
+                if at["raw"]:
+                    escape = "\\n" if at["raw"] == "\n" else "\\r"
+                    self.edits.append(Edit(Span(*at.span()), escape, "pythonic.raw-break"))
         if raw:
             return text
 
@@ -260,16 +248,6 @@ class PythonReader:
         except ValueError as error:
             message = f"a string Python cannot read: {error}"
             raise Refusal("decode.pythonic", message, match.start()) from None
-
-    def escape_breaks(self, start: int, end: int) -> None:
-        # They are no Python. But nothing else can be meant by them.
-        for match in _RAW_BREAK.finditer(self.text, start, end):
-            if not match["raw"]:
-                continue
-            if not self.repair:
-                raise Refusal("decode.pythonic", "a raw line break in a string", match.start())
-            escape = "\\n" if match["raw"] == "\n" else "\\r"
-            self.edits.append(Edit(Span(*match.span()), escape, "pythonic.raw-break"))
 
     def items(self, closer: str, path: str, depth: int) -> list[Value]:
         self.pos += 1
@@ -365,19 +343,19 @@ class PythonReader:
             return self.quoted()
 
         first = len(self.edits)
-        assignment = _ASSIGNMENT.match(self.text, self.pos)
-        if assignment is not None and self.repair:
+        assignment = _ASSIGNMENT.match(self.text, self.pos) if self.repair else None
+        if assignment is not None:
             self.edits.append(Edit(Span(*assignment.span()), "", "pythonic.assignment"))
             self.pos = assignment.end()
-        printer = _PRINT.match(self.text, self.pos)
-        if printer is None or "print" in self.reading.tools or not self.repair:
-            return replace(self.call(), edits=_in_order(self.edits[first:]))
-
-        self.edits.append(Edit(Span(*printer.span()), "", "pythonic.print"))
-        self.pos = printer.end()
-        call = self.call()
-        self.expect(")")
-        self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
+        printer = _PRINT.match(self.text, self.pos) if self.repair else None
+        if printer is not None and "print" not in self.reading.tools:
+            self.edits.append(Edit(Span(*printer.span()), "", "pythonic.print"))
+            self.pos = printer.end()
+            call = self.call()
+            self.expect(")")
+            self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
+        else:
+            call = self.call()
         return replace(call, edits=_in_order(self.edits[first:]))
 
     def statements(self, closer: str) -> list[Decoded]:
@@ -454,7 +432,9 @@ class PythonReader:
             key = self.keyword()
             named = key is not None
             if key is None:
-                key = self.positional(len(arguments), parameters)
+                if len(arguments) >= len(parameters):
+                    raise self.fail("a positional argument, and no schema that says which it is")
+                key = parameters[len(arguments)]
                 steps.append(Step("read", "read.positional", "", None, len(arguments), key))
             if key in arguments:
                 message = f"the argument {key!r} stands twice"
@@ -503,10 +483,12 @@ class PythonReader:
         self.expect("=")
         return self.unescaped(match)
 
-    def positional(self, index: int, parameters: list[str]) -> str:
-        if index >= len(parameters):
-            raise self.fail("a positional argument, and no schema that says which it is")
-        return parameters[index]
+
+def _number(lexeme: str, at: int) -> Value:
+    try:
+        return number(lexeme)
+    except ValueError as error:
+        raise Refusal("decode.json", str(error), at) from None
 
 
 def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:

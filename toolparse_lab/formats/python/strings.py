@@ -95,11 +95,7 @@ def _decode(match: re.Match[str]) -> str:
 
     if kind == "bad":
         raise ValueError(f"a broken escape \\{text}")
-    return _character(text)
-
-
-def _character(digits: str) -> str:
-    code = int(digits, 16)
+    code = int(text, 16)
     if code > 0x10FFFF:
-        raise ValueError(f"no such character: {digits}")
+        raise ValueError(f"no such character: {text}")
     return chr(code)
