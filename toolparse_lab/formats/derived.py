@@ -108,7 +108,7 @@ def _between(opener: str, closer: str) -> Protocol:
     if closers and not _SPACE.search(head):
         envelope = JsonTags((head,), closers)
     else:
-        # A role's header may stand in the prompt in part: its last line tells enough.
+        # A part of a role's header may be in the prompt: its last line tells enough.
         last = head.rsplit("\n", 1)[-1]
         headers = dict.fromkeys((_relaxed(head), _relaxed(last) if "<" in last else _relaxed(head)))
         envelope = JsonHeaders(tuple(headers), closers, runs=not closers, separators=",;")

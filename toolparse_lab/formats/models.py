@@ -1,7 +1,7 @@
 """Which format a model writes, by its name: a table of name patterns.
 
 A model that ships its chat template needs no row here. See `Protocol.from_chat_template` if it is
-at hand. The first row whose pattern is found in the name counts, so special names stand before the
+at hand. The first row whose pattern is found in the name counts, so special names are before the
 families they belong to.
 """
 
@@ -61,7 +61,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"mimo-vl", "hermes", "MiMo-VL", "tags"),
     (r"mimo", "mimo_compact", "MiMo", "tags"),
     (r"seed-oss", "seed_oss", "Seed-OSS", "tags"),
-    # Llama; what was made of it stands before it
+    # Llama; what was made of it is before it
     (r"functionary.*3\.2", "functionary_v32", "Functionary 3.2", ""),
     (r"functionary", "llama31_function_tag", "Functionary 3.1", ""),
     (r"hermes-[234]|hermes.*pro", "hermes", "Hermes", ""),

@@ -1,8 +1,8 @@
 """Results of tools as they are written for the model, one form a family of formats.
 
 A result is hostile text: a web page may quote the format's own delimiters. If the format carries
-JSON or XML they are escaped, so that the model reads the same value and no delimiter stands in the
-text. Raw text has no escape: it stays as it is as long as no delimiter stands in it, and is written
+JSON or XML they are escaped, so that the model reads the same value and no delimiter is in the
+text. Raw text has no escape: it stays as it is as long as no delimiter is in it, and is written
 as a JSON string otherwise. A delimiter made of nothing but JSON's own brackets, commas and quotes
 cannot be hidden by any form, since the value itself writes those.
 """

@@ -13,8 +13,8 @@ Offsets in a `Close` count from the beginning of the body.
 # body, and a few facts about the settled text (inside a string, the element that is open, …).
 #
 # Invariant: the answer never depends on the chunking. Where the end of the tail could still change
-# what stands there (half a closer, half a tag, white space before an opener that may follow), the
-# scanner settles only what lies before it and looks again when there is more. With `final` nothing
+# what is there (half a closer, half a tag, white space before an opener that may follow), the
+# scanner settles only what is before it and looks again when there is more. With `final` nothing
 # can change any more, so nothing is held back.
 #
 # Cost: a character is looked at once when it is settled, and what is held back is bounded (by the
@@ -43,10 +43,10 @@ SPACE = re.compile(r"\s*")
 class Close:
     """The body is [0, start), its closer [start, end).
 
-    kind: 'closer' = the closer itself. 'implicit' = the next opener stands where the closer should.
+    kind: 'closer' = the closer itself. 'implicit' = the next opener is where the closer should be.
     'rescued' = a closer inside an unterminated string. 'end' = the body closed itself. `hidden` is
     a closer seen inside a string before: the place to close instead, if the body to `start` cannot
-    be read strictly. `value` holds the body's content, where finding its end took reading it as
+    be read strictly. `value` is the body's content, where finding its end took reading it as
     strict JSON.
     """
 

@@ -226,7 +226,7 @@ def _before_json(
 class SurroundedCodec(Codec):
     """Codec of a family that writes a section around calls.
 
-    section: the text before the first call and behind the last. between: the text between two
+    section: the text before the first call and after the last. between: the text between two
     calls.
     """
 

@@ -1,6 +1,6 @@
 """Envelope family: a literal opener, a body, a literal closer.
 
-The reasoning tags are here as well: they may stand in an answer of any format.
+The reasoning tags are here as well: they may be in an answer of any format.
 """
 
 from __future__ import annotations

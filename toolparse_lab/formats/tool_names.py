@@ -27,7 +27,7 @@ _BEFORE = re.compile(
 _AFTER = re.compile(rf"(?:{_MARK}|[\"']?>|:\d{{1,4}}(?!\d)|(?<=\s)json\b|```(?:json)?)")
 _LONGEST = 200  # characters of a name that is looked at
 _LEAST_ALIKE = 0.75
-_MARGIN = 0.1  # one that is less alike by this is not near beside the nearest
+_MARGIN = 0.1  # one that is less alike by this is not near next to the nearest
 _SEPARATORS = re.compile(r"[\W_]+")
 
 

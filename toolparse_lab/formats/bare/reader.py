@@ -9,7 +9,7 @@ Nothing is evaluated.
 # `edits` fill on the way, and the first thing that is not understood raises a `Refusal`.
 #
 # What is repaired: texts in ordinary quotes or without any, keys in quotes, `=` for `:`, a comma
-# that is missing behind a text, a fraction without digits, the last quote of a call. A text
+# that is missing after a text, a fraction without digits, the last quote of a call. A text
 # without quotes is one only where the schema has a place for it.
 #
 # Cost: linear; depth is bounded.

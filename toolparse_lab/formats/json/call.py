@@ -5,7 +5,7 @@
 # Nearly every body is one object with the format's own two keys, and its value often comes along
 # from the scanner that read it: `_plain` answers then, with one look at the keys. Everything else
 # goes through stages, each of which may add a step: the wrapper that OpenAI has around a function,
-# the name under another key (or as the key), the arguments under another key (or beside the name,
+# the name under another key (or as the key), the arguments under another key (or next to the name,
 # or missing), and arguments that are JSON text in a string.
 #
 # A stage never guesses. Where two readings are possible, a `Refusal` with the code
@@ -37,14 +37,14 @@ ARGUMENT_KEYS = (
     "arguments", "parameters", "args", "params", "input", "tool_input", "action_input",
 )  # fmt: skip
 _WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
-_THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
+_THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, with its call
 _UNQUOTED = ("rjson.unquoted-value", "rjson.unquoted-key")
 _ID_KEYS = ("id", "tool_call_id", "call_id")
-# A name that stands first and whole: what follows it may be damaged as it likes.
+# A name that is first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
     rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
 )
-# The first key of an object says that it is meant as a call; the value behind it may be damaged.
+# The first key of an object says that it is a call; the value after it may be damaged.
 _KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPERS, *_THOUGHTS, "type", "id"}))
 # Blanks are bounded here as in what may become a head, so that both agree on every text.
 CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
@@ -289,7 +289,7 @@ class JsonCall(Codec):
             edits=unit.edits,
         )
         if isinstance(args, dict):
-            # Beside the name stand members that are no arguments.
+            # Next to the name are members that are no arguments.
             members = args if args_key is None else None
             call.places = source.places_of(index, base, nested, members)
             call.unescape = unescape_offsets
@@ -401,7 +401,7 @@ def refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
 
 def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) -> None:
     # A bracket was closed too early, or the model meant two things.
-    # Nothing stands beside a name and one more member.
+    # Nothing is next to a name and one more member.
     if len(unit.value) <= 2 or not isinstance(arguments, dict):
         return
     properties = _properties(unit.reading, unit.value[name_key])

@@ -100,7 +100,7 @@ def _name_span(opening: Opening) -> Span | None:
 class JsonList(JsonCall):
     """Codec: objects in one list, or lines, between delimiters that several calls share.
 
-    between: stands between two calls.
+    between: the text between two calls.
     """
 
     between: str = ", "
@@ -126,7 +126,7 @@ class JsonList(JsonCall):
 class JsonSection(NamedJson):
     """Codec: calls whose headers name the tool, in a section of which there is one an answer.
 
-    opener, closer: of the section. between: stands between two calls.
+    opener, closer: of the section. between: the text between two calls.
     """
 
     opener: str = ""
@@ -184,7 +184,7 @@ class NamedOrObject(Codec):
 class CommandHeaders(JsonHeaders):
     """Envelope of such calls: where no JSON follows, the name has to be a known tool's.
 
-    Words behind a tag are prose otherwise. Where no tool is known, the name begins a line.
+    Words after a tag are prose otherwise. Where no tool is known, the name begins a line.
     """
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:

@@ -17,7 +17,7 @@ from .scan import JsonBody, ends_in_value
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
 # All parts but the last may be missing: what serves a model strips some of its special tokens. The
-# channel may be said several times, also behind the recipient: the last word counts.
+# channel may be said several times, also after the recipient: the last word counts.
 _HEADER = re.compile(
     r"(?:<\|start\|>(?P<role>[^<]*))?"
     r"(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
@@ -25,7 +25,7 @@ _HEADER = re.compile(
 )
 _TO = re.compile(r"(?:\b|(?<=commentary)|(?<=analysis))to=\s?(?:functions\.)?(?P<name>[^\s<]+)")
 _MAX_HEADER = 512
-# The beginning of an answer whose prompt ends with `<|start|>assistant`, or behind that.
+# The beginning of an answer whose prompt ends with `<|start|>assistant`, or after that.
 _LONE_HEADS = (
     "to=",
     "commentary to=",
@@ -36,7 +36,7 @@ _LONE = re.compile(
     r"(?:<\|constrain\|>[^<]{0,64})?<\|message\|>"
 )
 # A call's header without its special tokens, which a server took out: the words on both sides of
-# `to=functions.` are left, one behind the other, and only the tools tell where the name ends.
+# `to=functions.` are left, one after the other, and only the tools tell where the name ends.
 _STRIPPED_HEADS = tuple(
     f"{role}{channel}to=functions."
     for role in ("assistant", "")
@@ -119,7 +119,7 @@ class Channels(Envelope):
 def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Opening:
     # the header is text[pos:match.end()]
     end = match.end() - pos
-    # The recipient may stand in the role or in the channel; both are in the header.
+    # The recipient may be in the role or in the channel; both are in the header.
     recipient = _TO.search(text, pos, match.end())
     # The rest of a header whose beginning is in the prompt has no role.
     if (match.groupdict().get("role") or "").lstrip().startswith(_FOREIGN):

@@ -2,7 +2,7 @@
 
     [TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]
 
-`{name}` and `{id}` stand for a word, `{any}` for the rest of a line up to the text behind it, `{ }`
+`{name}` and `{id}` stand for a word, `{any}` for the rest of a line up to the text after it, `{ }`
 for white space that may be there.
 """
 
@@ -21,7 +21,7 @@ from ..base import NEED_MORE, NeedMore, Opening, make_opening
 
 _PART = re.compile(r"(\{name\}|\{id\}|\{any\}|\{ \})")
 _SPACE = re.compile(r"\s{0,64}")
-# A dot or a slash stands in the names of tools that come from a server or a module.
+# A dot or a slash is in the names of tools that come from a server or a module.
 _WORD = re.compile(r"[\w./:@+-]{1,256}")
 _SIMPLE_WORD = re.compile(r"[\w./@+-]{1,256}")
 _REST = re.compile(r"[^<>{}\[\]\n]{0,64}")
@@ -69,7 +69,7 @@ class Header:
         return "".join(values.get(part, part) for part in self.parts)
 
     def rest(self, *, grouped: bool = True) -> str:
-        """Return a pattern of the header behind its head that matches what `match` does.
+        """Return a pattern of the header after its head that matches what `match` does.
 
         grouped: with a group `name`, and a group `id` for the id.
 
@@ -94,7 +94,7 @@ class Header:
 
     def _run(self, i: int) -> re.Pattern[str] | None:
         # the pattern of the characters of part i, None for a literal
-        # A colon behind the name ends it, although names may hold one.
+        # A colon after the name ends it, although names may contain one.
         if self.parts[i : i + 2] == ("{name}", ":"):
             return _SIMPLE_WORD
         return _PATTERNS.get(self.parts[i])

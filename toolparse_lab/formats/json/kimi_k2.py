@@ -40,7 +40,7 @@ _DAMAGED_ID = re.compile(
 )
 _MAX_ID = 512
 _OTHER = re.compile(any_of((_BEGIN, _END, *_SECTION)))  # tokens that end an id
-# A call whose special tokens a server took out: its id and its arguments, one behind the other.
+# A call whose special tokens a server took out: its id and its arguments, one after the other.
 _BARE_ID = "functions."
 # On one line: a result as this format writes it has its JSON on the line below the id.
 # The token of the arguments may be there all the same.
@@ -91,12 +91,12 @@ class KimiSection(Envelope):
         start = pos + len(_BEGIN)
         mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
         end = mark.start() if mark else -1
-        # No id holds a brace: arguments begin there, whatever comes behind them.
+        # No id contains a brace: arguments begin there, whatever follows them.
         if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
             short = _without_token(text, start, pos, tools)
             if short is not None:
                 return short
-        # No id holds a token: one that stands there says that the arguments' own is missing.
+        # No id contains a token: one that is there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
             doubled = other[0] == _BEGIN and not text[start : other.start()].strip()

@@ -104,7 +104,7 @@ def arguments_key(inner: dict[str, Value]) -> str | None:
 def doubt_about(inner: dict[str, Value]) -> str:
     """Return why it is open what the arguments of a call are, "" where it is not.
 
-    Objects stand under two keys that may hold them, or under a key that no one knows alone.
+    Objects are under two keys that may be theirs, or under a key that no one knows alone.
 
     >>> doubt_about({"name": "f", "kwargs": {"a": 1}})
     'no arguments, but another object: kwargs'

@@ -60,7 +60,7 @@ _NAMED = re.compile(r"""["']name["']\s*:\s*["']([^"'\\]*)["']""")
 class WholeMessage(Envelope):
     """Envelope: an answer that begins with `{` and a key of a message.
 
-    It ends behind the brace that closes it.
+    It ends after the brace that closes it.
     """
 
     heads_are_fixed = True
@@ -331,7 +331,7 @@ def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
 
 
 # The endings that make a message whole that was cut off inside its last call, from the innermost
-# place to the outermost: in the text of the arguments, behind it, behind the call, behind the list.
+# place to the outermost: in the text of the arguments, after it, after the call, after the list.
 _ENDS = ('"}}]}', "}}]}", "}]}", "]}")
 
 

@@ -1,4 +1,4 @@
-"""Envelope family: JSON behind headers of any form, with closers or without.
+"""Envelope family: JSON after headers of any form, with closers or without.
 
 A row of `json/rows.py` is this envelope with the constants of one format.
 """
@@ -21,7 +21,7 @@ _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> wha
 
 @dataclass(frozen=True)
 class JsonHeaders(Envelope):
-    """Envelope of JSON behind a header.
+    """Envelope of JSON after a header.
 
     templates: of the headers, see `json/header.py`. The first one that is complete counts. lone:
     templates that count at the beginning of an answer, where the prompt may hold the text before
@@ -33,7 +33,7 @@ class JsonHeaders(Envelope):
     alone: templates of headers that are openers only where this format is named, since another one
     has them too; the body then begins as `first` says.
     sure: a header is an opener whatever its body begins with. Then `first` only tells formats with
-    the same opener apart. runs: a body ends behind its values, and a closer may be missing.
+    the same opener apart. runs: a body ends after its values, and a closer may be missing.
     separators, quotes: see `ValueRun`. speculative: a body that holds no good call is text after
     all, and `auto` leaves such text to the recovery of calls outside their format.
     """

@@ -161,7 +161,7 @@ def _deepseek_row(id: str, title: str, envelope: JsonHeaders, tokens: dict[str, 
     )
 
 
-# CWM: what stands behind the name is JSON or a command
+# CWM: what follows the name is JSON or a command
 _CWM_FRAME = Frame("<tool: function>\n{name} ", "\n</tool>")
 _CWM = replace(
     _named(
@@ -228,7 +228,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         closer=_PLAMO_END,
         section=_PLAMO["tool_requests"],
     ),
-    # Solar Open 100B: the id stands first, and a section may be around the calls
+    # Solar Open 100B: the id is first, and a section may be around the calls
     _named(
         "solar_open",
         "calls with ids and a token for each part",
@@ -567,7 +567,7 @@ PROTOCOLS += (
 )
 
 
-# No delimiters at all, or a code fence that any JSON may stand in
+# No delimiters at all, or a code fence that any JSON may be in
 
 PROTOCOLS += (
     # Command R and R+ of 08-2024

@@ -2,7 +2,7 @@
 
 # How it works
 #
-# Brackets outside of strings are counted. Behind the bracket that closes the first one stands the
+# Brackets outside of strings are counted. After the bracket that closes the first one is the
 # end of the body, unless a separator and another value follow. A closer that may follow belongs to
 # the body's end. Kinds of brackets are not told apart: one too many ends a list early, and what
 # follows it says so, another call or the bracket that the list began with. A literal outside of
@@ -10,7 +10,7 @@
 # is remembered, and ends a body whose quotes turn out to be out of step (`finish`).
 #
 # Invariant: no answer depends on text that is still to come: a literal that may be under way and
-# white space behind a value are held back. Cost: one pass; what is held back is bounded.
+# white space after a value are held back. Cost: one pass; what is held back is bounded.
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _patterns(
 
 
 class ValueRun(BodyScanner):
-    """Ends behind the values of a body, and behind a closer that may follow them."""
+    """Ends after the values of a body, and after a closer that may follow them."""
 
     __slots__ = (
         "_begin",

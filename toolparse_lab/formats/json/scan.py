@@ -2,13 +2,13 @@
 
 # How it works
 #
-# A body that is one strict JSON value with its closer behind it is found by reading it, in one go;
+# A body that is one strict JSON value with its closer after it is found by reading it, in one go;
 # the value goes along with the `Close`, so that nobody reads it again. Everything else (damage, a
 # second value, a stream) is walked over, outside of strings and inside of a string or a comment.
 #
 # State: `_inside` is what opened the string or comment, `_pos` where in the tail it goes on.
 # `_strict` stays true until something was met that strict JSON forbids. `_hidden` is the first
-# closer inside a string of a body that was strict so far, behind which an opener or the end
+# closer inside a string of a body that was strict so far, after which an opener or the end
 # is: content most likely, and the place to close at if the rest proves the quotes out of step.
 #
 # Invariant: `_at` characters are settled, and a state never decides on a symbol that more text
@@ -26,7 +26,7 @@ from ...arguments.rjson.strict import read_one
 from ..scan import SPACE, BodyScanner, Close, FollowCheck, any_of, partial_pattern
 
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
-# behind a string: anything else says that its quotes are out of step, and a text goes on. The last
+# after a string: anything else says that its quotes are out of step, and a text goes on. The last
 # token is no string for the same reason.
 _BETWEEN_TOKENS = re.compile(
     r"""\s*+(?:(?:[{}\[\],:]
@@ -47,7 +47,7 @@ _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([{\[])|([}\]])')
 
 
 def ends_in_value(text: str) -> bool:
-    """Return True if JSON that breaks off behind `text` may break off inside a value.
+    """Return True if JSON that breaks off after `text` may break off inside a value.
 
     The arguments are a value themselves, open until their own bracket and the call's are there. The
     name of a call is none, and a whole one is over.
@@ -80,7 +80,7 @@ class _Delimiters:
         self.firsts = {literal[0] for literal in self.literals}
         self.longest = max(map(len, self.literals), default=0)
         self.partial = partial_pattern(self.literals)
-        # One holds another before its last character, so that it may go on behind it.
+        # One contains another before its last character, so it may go on after it.
         self.nested = any(
             short in literal[:-1] for literal in self.literals for short in self.literals
         )

@@ -1,6 +1,6 @@
 """The places of values in a JSON body, found when someone asks for them.
 
-A codec answers with values. Most callers never ask where they stand. So a `BodySource` keeps the
+A codec answers with values. Most callers never ask where they are. So a `BodySource` keeps the
 body, its edits and the paths of its calls, and reads the places out of the edited text the first
 time one is wanted, once for all calls of the body.
 """
@@ -18,7 +18,7 @@ from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Places
 
-# A name that stands first and whole, as nearly every call has it: its place needs no reading.
+# A name that is first and whole, as nearly every call has it: its place needs no reading.
 _NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
 _VALUE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\]:,"]++', re.DOTALL)
 _ESCAPED = re.compile(
@@ -129,14 +129,14 @@ class BodySource:
 
     def key_span(self, index: int, path: str, key: str) -> Span | None:
         """Return where the key of a member is, given the path of its value."""
-        # `find_places` knows values only; a key stands right before its value.
+        # `find_places` knows values only; a key is right before its value.
         place = self._all()[index].get(path)
         start = self.body.rfind(key, 0, place[0]) if place else -1
         return Span(start, start + len(key)) if start >= 0 else None
 
     def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
         """Return where the name of the call at path `at` is, which is the value of `key`."""
-        # The pattern looks at the beginning of the body, which edits behind it leave as it is.
+        # The pattern looks at the beginning of the body, which edits after it leave as it is.
         if key == "name" and index == 0 and at == "":
             span = name_first(self.body, name)
             if span is not None and (not self.edits or self.edits[0].span.start > span.end):
@@ -153,8 +153,8 @@ class BodySource:
     ) -> Callable[[], Places]:
         """Return a function that finds the places at and below `base`.
 
-        nested: the text that stands there and is read as JSON, or nothing. members: the arguments,
-        where the object at `base` holds more than them (the name beside them). Only their places
+        nested: the text that is there and is read as JSON, or nothing. members: the arguments,
+        where the object at `base` has more than them (the name next to them). Only their places
         are wanted then. edits: those of the nested text, where they are known.
         """
 

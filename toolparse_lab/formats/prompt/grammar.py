@@ -1,7 +1,7 @@
 """Grammars in GBNF, as llama.cpp reads it, under which a model can only write one well-formed call.
 
 This module holds the parts that every format needs: JSON values and the rules they share. The
-grammar of a format is written beside its codec and derives from `GrammarWriter`.
+grammar of a format is written next to its codec and derives from `GrammarWriter`.
 """
 
 # How it works. A schema is walked once, from the tool's arguments down. Every method returns the

@@ -128,7 +128,7 @@ def build_messages(
     goes to the end.
 
     `few_shot` examples are made from `tools`. None shows what the input, or `target` if given, asks
-    for. They stand in the prompt where its wording has a place for them, else as user and assistant
+    for. They are in the prompt where its wording has a place for them, else as user and assistant
     turns before the input. One that the protocol cannot write drops out.
 
     `builder` replaces the system prompt. When it raises, the built-in one is used and
@@ -304,7 +304,7 @@ def _place(
 
 
 def merge_prompt(prompt: str, content: Any, placement: Placement) -> Any:
-    """Return a system message's content with the prompt before or behind it.
+    """Return a system message's content with the prompt before or after it.
 
     A blank line separates the two. Content in parts gets the prompt as one more part.
 

@@ -1,6 +1,4 @@
-"""A prompt of the caller's own beside a protocol's wordings: a template, or a function that builds
-it.
-"""
+"""A prompt of the caller's own: a template, or a function that builds it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The shape of one value as its schema describes it, as far as prompts and grammars need it.
 
 References are followed, `allOf` is merged, and every node is of exactly one kind. The functions
-behind `resolve` take nodes that it returned.
+after `resolve` take nodes that it returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_THE_UNION = ("anyOf", "oneOf", "description", "title", "default")
 def resolve(node: Any, root: Any) -> dict[str, Any]:
     """Return `node` with its local `$ref`s followed and its `allOf` members merged in.
 
-    Keywords beside a reference win. `root` is the schema that `#` means. A true schema is `{}`.
+    Keywords next to a reference win. `root` is the schema that `#` means. A true schema is `{}`.
     Raises BadToolSpec for a reference that is not local, names nothing or only leads to further
     references.
 
@@ -120,7 +120,7 @@ def choices_of(node: Mapping[str, Any]) -> list[Any]:
 def alternatives_of(node: Mapping[str, Any], root: Any) -> list[dict[str, Any]]:
     """Return the resolved members of a union, in schema order.
 
-    node: of the kind "union". Keywords beside `anyOf` hold for each member, apart from those that
+    node: of the kind "union". Keywords next to `anyOf` count for each member, apart from those that
     describe the union as a whole.
 
     >>> alternatives_of({"type": ["integer", "null"], "minimum": 1}, {})
@@ -165,7 +165,7 @@ def positions_of(node: Mapping[str, Any]) -> list[Any]:
 
 
 def items_of(node: Mapping[str, Any]) -> Any:
-    """Return the schema of an array's items behind its positions.
+    """Return the schema of an array's items after its positions.
 
     False if none may follow.
 

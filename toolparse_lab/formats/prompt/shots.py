@@ -58,7 +58,7 @@ def make_shots(
     """Return `count` examples, one tool after the other, that give away neither text nor target.
 
     `text` is everything the case says to the model, `target` its calls ({"name", "arguments"})
-    where known. A call gives the case away when a value that is not on the schema's own list stands
+    where known. A call gives the case away when a value that is not on the schema's own list is
     in the text or in the target, or when all its values are on such lists, so that it may be the
     answer itself. Then other values are tried and, where none will do, an example with a tool that
     the case does not have is used.
@@ -91,7 +91,7 @@ def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
     if arguments is None:
         return None
 
-    # The request is the first sentence about the tool, with the values behind it.
+    # The request is the first sentence about the tool, with the values after it.
     description = " ".join(tool.description.split())
     sentence = re.split(r"(?<=[.!?])\s", description, maxsplit=1)[0].rstrip(".")
     request = sentence or tool.name.replace("_", " ")

@@ -95,9 +95,9 @@ def _signature(tool: ToolSpec, max_depth: int) -> str:
 
 
 def python_type(node: Mapping[str, Any], root: Any, *, max_depth: int = 4) -> str:
-    """Return the type of a resolved schema node in Python's notation, choices spelt out.
+    """Return the type of a resolved schema node in Python's notation, choices written out.
 
-    root: the schema that `#` means in references. max_depth: the levels that are spelt out below
+    root: the schema that `#` means in references. max_depth: the levels that are written out below
     this one.
 
     >>> python_type({"type": "array", "items": {"enum": ["a", "b"]}}, {})
@@ -160,7 +160,7 @@ def _outline(tool: ToolSpec, max_depth: int) -> str:
 
 
 def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) -> list[str]:
-    # From `max_depth` on an object is named as JSON instead of being spelt out.
+    # From `max_depth` on an object is named as JSON instead of being written out.
     lines: list[str] = []
     pad = "  " * depth
     for name, schema, required in properties_of(node):

@@ -1,6 +1,6 @@
 """Layer 1 of type safety: a prompt's rules about types, each with a right and a wrong example.
 
-A rule uses the notation of one format: `"enabled": true` is advice for JSON and wrong beside Python
+A rule uses the notation of one format: `"enabled": true` is advice for JSON and wrong for Python
 calls. So each protocol has its own `TypeRules`. Those of JSON are in this module, because most
 formats carry JSON. The others are in the folders of their formats.
 """

@@ -29,7 +29,7 @@ _FENCE = re.compile(
 
 
 def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[Decoded, ...]:
-    """Return every call of a body: lists of calls, or calls one behind the other.
+    """Return every call of a body: lists of calls, or calls one after the other.
 
     json_words: see `PythonReader`. Raises Refusal.
     """
@@ -111,8 +111,8 @@ class PythonCalls(Codec):
     """Codec: `[f(a=1), g(b="x")]` between `opener` and `closer`.
 
     Both are empty for the format without delimiters. in_list: calls are written as a list, else one
-    a line. `between` stands between two of them then. json_words: JSON's words for true, false and
-    null are those of the format.
+    a line. `between` is the text between two of them. json_words: JSON's words for true, false
+    and null are those of the format.
     """
 
     opener: str = ""

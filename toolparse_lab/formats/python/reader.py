@@ -45,7 +45,7 @@ _LINE_END = re.compile(r"\r\n?")
 _TRIPLE = re.compile(r"'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"", re.DOTALL)
 _KEYWORD = re.compile(r"(?:[^\W\d]|\\_)(?:\w|\\_)*(?=\s*=)")
 _QUOTED_NAME = re.compile(r"([\"'])(?P<name>[^\W\d][\w.]{0,200})\1(?=[ \t]{0,8}\()")
-# What goes on behind a value where that is a part of an expression.
+# What goes on after a value where that is a part of an expression.
 _OPERATORS = "+-*/%@&|^<>.=!"
 _NUMBER = re.compile(
     r"-?(?:0|[1-9][0-9]*+(?:_[0-9]++)*+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])"
@@ -58,7 +58,7 @@ _RAW_STRING = re.compile(r"[rR](?=['\"])")
 _PADDED = re.compile(r"(?P<sign>-?)(?P<zeros>0+)(?P<digits>[0-9]+)(?=\s*[,)\]}])")
 _WORDS = {"True": True, "False": False, "None": None}
 _JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None", None)}
-# What stands before a name where a model calls through the module of its tools.
+# What is before a name where a model calls through the module of its tools.
 MODULES = ("default_api.", "functions.", "tools.", "api.")
 _METHOD = ".call"
 
@@ -219,7 +219,7 @@ class PythonReader:
         if self.repair and not triple and not raw:
             late = late_end(self.text, match.end(), inside=path.count("/") != 1)
         if late is not None:
-            # Quotes of the same kind stand inside, without a backslash.
+            # Quotes of the same kind are inside, without a backslash.
             inner = [end, *late[:-1]]
             self.edits += [Edit(Span(at, at), "\\", "pythonic.inner-quote") for at in inner]
             end = late[-1]
@@ -389,7 +389,7 @@ class PythonReader:
             raise Refusal("decode.pythonic", "something stands behind a call in quotes", start)
         edit = Edit(Span(start, self.pos), text, "pythonic.quoted-call")
         self.edits.append(edit)
-        # Escapes in the string move what stands behind them, so only a plain one has places.
+        # Escapes in the string move what follows them, so only a plain one has places.
         shift = start + 1
         plain = self.text[shift : shift + len(text)] == text
         span = call.name_span.shift(shift) if plain and call.name_span else None

@@ -8,7 +8,7 @@
 # State: `_first`, the indentation of the first line with a word on it; `_indent` and `_line`, those
 # of the line that is being read; and on the opener's own line (`_inline`), where nothing is
 # indented, the number of double quotes so far. So there are three phases, each with a pattern for
-# what can matter in it: before the first word, on the opener's line behind a word, on later lines.
+# what can matter in it: before the first word, on the opener's line after a word, on later lines.
 # `_hidden` is the first closing tag that text follows on its line.
 #
 # Invariant: a line's indentation is settled once its first character is there; until then its line

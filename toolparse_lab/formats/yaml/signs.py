@@ -14,7 +14,7 @@ from ..rxml.nearest import RULE
 _KEY_RULE = "yaml.near-key"
 _MOST_LINES = 8
 _BREAK = re.compile(r" \n(?= *[^ \n])|\n[:\"]")
-# A line's value behind its key or dash.
+# A line's value after its key or dash.
 _LINE = re.compile(r"^[ \t]*+(?:- )*+(?:[\w.\-]++: )?(?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
 
 
