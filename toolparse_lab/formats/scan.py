@@ -224,9 +224,9 @@ class BodyScanner:
 
     __slots__ = ("_at", "_hidden")
 
-    def __init__(self) -> None:
-        self._at = 0
-        self._hidden: tuple[int, int] | None = None
+    # Set by each scanner: a call of this class for every body would cost more than they are worth.
+    _at: int
+    _hidden: tuple[int, int] | None
 
     def finish(self) -> Close | None:
         return Close(*self._hidden, "rescued") if self._hidden else None
@@ -247,7 +247,7 @@ class LiteralBody(BodyScanner):
     __slots__ = ("_literals", "_pattern")
 
     def __init__(self, closers: tuple[str, ...], stops: tuple[str, ...] = ()) -> None:
-        super().__init__()
+        self._at, self._hidden = 0, None
         closers = tuple(sorted(closers, key=len, reverse=True))
         self._pattern = _closer_or_stop(closers, stops)
         self._literals = closers + stops
@@ -287,7 +287,7 @@ class Balanced(BodyScanner):
     __slots__ = ("_inside", "_level", "_outside", "_quote")
 
     def __init__(self, quotes: str = '"') -> None:
-        super().__init__()
+        self._at, self._hidden = 0, None
         self._outside, self._inside = _balance_patterns(quotes)
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
@@ -344,7 +344,16 @@ class QuotedBody(BodyScanner):
     in_string: the quote of the string that is open, "#" in a comment, "" outside of both.
     """
 
-    __slots__ = ("_closers", "_escapes", "_level", "_literals", "_lone", "_outside", "in_string")
+    __slots__ = (
+        "_closers",
+        "_escapes",
+        "_held",
+        "_level",
+        "_literals",
+        "_lone",
+        "_outside",
+        "in_string",
+    )
 
     def __init__(
         self,
@@ -357,11 +366,12 @@ class QuotedBody(BodyScanner):
     ) -> None:
         # escapes: strings have backslashes, and there are comments, as in Python. lone: the body
         # has no opener before it, and ends after the bracket of its call where no closer follows.
-        super().__init__()
+        self._at, self._hidden = 0, None
         self._closers = closers
         self._literals = closers + stops
         if not escapes:  # three quotes of Python are awaited where they may begin
             self._literals += quotes
+        self._held = partial_finder(self._literals)
         others = (_COMMENT if escapes else "") + ("{}()[]" if lone else "")
         self._outside = _outside(closers, stops, quotes, others or "\0")
         self._escapes = escapes
@@ -380,7 +390,7 @@ class QuotedBody(BodyScanner):
                 if is_over:
                     return self._settle(pos)
             match = self._outside.search(tail, pos)
-            stop = len(tail) if final else partial_start(tail, self._literals)
+            stop = len(tail) if final else self._held(tail)
             if match is None or match.start() >= stop:
                 return self._settle(max(stop, pos))
 
@@ -414,15 +424,19 @@ class QuotedBody(BodyScanner):
             # Models write no comment of which a closer is a part.
             stop, _ = self._closer_in(tail, pos, end if end >= 0 else len(tail)) or (end, 0)
             if stop < 0:
-                return (len(tail) if final else partial_start(tail, self._literals)), True
+                return (len(tail) if final else self._held(tail)), True
             self.in_string = ""
             return stop, False
 
+        pattern = _inside(quote, self._escapes)
         while True:
-            match = _inside(quote, self._escapes).search(tail, pos)
+            match = pattern.search(tail, pos)
             stop = match.start() if match else len(tail)
             if match is None and not final:
-                stop = max(pos, partial_start(tail, (*self._literals, quote)))
+                held = self._held
+                if self._escapes:  # else the quote is among the literals
+                    held = partial_finder((*self._literals, quote))
+                stop = max(pos, held(tail))
             if self._hidden is None and (closer := self._closer_in(tail, pos, stop)):
                 self._hidden = (self._at + closer[0], self._at + closer[1])
             if match is None:

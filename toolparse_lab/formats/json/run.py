@@ -67,7 +67,7 @@ class ValueRun(BodyScanner):
         # the next call. separators: characters of which one, or none, may be between two values, ""
         # if there is one value. calls: the values say which tool they call, so that another one may
         # follow although a bracket seemed to be the last.
-        super().__init__()
+        self._at, self._hidden = 0, None
         self._closers = closers
         self._literals = (*closers, *stops)
         self._patterns = _patterns(quotes, self._literals)

@@ -111,7 +111,7 @@ class JsonBody(BodyScanner):
     __slots__ = ("_by", "_follow", "_inside", "_pos", "_previous", "_strict")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
-        super().__init__()
+        self._at, self._hidden = 0, None
         self._by = _delimiters(closers, openers)
         # Most bodies never meet a closer in a string, so this is made when the first one does.
         self._follow: FollowCheck | None = None
@@ -129,8 +129,10 @@ class JsonBody(BodyScanner):
 
         self._pos = 0
         while True:
-            read = self._read_inside if self._inside else self._read_outside
-            answer = read(tail, final)
+            if self._inside:
+                answer = self._read_inside(tail, final)
+            else:
+                answer = self._read_outside(tail, final)
             if answer is not None:
                 return answer
 

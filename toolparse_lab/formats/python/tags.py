@@ -165,7 +165,7 @@ class _Bracketed(BodyScanner):
     __slots__ = ("_balanced", "_end")
 
     def __init__(self) -> None:
-        super().__init__()
+        self._at, self._hidden = 0, None
         self._balanced = Balanced("\"'")
         self._end: int | None = None  # after the bracket, from the body's beginning
 

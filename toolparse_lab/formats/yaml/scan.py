@@ -50,7 +50,7 @@ class YamlBody(BodyScanner):
     def __init__(self, name: str, tools: tuple[str, ...]) -> None:
         # name: of the element, which is the tool's. tools: the names of all tools, which open
         # calls.
-        super().__init__()
+        self._at, self._hidden = 0, None
         self._patterns = _patterns(name, tools or (name,))
         self._follow = FollowCheck(tuple("<" + tool for tool in tools))
         self._first = -1  # indentation of the first line with a word on it; -1 = there was none yet
