@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from toolparse_lab.experiments.arms import FACTORS, PARAMETERS
+from toolparse_lab.formats.base import SpecKeywords
 from toolparse_lab.formats.spec import _COMMON, _FIELDS
-from toolparse_lab.formats.spec_keywords import SpecKeywords
 from toolparse_lab.integrations.litellm_bridge.arguments import BridgeArguments
 from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS
 from toolparse_lab.middleware.flow.factors import PlanSettings, QuestionSettings

@@ -45,7 +45,6 @@ from .scan import Scanner, longest_of
 
 
 def _owner(opening: Opening) -> Protocol:
-    """Return the format that opened a body. Every opening of `auto` has one."""
     if opening.owner is None:
         raise LookupError("an opening without its format")
     return opening.owner
@@ -60,14 +59,11 @@ _Candidate: TypeAlias = tuple[Protocol, Opening]
 class AnyEnvelope(Envelope):
     """The envelopes of several protocols side by side."""
 
-    @property
-    def calls_are_python(self) -> bool:
-        """True: models write such calls without their delimiters."""
-        return True
+    calls_are_python = True
 
     @cached_property
     def members(self) -> tuple[Protocol, ...]:
-        """The formats, the first of which goes before the others where several suit."""
+        """The formats. Of several that suit, the first one goes before the others."""
         # Of formats with one envelope, which differ in what they write, the first always wins.
         members: list[Protocol] = []
         for protocol in protocols().values():
@@ -79,35 +75,31 @@ class AnyEnvelope(Envelope):
 
     @cached_property
     def _heads(self) -> _Heads:
-        """The index of the formats whose heads do not depend on the tools."""
         return _Heads(self.members)
 
     @cached_property
     def _last(self) -> list[tuple[Tools, list[tuple[int, tuple[str, ...], int]]]]:
-        """The tools that were asked about last, with their heads. See `_varying_heads`."""
+        # The tools that were asked about last, with what `_varying_heads` returned for them.
         return []
 
     @cached_property
     def _varying(self) -> tuple[tuple[int, Protocol], ...]:
-        """The other formats, with their places among the members."""
+        # (place among the members, format) of those whose heads depend on the tools
         fixed = enumerate(self.members)
         return tuple((i, m) for i, m in fixed if not m.envelope.heads_are_fixed)
 
     @cached_property
     def _resuming(self) -> tuple[Protocol, ...]:
-        """The formats whose bodies tell by themselves that an opener may have stood before them."""
         return tuple(m for m in self.members if m.envelope.may_resume)
 
     @cached_property
     def _resume_starts(self) -> list[tuple[Tools, dict[str, tuple[Protocol, ...]]]]:
-        """The tools that were asked about last. See `_resuming_at`."""
+        # as `_last`, of `_resuming_at`
         return []
 
     def _resuming_at(self, char: str, tools: Tools) -> tuple[Protocol, ...]:
-        """Return the formats an answer of which may begin with this character, behind its prompt.
-
-        Those of the last tools are kept: every answer asks once.
-        """
+        # The formats of which an answer may begin with this character, after its prompt. Those of
+        # the last tools are kept: every answer asks once.
         last = next(iter(self._resume_starts), None)
         if last is None or last[0] is not tools:
             last = (tools, {})
@@ -123,41 +115,44 @@ class AnyEnvelope(Envelope):
 
     @cached_property
     def _speculating(self) -> tuple[Protocol, ...]:
-        """The formats that may take a whole answer for a call."""
         base = Envelope.speculates
         return tuple(m for m in self.members if type(m.envelope).speculates is not base)
 
     @cached_property
     def closers(self) -> tuple[str, ...]:
-        """The closers of all formats, each once."""
         closers = [closer for member in self.members for closer in member.envelope.closers]
         return tuple(dict.fromkeys(closers))
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the heads of all formats, each once."""
         heads = [head for _, member in self._varying for head in member.envelope.heads(tools)]
         return tuple(dict.fromkeys((*self._heads.literals, *heads)))
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]` with its owner. See `Envelope.open`."""
-        head = self._heads.at(text, pos)
-        sure = self._heads.tokens.get(head) or self._heads.sure(head, text, pos)
+        index = self._heads
+        match = index.pattern.match(text, pos)
+        head = match[0] if match else ""
+        sure = index.tokens.get(head) or index.sure(head, text, pos)
+        varying = self._varying_heads(tools) if sure is None or head[1:].isalpha() else ()
         # A tool may be called `function`, and have an element of that name.
-        if sure is None or (head[1:].isalpha() and self._has_varying_head(text, pos, tools)):
-            return self._compared(head, text, pos, final, tools)
-        return sure
+        if sure is not None and not any(text.startswith(heads, pos) for _, heads, _ in varying):
+            return sure
 
-    def _has_varying_head(self, text: str, pos: int, tools: Tools) -> bool:
-        """Return True if a head at `text[pos]` is one that depends on the tools."""
-        return any(text.startswith(heads, pos) for _, heads, _ in self._varying_heads(tools))
-
-    def _compared(
-        self, head: str, text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]` after a question to each format with such a head."""
-        places = self._asked(head, text, pos, final, tools)
-        if isinstance(places, NeedMore):
-            return places
+        # The places of the members with such a head, in their order. One format's head may be the
+        # beginning of another's: NEED_MORE where the text ends inside one that is longer.
+        rest = len(text) - pos
+        if not final and rest < index.longest and text[pos:] in index.beginnings:
+            return NEED_MORE
+        places = index.places.get(head, ())
+        for place, heads, longest in varying:
+            if text.startswith(heads, pos):
+                places = tuple(sorted((*places, place)))
+            # Lengths first: the rest of a text may be long, and a head is short.
+            elif (
+                not final
+                and rest < longest
+                and any(len(head) > rest and head.startswith(text[pos:]) for head in heads)
+            ):
+                return NEED_MORE
 
         candidates: list[_Candidate] = []
         for place in places:
@@ -171,31 +166,9 @@ class AnyEnvelope(Envelope):
                 candidates.append((member, opening))
         return self._owned(candidates, text, pos, final, tools) if candidates else None
 
-    def _asked(
-        self, head: str, text: str, pos: int, final: bool, tools: Tools
-    ) -> tuple[int, ...] | NeedMore:
-        """Return the places of the members with a head at `text[pos]`, in their order.
-
-        NEED_MORE where the text ends inside text that may become a head of one more.
-        """
-        # One format's head may be the beginning of another's.
-        near_end = not final and len(text) - pos < self._heads.longest
-        if near_end and self._heads.may_grow(text, pos):
-            return NEED_MORE
-        places = self._heads.places(head)
-        rest = len(text) - pos
-        for place, heads, longest in self._varying_heads(tools):
-            if text.startswith(heads, pos):
-                places = tuple(sorted((*places, place)))
-            elif not final and rest < longest and _may_become(heads, text, pos):
-                return NEED_MORE
-        return places
-
     def _varying_heads(self, tools: Tools) -> list[tuple[int, tuple[str, ...], int]]:
-        """Return place, heads and length of the longest, of each format whose heads vary.
-
-        Those of the last tools are kept: a text has the same ones at all of its openers.
-        """
+        # (place, heads, length of the longest). Those of the last tools are kept: a text has the
+        # same ones at all of its openers.
         # One look and one assignment, so that another thread's tools are never mixed in.
         last = next(iter(self._last), None)
         if last is None or last[0] is not tools:
@@ -210,10 +183,7 @@ class AnyEnvelope(Envelope):
     def _owned(
         self, candidates: list[_Candidate], text: str, pos: int, final: bool, tools: Tools
     ) -> Opening | NeedMore:
-        """Return the opening of the format that the body suits, with its owner.
-
-        If it suits none, this is the first format that takes any body, or else the first of all.
-        """
+        # If the body suits none: the first format that takes any body, else the first of all.
         fallback: _Candidate | None = None
         # A single candidate needs no look at the body.
         for member, opening in candidates if len(candidates) > 1 else ():
@@ -229,44 +199,31 @@ class AnyEnvelope(Envelope):
         return _owned_by(opening, member)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the format that opened the body."""
         return _owner(opening).envelope.scanner(opening, tools)
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return those of all formats, each once."""
         varying = [c for _, m in self._varying for c in m.envelope.closers_in_text(tools)]
         return tuple(dict.fromkeys((*self._heads.closers, *varying)))
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of the first format whose body the answer may begin with."""
         members = self._resuming_at(text[0], tools)
         return _first((member, member.envelope.resumes(text, tools)) for member in members)
 
-    @property
-    def repeats(self) -> bool:
-        """True: some formats' calls begin with nothing but a name."""
-        return True
+    repeats = True
 
     def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of the first such format whose call begins here."""
         members = self._resuming_at(text[0], tools)
         return _first((member, member.envelope.resumes_again(text, tools)) for member in members)
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
-        """Return the opening of the first format that takes the answer for a call as a whole.
-
-        text: the answer so far. NEED_MORE where none does yet, but one may with more text.
-        """
+        # NEED_MORE where none does yet, but one may with more text.
         return _first((m, m.envelope.speculates(text)) for m in self._speculating)
 
 
 def _first(
     answers: Iterable[tuple[Protocol, Opening | NeedMore | None]],
 ) -> Opening | NeedMore | None:
-    """Return the first opening of formats that are asked in turn, with its owner.
-
-    Else NEED_MORE if one of them needs more text.
-    """
+    # Else NEED_MORE if one of them needs more text.
     more: NeedMore | None = None
     for member, opening in answers:
         if isinstance(opening, NeedMore):
@@ -277,144 +234,74 @@ def _first(
 
 
 class _Heads:
-    """The literals of the formats whose heads are fixed, and which formats have which.
-
-    literals: the heads. closers: those of `closers_in_text`. Each once. tokens: a head that is
-    always the same -> its opening.
-    """
-
-    __slots__ = (
-        "_beginnings",
-        "_pattern",
-        "_places",
-        "_sure",
-        "closers",
-        "literals",
-        "longest",
-        "tokens",
-    )
-
+    # literals: the heads. closers: those of `closers_in_text`. Each once. tokens: a head that
+    # always opens the same -> its opening. places: a head -> the formats that have one that it
+    # begins with. beginnings: what may become a longer head.
     def __init__(self, members: tuple[Protocol, ...]) -> None:
-        """Make the index of those of the members that have fixed heads."""
         fixed = [(i, m.envelope) for i, m in enumerate(members) if m.envelope.heads_are_fixed]
         heads = {i: envelope.heads({}) for i, envelope in fixed}
         self.literals = tuple(dict.fromkeys(head for own in heads.values() for head in own))
         self.closers = tuple(dict.fromkeys(c for _, e in fixed for c in e.closers_in_text({})))
         self.longest = max(map(len, self.literals), default=0)
-        self._beginnings = {head[:n] for head in self.literals for n in range(len(head))}
-        self._pattern = re.compile(longest_of(self.literals))
-        # The pattern matches the longest head; every other one that stands there begins it.
-        self._places = {longest: _places_at(longest, heads, members) for longest in self.literals}
-
+        self.beginnings = {head[:n] for head in self.literals for n in range(len(head))}
+        self.pattern = re.compile(longest_of(self.literals))
+        # The pattern matches the longest head; every other one that is there begins it. Another
+        # format's head may begin like theirs, and go on otherwise.
+        self.places = {
+            longest: tuple(
+                i
+                for i, own in heads.items()
+                if longest.startswith(own) and members[i].envelope.may_open(longest)
+            )
+            for longest in self.literals
+        }
         # Head -> (pattern of a sure body, opening), in the order of the formats.
         self._sure = {
-            literal: _sure_rows(literal, [members[i] for i in self._places[literal]])
+            literal: [
+                (body, Opening(0 if m.envelope.opener_is_body else len(literal), owner=m))
+                for m in (members[i] for i in self.places[literal])
+                if literal in m.envelope.heads({})
+                for body in m.envelope.sure_bodies(literal)
+            ]
             for literal in self.literals
         }
-
-        # A head that begins another one may still become that.
-        whole = [head for head in self.literals if head not in self._beginnings]
-        self.tokens = _tokens_of(whole, self._places, members)
-
-    def at(self, text: str, pos: int) -> str:
-        """Return the longest head at `text[pos]`, "" if there is none."""
-        match = self._pattern.match(text, pos)
-        return match[0] if match else ""
+        self.tokens: dict[str, Opening] = {}
+        for head in self.literals:
+            if head in self.beginnings:
+                continue  # it may still become another one
+            owners = [members[i] for i in self.places[head]]
+            first, *others = (owner.envelope.token(head) for owner in owners)
+            if first is None or any(other != first for other in others):
+                continue
+            # The first member owns it, which says nothing of markup: no scanner reads on there.
+            if not others or (first.kind == "markup" and not first.text):
+                self.tokens[head] = _owned_by(first, owners[0])
 
     def sure(self, head: str, text: str, pos: int) -> Opening | None:
-        """Return the opening of the one format that the text behind the head is sure to be of.
-
-        None if that has to be found out by asking. Then a head that ends early may follow too.
-        """
+        # None: only asking tells. Then a head that ends earlier may be there too.
         end = pos + len(head)
         for body, opening in self._sure.get(head, ()):
             match = body.match(text, end)
-            if match is not None:
-                # One that is a part of its body, and one that is a literal, are always the same.
-                if opening.end in (0, match.end() - pos):
-                    return opening
-                return _opening_of(match, pos, opening)
+            if match is None:
+                continue
+            # One that is a part of its body, and one that is a literal, are always the same.
+            if opening.end in (0, match.end() - pos):
+                return opening
+            words = match.groupdict()
+            name = words.get("name")
+            start = match.start("name") - pos if name else 0
+            return make_opening(
+                match.end() - pos,
+                name=name or "",
+                name_span=Span(start, start + len(name)) if name else None,
+                wire_id=words.get("id"),
+                owner=opening.owner,
+            )
         return None
-
-    def places(self, head: str) -> tuple[int, ...]:
-        """Return the places of the formats that have a head that this one begins with."""
-        return self._places.get(head, ())
-
-    def may_grow(self, text: str, pos: int) -> bool:
-        """Return True if the text from `pos` to its end may become a head that is longer.
-
-        Asked where less text is left than the longest head has.
-        """
-        return text[pos:] in self._beginnings
-
-
-def _places_at(
-    longest: str, heads: dict[int, tuple[str, ...]], members: tuple[Protocol, ...]
-) -> tuple[int, ...]:
-    """Return the places of the members that may open something at a head.
-
-    heads: place -> own heads. Another format's head may begin like theirs, and go on otherwise.
-    """
-    places = (i for i, own in heads.items() if longest.startswith(own))
-    return tuple(i for i in places if members[i].envelope.may_open(longest))
-
-
-def _tokens_of(
-    heads: Iterable[str], places: dict[str, tuple[int, ...]], members: tuple[Protocol, ...]
-) -> dict[str, Opening]:
-    """Return the openings of the heads that open the same for all members that have them.
-
-    The first member owns one, which says nothing of markup: no scanner reads on from there.
-    """
-    tokens: dict[str, Opening] = {}
-    for head in heads:
-        owners = [members[i] for i in places[head]]
-        first, *others = (owner.envelope.token(head) for owner in owners)
-        if first is None or any(other != first for other in others):
-            continue
-        if not others or (first.kind == "markup" and not first.text):
-            tokens[head] = _owned_by(first, owners[0])
-    return tokens
-
-
-def _sure_rows(
-    literal: str, members: list[Protocol]
-) -> tuple[tuple[re.Pattern[str], Opening], ...]:
-    """Return the patterns of sure bodies behind a head, with their kind.
-
-    members: those with a head that this one begins with.
-    """
-    rows: list[tuple[re.Pattern[str], Opening]] = []
-    for member in members:
-        envelope = member.envelope
-        if literal in envelope.heads({}):
-            opening = Opening(0 if envelope.opener_is_body else len(literal), owner=member)
-            rows.extend((body, opening) for body in envelope.sure_bodies(literal))
-    return tuple(rows)
-
-
-def _opening_of(match: re.Match[str], pos: int, opening: Opening) -> Opening:
-    """Return the opening of a sure body whose opener holds words.
-
-    match: of the pattern behind the head, which stands at `pos`. opening: of the head alone.
-    """
-    words = match.groupdict()
-    name, wire_id = words.get("name"), words.get("id")
-    start = match.start("name") - pos if name else 0
-    return make_opening(
-        match.end() - pos,
-        name=name or "",
-        name_span=Span(start, start + len(name)) if name else None,
-        wire_id=wire_id,
-        owner=opening.owner,
-    )
 
 
 def _owned_by(opening: Opening, owner: Protocol) -> Opening:
-    """Return the opening with its owner.
-
-    `dataclasses.replace` takes several times as long.
-    """
+    # `dataclasses.replace` takes several times as long.
     return make_opening(
         opening.end,
         opening.kind,
@@ -430,31 +317,20 @@ def _owned_by(opening: Opening, owner: Protocol) -> Opening:
     )
 
 
-def _may_become(heads: Iterable[str], text: str, pos: int) -> bool:
-    """Return True if the text from `pos` to its end is the beginning of one of these heads."""
-    length = len(text) - pos
-    # Lengths first: the rest of a text may be long, and a head is short.
-    return any(len(head) > length and head.startswith(text[pos:]) for head in heads)
-
-
 @dataclass(frozen=True, slots=True)
 class OwnersCodec(Codec):
     """Hands each body to the codec of the format that opened it."""
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the format that opened the body reads it without any repair."""
         return _owner(reading.opening).codec.strict(body, reading)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls that the format that opened the body reads in it."""
         return _owner(reading.opening).codec.read(body, reading)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls before the damage of a body, as the format that opened it reads them."""
         return _owner(reading.opening).codec.leading(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Raise UnwritableCall: there is no format to write in."""
         raise UnwritableCall(
             "'auto' only reads", got=name, hint="write with the protocol the model was told of"
         )

@@ -20,7 +20,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack, final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, Unpack, final
 
 from ..arguments.rjson.damage import Refusal
 from ..arguments.schema.coerce import coerce
@@ -37,7 +37,6 @@ from .prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from .prompt.wording import GENERIC, Wordings
 from .results import TOOL_RESPONSE, ResultForm
 from .scan import Close, Scanner
-from .spec_keywords import SpecKeywords
 
 Tools: TypeAlias = Mapping[str, ToolSpec]
 """Name -> tool."""
@@ -56,15 +55,15 @@ NEED_MORE: Final = NeedMore()
 class Opening:
     """An opener, with offsets relative to its own beginning.
 
-    end: the offset behind the opener. kind: the part that it opens. name: the tool, where the
+    end: the offset after the opener. kind: the part that it opens. name: the tool, where the
     opener names it. name_span: the place of that name. wire_id: the id that the text itself gives
     the call.
     whole: the opener is the whole call. speculative: a format without delimiters. If the body is no
     good call, it is text after all. owner: the protocol that opened it, where several are read at
-    once. attributes: the opener's text behind the name, where arguments may stand there. text: of
+    once. attributes: the opener's text after the name, where arguments may be there. text: of
     the header of a message that is text, the literals of which one ends it. No call opens before.
     lone: the call lost its delimiter, and begins with a word that prose has too. It counts at the
-    beginning of a line, behind a sentence or a token.
+    beginning of a line, after a sentence or a token.
     """
 
     end: int
@@ -90,7 +89,7 @@ class Reading:
     opening: the opener before it. closed: whether its closer is in the text. repair: whether
     repairs are allowed. max_depth: the levels of nesting that may be read. tools: those on offer.
     strict_value: a body and its one strict JSON value, where finding the end of the body took
-    reading it. envelope: of the format, whose delimiters no value should hold unseen.
+    reading it. envelope: of the format, whose delimiters no value should contain unseen.
     """
 
     opening: Opening
@@ -120,8 +119,8 @@ class Decoded:
     a value, since computing them costs another scan. unescape: called with the raw text of a string
     value. Returns the offset in it of each character of the value, or None if there is no such
     mapping. untyped: every leaf is text, as XML writes it. truncated: not readable because the text
-    ends inside it, which matters where a body holds several calls. readings: the possible readings
-    of a call that is not readable may mean.
+    ends inside it, which matters where a body has several calls. readings: what a call that is not
+    readable may mean.
     """
 
     name: str
@@ -151,7 +150,7 @@ class Piece:
 
 
 class Message(tuple[Decoded, ...]):
-    """The calls of a body that is a whole message with text beside them.
+    """The calls of a body that is a whole message with text next to them.
 
     pieces: in the order of the body, one of kind 'call' for each call. All between them is markup.
     """
@@ -166,10 +165,10 @@ class Message(tuple[Decoded, ...]):
 
 
 class PlainCall(NamedTuple):
-    """A call of nothing but raw texts, with the closer behind it, found in one look.
+    """A call of nothing but raw texts, with the closer after it, found in one look.
 
-    texts: the parameters' names and texts, a name twice if it stands twice; white space around the
-    text of a number does not count. Offsets are those of the text that was looked at: of the name,
+    texts: the parameters' names and texts, a repeated name each time; white space around the text
+    of a number does not count. Offsets are those of the text that was looked at: of the name,
     and where the closer begins and ends.
     """
 
@@ -198,7 +197,7 @@ class Envelope(ABC):
     def heads_are_fixed(self) -> bool:
         """True if `heads` and `closers_in_text` are the same for any tools.
 
-        `auto` then works them out once, and asks the envelope only where one of them stands.
+        `auto` then works them out once, and asks the envelope only where one of them is.
         """
         return False
 
@@ -235,7 +234,7 @@ class Envelope(ABC):
 
     @abstractmethod
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return a new scanner for the body behind `opening`."""
+        """Return a new scanner for the body after `opening`."""
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
         """Return the opening of an answer that is a call without an opener, if this may be one.
@@ -245,27 +244,27 @@ class Envelope(ABC):
         return None
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of an answer whose opener stood in the prompt, if this may be one.
+        """Return the opening of an answer whose opener was in the prompt, if this may be one.
 
         text: the answer so far, without white space before it. A forced prefix does that: the
-        answer begins with a body, and the closer behind it says whose. By default none does.
+        answer begins with a body, and the closer after it says whose. By default none does.
         """
         return None
 
     @property
     def repeats(self) -> bool:
-        """True if what `resumes` an answer may begin another call behind a call as well."""
+        """True if what `resumes` an answer may begin another call after a call as well."""
         return False
 
     def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a call that begins as an answer does, behind another call.
+        """Return the opening of a call that begins as an answer does, after another call.
 
-        text: behind that call, without white space or a separator before it.
+        text: after that call, without white space or a separator before it.
         """
         return self.resumes(text, tools) if self.repeats else None
 
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
-        """Return what may stand behind a head where a call is this format's, of all that have it.
+        """Return what may follow a head where a call is this format's, of all that have it.
 
         `auto` then asks no other. None of them matches where only `open` and `suits` can tell.
         What a pattern matches is the rest of the opener, of which its groups `name` and `id` are
@@ -274,9 +273,9 @@ class Envelope(ABC):
         return ()
 
     def token(self, head: str) -> Opening | None:
-        """Return what a head opens whatever stands behind it.
+        """Return what a head opens whatever follows it.
 
-        None where the text behind it decides. `auto` then asks nobody about such a token.
+        None where the text after it decides. `auto` then asks nobody about such a token.
         """
         return None
 
@@ -315,16 +314,16 @@ class Envelope(ABC):
         return self
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the literal that every closer of the body behind `opening` contains, if any.
+        """Return the literal that every closer of the body after `opening` contains, if any.
 
         The engine reads ahead to it, so that a whole body is scanned in one go.
         """
         return None
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside one of its values.
+        """Return True if a body that was given up after `text` ends inside one of its values.
 
-        text: the body so far. The text behind it is then part of that value: it is part of the
+        text: the body so far. The text after it is then part of that value: it is part of the
         value's quotation, and no call of the model's own. By default every character but white
         space counts as the beginning of a value.
         """
@@ -358,7 +357,7 @@ class Codec(ABC):
 
     @abstractmethod
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of one body, as a `Message` if it holds text too.
+        """Return the calls of one body, as a `Message` if it has text too.
 
         Raises rjson.damage.Refusal when it cannot be read without inventing content.
         """
@@ -376,7 +375,7 @@ class Codec(ABC):
         return all(call.readable for call in calls)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls that stand whole in front of the damage of a body that was refused.
+        """Return the calls that are whole in front of the damage of a body that was refused.
 
         By default none does.
         """
@@ -407,7 +406,7 @@ class Signs:
     """Signs of an attempt at a call in this format, for answers that no parser could read.
 
     Regular expressions, matched without regard to case. openers: count where the head of a body
-    follows. marks: count wherever they stand.
+    follows. marks: count wherever they are.
     """
 
     openers: tuple[str, ...] = ()
@@ -419,6 +418,30 @@ FAILURE = "Could not process tool call, keeping original text."
 
 Grammar: TypeAlias = Callable[[Sequence[ToolSpec]], str]
 """Tools -> the GBNF of exactly one call of one of them."""
+
+
+class SpecKeywords(TypedDict, total=False):
+    """The fields that `Protocol.from_spec` takes. Each family has its own, see `spec._FIELDS`."""
+
+    id: str
+    body: Literal["json", "tags", "xml", "yaml"]
+    title: str
+    aliases: Sequence[str]
+    wordings: Mapping[str, str]
+    opener: str
+    closer: str
+    name_key: str
+    arguments_key: str
+    own_line: bool
+    function: str
+    parameter: str
+    attribute: bool
+    trim: bool
+    lines: bool
+    response_name_key: str
+    response_content_key: str
+    response_opener: str
+    response_closer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +510,6 @@ class Protocol:
 
     @staticmethod
     def _check_part(name: str, value: object, base: type) -> None:
-        """Raise BadSpec for a part that does not derive from its base class."""
         if not isinstance(value, base):
             raise BadSpec(
                 name,
@@ -509,7 +531,7 @@ class Protocol:
         is), response_name_key and response_content_key. "tags" (a tag for the function and one for
         each parameter): opener and closer around a block of functions, or neither. Function and
         parameter, the tags' words. Attribute (`name="…"` instead of `=…`). Trim (a value loses one
-        line break at each end). Lines (tags stand on lines of their own). "xml" and "yaml": one
+        line break at each end). Lines (tags are on lines of their own). "xml" and "yaml": one
         element a call. response_opener and response_closer enclose the results of json and tags.
 
         Raises BadSpec, which names the field, its value and the expected one.
@@ -518,7 +540,7 @@ class Protocol:
         >>> Protocol.from_spec(spec, name_key="tool").write_call("f", "{}")
         '[CALL]{"tool":"f","arguments":{}}[/CALL]'
         """
-        # Families of formats import this module, so the door to them is a hook.
+        # Families of formats import this module, so the way to them is a hook.
         protocol: Protocol = hooks.call("protocol_from_spec", spec, fields=fields)
         return protocol
 
@@ -720,7 +742,6 @@ class Protocol:
         return list(hooks.call("extract_tool_call_segments", self, text=text, tools=tools))
 
     def _reads_back(self, text: str, name: str, arguments_json: str, tool: ToolSpec | None) -> bool:
-        """Return True if a text is one call of that name with the same arguments."""
         tools = {tool.name: tool} if tool is not None else {}
         opening, start = self._open_call(text, tools, name)
         if opening is None:
@@ -746,11 +767,6 @@ class Protocol:
         return same(value, read_strict(arguments_json))
 
     def _open_call(self, text: str, tools: Tools, name: str) -> tuple[Opening | None, int]:
-        """Return the opener of the call that a text begins with, and the offset behind it.
-
-        Markup before the call, such as the opener of a section of calls, does not count. None if
-        the text does not begin with a call.
-        """
         start = 0
         # A format without delimiters has no heads to look for.
         opening = self.envelope.speculates(text) or self.envelope.open(text, 0, True, tools)
@@ -767,10 +783,6 @@ class Protocol:
         return opening, start + opening.end
 
     def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
-        """Return the body that a text behind an opener begins with.
-
-        None if it stays open.
-        """
         if opening.whole:
             return ""
         close = self.envelope.scanner(opening, tools).scan(text, True)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from .bare.form import BareForm
 from .bare.gemma import bare_protocol
+from .bare.reader import BareForm
 from .base import Envelope, Protocol, Signs
-from .json.grammar import JsonGrammar
+from .json.forms import NamedJson
+from .json.grammar import Frame, FramedGrammar, JsonGrammar
 from .json.mix import FAILURE
-from .json.named import NamedJson
-from .json.openers import Frame, FramedGrammar, JsonHeaders
+from .json.openers import JsonHeaders
 from .json.shaped import ShapedJson
 from .parameters.form import TagForm
 from .parameters.slots import SlotForm
@@ -53,7 +53,7 @@ def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
 
 
 def _wordings(family: Protocol, constants: Mapping[str, Any]) -> Wordings:
-    """Return a family's wordings, and 'model' where there is a template to render tools."""
+    # with 'model' where there is a template to render tools
     if "prompt" not in constants:
         return family.wordings
     own = ("model", "{{model_prompt}}")
@@ -61,9 +61,6 @@ def _wordings(family: Protocol, constants: Mapping[str, Any]) -> Wordings:
 
 
 def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
-    """Return a family's protocol with the marks that its format has around calls, thoughts and
-    results.
-    """
     envelope, codec = protocol.envelope, protocol.codec
     opener, closer = constants.get("thought", ("", ""))
     # Readers take these for reasoning in every format.
@@ -88,7 +85,6 @@ def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
 
 
 def _json(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of JSON objects that name a tool, one or a list between delimiters."""
     opener, closer, shape = form["opener"], form["closer"], tuple(form["shape"])
     name, arguments = form["name_key"], form["arguments_key"]
     prefix, suffix = form.get("list", ("", ""))
@@ -98,15 +94,13 @@ def _json(form: Mapping[str, Any]) -> Protocol:
         inner = replace(codec, opener="", closer="")
         edges = (opener + prefix, suffix + closer)
         return replace(
-            _between(opener, closer),
-            codec=SurroundedCodec(inner, edges, form.get("between", ", ")),
+            _between(opener, closer), codec=SurroundedCodec(inner, edges, form.get("between", ", "))
         )
     grammar = JsonGrammar(opener, closer, name, arguments)
     return replace(_between(opener, closer), codec=codec, grammar=grammar)
 
 
 def _between(opener: str, closer: str) -> Protocol:
-    """Return a protocol with an envelope of JSON between delimiters, its codec to be replaced."""
     head = opener.strip()
     # Models drop the white space of a delimiter.
     closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
@@ -114,7 +108,7 @@ def _between(opener: str, closer: str) -> Protocol:
     if closers and not _SPACE.search(head):
         envelope = JsonTags((head,), closers)
     else:
-        # A role's header may stand in the prompt in part: its last line tells enough.
+        # A part of a role's header may be in the prompt: its last line tells enough.
         last = head.rsplit("\n", 1)[-1]
         headers = dict.fromkeys((_relaxed(head), _relaxed(last) if "<" in last else _relaxed(head)))
         envelope = JsonHeaders(tuple(headers), closers, runs=not closers, separators=",;")
@@ -129,12 +123,11 @@ def _between(opener: str, closer: str) -> Protocol:
 
 
 def _relaxed(header: str) -> str:
-    """Return a header whose white space may be missing or more."""
+    # white space may be missing, or more
     return _SPACE.sub("{ }", header.strip())
 
 
 def _named(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of headers that name the tool, each with its arguments as JSON."""
     header, closer = form["header"], form["closer"]
     closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
     relaxed = _relaxed(header)
@@ -142,10 +135,7 @@ def _named(form: Mapping[str, Any]) -> Protocol:
     return Protocol(
         id="",
         envelope=JsonHeaders(
-            (relaxed + "{ }",),
-            closers,
-            markup=tuple(form.get("markup", ())),
-            runs=not closers,
+            (relaxed + "{ }",), closers, markup=tuple(form.get("markup", ())), runs=not closers
         ),
         codec=NamedJson(frame),
         tags=frozenset(("delimited",)),
@@ -156,22 +146,18 @@ def _named(form: Mapping[str, Any]) -> Protocol:
 
 
 def _tags(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of tags that are words."""
     return tag_protocol(TagForm(**_tuples(form)), "")
 
 
 def _slots(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of tags that are literals around a name."""
     return tag_protocol(SlotForm(**_tuples(form)), "")
 
 
 def _tuples(form: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a form, their lists as tuples."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in form.items()}
 
 
 def _python(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of Python calls between delimiters."""
     opener, closer = form["opener"], form["closer"]
     closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
     return Protocol(
@@ -187,12 +173,10 @@ def _python(form: Mapping[str, Any]) -> Protocol:
 
 
 def _bare(form: Mapping[str, Any]) -> Protocol:
-    """Return a protocol of a word, a name and an object with bare keys."""
     return bare_protocol("", BareForm(**form))
 
 
 def _row(form: Mapping[str, Any]) -> Protocol:
-    """Return a shipped protocol."""
     return protocol_of(form["id"])
 
 

@@ -1,7 +1,7 @@
 """Which format a model writes, by its name: a table of name patterns.
 
 A model that ships its chat template needs no row here. See `Protocol.from_chat_template` if it is
-at hand. The first row whose pattern is found in the name counts, so special names stand before the
+at hand. The first row whose pattern is found in the name counts, so special names are before the
 families they belong to.
 """
 
@@ -61,7 +61,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"mimo-vl", "hermes", "MiMo-VL", "tags"),
     (r"mimo", "mimo_compact", "MiMo", "tags"),
     (r"seed-oss", "seed_oss", "Seed-OSS", "tags"),
-    # Llama; what was made of it stands before it
+    # Llama; what was made of it is before it
     (r"functionary.*3\.2", "functionary_v32", "Functionary 3.2", ""),
     (r"functionary", "llama31_function_tag", "Functionary 3.1", ""),
     (r"hermes-[234]|hermes.*pro", "hermes", "Hermes", ""),
@@ -217,10 +217,7 @@ def protocol_for(model: str) -> Protocol:
 
 
 def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
-    """Return the protocol of a model, and its row or None if it is the name of a protocol.
-
-    Raises UnknownProtocol.
-    """
+    # the row is None where the name is that of a protocol
     if not isinstance(model, str):
         has_name = isinstance(getattr(model, "name", None), str)
         raise UnknownProtocol(
@@ -238,7 +235,6 @@ def _format_of(model: Any) -> tuple[Protocol, ModelFormat | None]:
 
 
 def _unknown(model: str) -> UnknownProtocol:
-    """Return the error about a model of no known format, with the names that come near."""
     if _UNSEEN.search(re.sub(r"[\s_]+", "-", model[:200].lower())):
         return UnknownProtocol(
             "the format of this model is not public: its provider reads the calls itself",

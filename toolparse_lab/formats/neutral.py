@@ -60,7 +60,7 @@ def with_delimiters(text: str, delimiters: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _pattern(delimiters: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return the pattern of a delimiter or its neutral form, with the backslashes before it."""
+    # a delimiter or its neutral form, with the backslashes before it
     if not delimiters:
         return None
     bare = "|".join(rf"{re.escape(d[0])}(?={re.escape(d[1:])})" for d in delimiters)
@@ -72,10 +72,7 @@ def _pattern(delimiters: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def _neutralised(match: re.Match[str]) -> str:
-    """Return a delimiter's first character as an escape.
-
-    One that was an escape already is kept apart.
-    """
+    # An escape that was there already is kept apart by doubled backslashes.
     slashes, bare = match["slashes"], match["bare"]
     if bare is not None:
         return slashes * 2 + write_escape(bare)
@@ -83,10 +80,6 @@ def _neutralised(match: re.Match[str]) -> str:
 
 
 def _restored(match: re.Match[str]) -> str:
-    """Return the argument of `_neutralised`.
-
-    A delimiter that stands bare is left alone.
-    """
     slashes, coded = match["slashes"], match["coded"]
     if coded is None:
         return match[0]

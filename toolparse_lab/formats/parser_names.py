@@ -1,7 +1,7 @@
 """The names under which inference servers register their parsers, as protocols of ours.
 
 A server is started with the name of a parser (`--tool-call-parser deepseek_v32`), so such a name is
-what a configuration or a log holds. Only names that no protocol has as its id or alias stand here.
+what a configuration or a log holds. Only names that no protocol has as its id or alias are here.
 """
 
 from __future__ import annotations

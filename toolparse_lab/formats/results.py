@@ -1,8 +1,8 @@
 """Results of tools as they are written for the model, one form a family of formats.
 
 A result is hostile text: a web page may quote the format's own delimiters. If the format carries
-JSON or XML they are escaped, so that the model reads the same value and no delimiter stands in the
-text. Raw text has no escape: it stays as it is as long as no delimiter stands in it, and is written
+JSON or XML they are escaped, so that the model reads the same value and no delimiter is in the
+text. Raw text has no escape: it stays as it is as long as no delimiter is in it, and is written
 as a JSON string otherwise. A delimiter made of nothing but JSON's own brackets, commas and quotes
 cannot be hidden by any form, since the value itself writes those.
 """
@@ -84,10 +84,7 @@ class ToolResult:
 
 
 def _first(x: Mapping[Any, Any], *keys: str) -> Any:
-    """Return the value of the first of these keys that is there, else `_MISSING`.
-
-    None is a value: a tool may well give it back.
-    """
+    # None is a value: a tool may well give it back.
     for key in keys:
         if key in x:
             return x[key]
@@ -95,11 +92,8 @@ def _first(x: Mapping[Any, Any], *keys: str) -> Any:
 
 
 def _json_value(x: Any, depth: int = 0) -> Value:
-    """Return any Python value as JSON can carry it: a value that it cannot carry becomes its text.
-
-    Infinity and not-a-number are text as well. Raises BadOptions for a value that nests deeper than
-    200, such as one that contains itself.
-    """
+    # What JSON cannot carry becomes its text, infinity and not-a-number too. Raises BadOptions for
+    # a value that nests too deep, such as one that contains itself.
     # Num and BigNum are numbers that keep their text; they are written as they were read.
     if x is None or isinstance(x, (str, bool, int, Num, BigNum)):
         return x
@@ -134,7 +128,7 @@ def unwrap(output: Value) -> Value:
     """
     # A list of the tool's own is JSON; only one of nothing but known parts is content.
     if isinstance(output, list):
-        return _content_text(output) if _are_parts(output) else output
+        return "\n".join(map(_part_text, output)) if _are_parts(output) else output
     if not isinstance(output, dict):
         return output
 
@@ -162,31 +156,18 @@ _PARTS = {
 }  # fmt: skip
 
 
-def _is_part(x: Any) -> bool:
-    """Return True if a value is a content part of a kind that is known.
-
-    A text part holds a text. Of the others the kind is enough for a placeholder.
-    """
-    if not isinstance(x, dict) or x.get("type") not in _PARTS:
-        return False
-    return x["type"] != "text" or isinstance(x.get("text"), str)
-
-
 def _are_parts(items: list[Any]) -> bool:
-    """Return True if a list is one of content parts, and not a list of the tool's own."""
-    return bool(items) and all(_is_part(item) for item in items)
-
-
-def _content_text(parts: list[Any]) -> str:
-    """Return content parts as one text."""
-    return "\n".join(_part_text(part) for part in parts)
+    # A text part has its text. Of the others the kind is enough for a placeholder.
+    return bool(items) and all(
+        isinstance(x, dict)
+        and x.get("type") in _PARTS
+        and (x["type"] != "text" or isinstance(x.get("text"), str))
+        for x in items
+    )
 
 
 def _part_text(part: dict[str, Any]) -> str:
-    """Return the text of a part, or a placeholder such as `[Image: image/png]`.
-
-    A "media" part is an image or a file, of which its media type decides.
-    """
+    # A "media" part is an image or a file, which its media type decides.
     if part["type"] == "text":
         return str(part["text"])
     # The media type knows better than the kind of the part, if it is there.
@@ -197,7 +178,6 @@ def _part_text(part: dict[str, Any]) -> str:
 
 
 def _media_type(part: Mapping[str, Any]) -> str:
-    """Return the media type that a part names, or nothing."""
     media = _first(part, "mediaType", "media_type", "mimeType")
     return media if isinstance(media, str) else ""
 
@@ -221,35 +201,22 @@ def media_of(result: Any) -> list[dict[str, Any]]:
 
 
 def _openai_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return an image or file in OpenAI's shape, as it is if it has neither bytes nor address.
-
-    The bytes of a part go before its address: some clients leave an empty one beside them.
-    """
+    # As it is where it has neither bytes nor address. Bytes go first: some clients leave an empty
+    # address with them.
     is_image = part["type"].startswith("image")
     media = _media_type(part)
     url = part.get("url")
     inline = _first(part, "data", "image")
-    # Bytes go before an address.
     if isinstance(inline, str):
-        url = _data_url(inline, media, is_image)
+        kind = media or ("image/png" if is_image else "application/octet-stream")
+        # Some clients put an address in place of the base64.
+        is_address = inline.startswith(("http:", "https:", "data:"))
+        url = inline if is_address else f"data:{kind};base64,{inline}"
     if not isinstance(url, str):
         return part
     if is_image or media.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     return {"type": "file", "file": {"file_data": url}}
-
-
-def _data_url(inline: str, media: str, is_image: bool) -> str:
-    """Return bytes in base64 as an address.
-
-    Some clients put an address in their place.
-
-    media: the media type, or nothing. Then the kind of the part decides.
-    """
-    if inline.startswith(("http:", "https:", "data:")):
-        return inline
-    kind = media or ("image/png" if is_image else "application/octet-stream")
-    return f"data:{kind};base64,{inline}"
 
 
 # The forms
@@ -258,14 +225,7 @@ def _data_url(inline: str, media: str, is_image: bool) -> str:
 class ResultForm(Interface):
     """Writes results in the way of one family."""
 
-    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        """Return the result as the format's models know it.
-
-        literals: every delimiter of the format that a result must not forge. seed: in the shape
-        that the oldest version wrote, where it differs. Raises UnwritableCall for a value that the
-        form cannot carry.
-        """
-        ...
+    def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +241,7 @@ class JsonResult:
     content_key: str = "content"
 
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        """Return JSON with every delimiter inside its strings escaped.
-
-        The format's own and those around results: neither may be forged.
-        """
+        # Neither the format's own delimiters nor those around results may be forged.
         # The seed hands the output on as it is, wrapping and all.
         if seed:
             value = {"toolName": result.name, "result": result.output}
@@ -306,12 +263,7 @@ class ElementResult:
     """
 
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        """Return an element.
-
-        Raises UnwritableCall if XML cannot carry even the JSON text.
-
-        The seed's shape keeps the declaration in front and escapes more than XML asks for.
-        """
+        # The seed's shape keeps the declaration in front and escapes more than XML asks for.
         from .rxml.stringifier import stringify  # loads lxml, which parsing does without
 
         content = result.output if seed else result.content
@@ -343,10 +295,7 @@ class YamlResult:
     """
 
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        """Return an element with YAML in it, or with JSON, which is YAML as well.
-
-        JSON where YAML cannot carry the value, or where its text would hold a tag.
-        """
+        # JSON, which is YAML, where YAML cannot carry the value or its text would hold a tag.
         opener, closer = "<tool_response>", "</tool_response>"
         value = {"tool_name": result.name, "result": result.content}
         # A value that is too deep for YAML is still JSON.
@@ -373,16 +322,12 @@ class TextResult:
     own: tuple[str, ...] = ()
 
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
-        """Return the text as it is, or as a JSON string if a delimiter stands in it.
-
-        Raw text has no escapes, and a model reads a JSON string nearly as well.
-        """
+        # Raw text has no escapes, and a model reads a JSON string nearly as well.
         delimiters = (*literals, *self.own)
-        content = result.content
-        if isinstance(content, str) and not _is_forged(content, delimiters):
-            text = content
-        else:
-            text = guarded(write_canonical(content), delimiters)
+        text = result.content
+        # A model takes a delimiter for one without the line breaks around it too.
+        if not isinstance(text, str) or any(d.strip() and d.strip() in text for d in delimiters):
+            text = guarded(write_canonical(text), delimiters)
         return self.frame(_ODD_NAME.sub("_", result.name), _ODD_NAME.sub("_", result.call_id), text)
 
 
@@ -394,7 +339,6 @@ class Between:
     closer: str
 
     def __call__(self, name: str, call_id: str, content: str) -> str:
-        """Return the content on lines of its own between the delimiters."""
         return f"{self.opener}\n{content}\n{self.closer}"
 
 
@@ -409,23 +353,21 @@ def guarded(text: str, literals: Iterable[str]) -> str:
     >>> guarded('{"a":"</tool_call> x"}', ("</tool_call>",))
     '{"a":"\\\\u003c/tool_call> x"}'
     """
-    stripped = [literal.strip() for literal in literals]
     # White space around a delimiter is no part of what makes it one.
-    pattern = _guard(tuple(dict.fromkeys(literal for literal in stripped if literal)))
-    return _STRING.sub(lambda string: pattern.sub(_escaped, string[0]), text)
+    pattern = _guard(tuple(dict.fromkeys(filter(None, map(str.strip, literals)))))
+
+    def escape(match: re.Match[str]) -> str:
+        first = match["first"]  # of a literal; an escape sequence stays as it is
+        return match[0] if first is None else write_escape(first)
+
+    return _STRING.sub(lambda string: pattern.sub(escape, string[0]), text)
 
 
 @lru_cache(maxsize=256)
 def _guard(literals: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for an escape sequence, which stays, or a literal's first character."""
+    # an escape sequence, which stays, or a literal's first character
     begins = any_of(literals)
     return re.compile(rf"\\(?:u[0-9a-fA-F]{{4}}|.)|(?=(?:{begins}))(?P<first>.)", re.DOTALL)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    """Return an escape sequence as it is, a literal's first character as an escape."""
-    first = match["first"]
-    return match[0] if first is None else write_escape(first)
 
 
 def write_escape(ch: str) -> str:
@@ -436,12 +378,3 @@ def write_escape(ch: str) -> str:
     # JSON escapes UTF-16, and a lone surrogate is a character here as any other.
     units = ch.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
-
-
-def _is_forged(text: str, literals: Iterable[str]) -> bool:
-    """Return True if a delimiter stands in a text, white space around it aside.
-
-    A model takes a delimiter for one without the line breaks beside it too.
-    """
-    stripped = [literal.strip() for literal in literals]
-    return any(literal in text for literal in stripped if literal)

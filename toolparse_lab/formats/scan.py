@@ -13,8 +13,8 @@ Offsets in a `Close` count from the beginning of the body.
 # body, and a few facts about the settled text (inside a string, the element that is open, …).
 #
 # Invariant: the answer never depends on the chunking. Where the end of the tail could still change
-# what stands there (half a closer, half a tag, white space before an opener that may follow), the
-# scanner settles only what lies before it and looks again when there is more. With `final` nothing
+# what is there (half a closer, half a tag, white space before an opener that may follow), the
+# scanner settles only what is before it and looks again when there is more. With `final` nothing
 # can change any more, so nothing is held back.
 #
 # Cost: a character is looked at once when it is settled, and what is held back is bounded (by the
@@ -22,7 +22,7 @@ Offsets in a `Close` count from the beginning of the body.
 # linear in the text for any chunking, one character at a time included.
 #
 # The scanners of the families are in `json/scan.py`, `xml/scan.py`, `parameters/scan.py`,
-# `yaml/scan.py` and `python/pythonic.py`; here is what they share, and those that serve several.
+# `json/run.py`, `yaml/scan.py` and `python/tags.py`; here is what they share.
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ SPACE = re.compile(r"\s*")
 class Close:
     """The body is [0, start), its closer [start, end).
 
-    kind: 'closer' = the closer itself. 'implicit' = the next opener stands where the closer should.
+    kind: 'closer' = the closer itself. 'implicit' = the next opener is where the closer should be.
     'rescued' = a closer inside an unterminated string. 'end' = the body closed itself. `hidden` is
     a closer seen inside a string before: the place to close instead, if the body to `start` cannot
-    be read strictly. `value` holds the body's content, where finding its end took reading it as
+    be read strictly. `value` is the body's content, where finding its end took reading it as
     strict JSON.
     """
 
@@ -62,21 +62,9 @@ class Close:
 class Scanner(Protocol):
     """Finds the end of one body. See the head of this module."""
 
-    def scan(self, tail: str, final: bool) -> Close | int:
-        """Look at the unsettled tail.
+    def scan(self, tail: str, final: bool) -> Close | int: ...
 
-        `final` means that no more text will come.
-
-        Returns the close, or how many characters of the tail are final.
-        """
-        ...
-
-    def finish(self) -> Close | None:
-        """Return the best close after all, or None.
-
-        Called when the text is over and `scan` found no close.
-        """
-        ...
+    def finish(self) -> Close | None: ...
 
 
 def any_of(literals: tuple[str, ...]) -> str:
@@ -107,7 +95,7 @@ _Tree: TypeAlias = "dict[str, _Tree]"
 
 
 def _tree_of(literals: Iterable[str]) -> _Tree:
-    """Return the literals as a tree, so that their common beginnings are looked at once."""
+    # their common beginnings are looked at once
     root: _Tree = {}
     for literal in literals:
         node = root
@@ -130,7 +118,7 @@ def longest_of(literals: Iterable[str]) -> str:
 
 
 def _longest(node: _Tree) -> str:
-    """Return the source of the text that may follow a node, "" if nothing may."""
+    # the source of what may follow a node
     ways = [re.escape(char) + _longest(below) for char, below in node.items() if char]
     if not ways:
         return ""
@@ -140,9 +128,7 @@ def _longest(node: _Tree) -> str:
 
 
 def _beginnings(node: _Tree) -> str:
-    """Return the source of every beginning of the text that may follow a node, the whole
-    left out.
-    """
+    # every beginning of what may follow a node, the whole left out
     # Behind the last character of a literal nothing but its end follows: there it is whole.
     ways = [
         re.escape(char) + _beginnings(below)
@@ -193,7 +179,7 @@ def partial_finder(literals: tuple[str, ...]) -> Callable[[str], int]:
 
 @lru_cache(maxsize=512)
 def _opener_or_other(openers: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the text behind white space: an opener, or anything else."""
+    # what follows white space: an opener, or anything else
     return re.compile(rf"\s*(?:(?P<open>{any_of(openers)})|(?P<other>\S))")
 
 
@@ -207,7 +193,7 @@ class FollowCheck:
     __slots__ = ("_looked", "_openers", "_pattern")
 
     def __init__(self, openers: tuple[str, ...]) -> None:
-        """Make a check for one body. openers: the literals that begin the next call."""
+        # openers: the literals that begin the next call
         self._openers = openers
         self._pattern = _opener_or_other(openers)
         # White space up to this offset of the body was looked at already, so that a long run of it
@@ -215,11 +201,7 @@ class FollowCheck:
         self._looked = 0
 
     def check(self, tail: str, pos: int, at: int, final: bool) -> bool | None:
-        """Return True or False, or None if only more text can tell.
-
-        pos: the place, in the tail. at: the offset of `tail[0]` in the body. At the very end the
-        answer is True. Half an opener is no answer yet.
-        """
+        """Return True or False, or None if only more text can tell."""
         match = self._pattern.match(tail, max(pos, self._looked - at))
         if match is None:
             if final:
@@ -237,51 +219,50 @@ class FollowCheck:
         return False
 
 
+class BodyScanner:
+    """What scanners of bodies share: how much is settled, and a closer to go back to."""
+
+    __slots__ = ("_at", "_hidden")
+
+    # Set by each scanner: a call of this class for every body would cost more than they are worth.
+    _at: int
+    _hidden: tuple[int, int] | None
+
+    def finish(self) -> Close | None:
+        return Close(*self._hidden, "rescued") if self._hidden else None
+
+    def _settle(self, settled: int) -> int:
+        self._at += settled
+        return settled
+
+
 @lru_cache(maxsize=512)
 def _closer_or_stop(closers: tuple[str, ...], stops: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern for the first literal. Its group tells which kind it is."""
     return re.compile(f"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})")
 
 
-class LiteralBody:
+class LiteralBody(BodyScanner):
     """Ends at the first of some literal closers, or just before one of some stop literals."""
 
-    __slots__ = ("_at", "_literals", "_pattern")
+    __slots__ = ("_literals", "_pattern")
 
     def __init__(self, closers: tuple[str, ...], stops: tuple[str, ...] = ()) -> None:
-        """Make a scanner for one body.
-
-        closers: the literals that end it and belong to it. stops: those that end it and do not.
-        """
+        self._at, self._hidden = 0, None
         closers = tuple(sorted(closers, key=len, reverse=True))
         self._pattern = _closer_or_stop(closers, stops)
         self._literals = closers + stops
-        self._at = 0
-
-    def finish(self) -> Close | None:
-        """Return None: without a closer there is no second-best place."""
-        return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for a literal.
-
-        Hold back text that may be the beginning of one.
-
-        Returns the close, or how many characters of the tail are final.
-        """
         match = self._pattern.search(tail)
         if match is None:
-            settled = len(tail) if final else partial_start(tail, self._literals)
-            self._at += settled
-            return settled
+            return self._settle(len(tail) if final else partial_start(tail, self._literals))
 
         # One literal may begin with another, and the rest of the longer one may be yet to come.
         rest = tail[match.start() :]
         if not final and any(
             len(lit) > len(rest) and lit.startswith(rest) for lit in self._literals
         ):
-            self._at += match.start()
-            return match.start()
+            return self._settle(match.start())
         start = self._at + match.start()
         if match["close"] is not None:
             return Close(start, self._at + match.end(), "closer")
@@ -290,42 +271,28 @@ class LiteralBody:
 
 @lru_cache(maxsize=16)
 def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
-    """Return the characters that count outside strings, and what counts inside a string of each
-    quote.
-    """
+    # (the characters that count outside strings, those inside a string of each quote)
     outside = re.compile(rf"[{re.escape(quotes)}{{}}\[\]()]")
     inside = {quote: re.compile(rf"[{re.escape(quote)}\\]") for quote in quotes}
     return outside, inside
 
 
-class Balanced:
-    """Ends behind the bracket that closes the first one.
-
-    Strings in `quotes` are skipped.
+class Balanced(BodyScanner):
+    """Ends after the bracket that closes the first one, strings in `quotes` skipped.
 
     For bodies with no closer. Kinds of brackets are not told apart: a model that closes `[` with
     `}` meant to close it, and the codec says so with more context.
     """
 
-    __slots__ = ("_at", "_inside", "_level", "_outside", "_quote")
+    __slots__ = ("_inside", "_level", "_outside", "_quote")
 
     def __init__(self, quotes: str = '"') -> None:
-        """Make a scanner for one body. quotes: the characters that begin and end strings."""
+        self._at, self._hidden = 0, None
         self._outside, self._inside = _balance_patterns(quotes)
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
-        self._at = 0
-
-    def finish(self) -> Close | None:
-        """Return None: a body that did not close itself is truncated."""
-        return None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Count brackets outside strings.
-
-        Returns the close, or how many characters are final: all of them but for a backslash at the
-        very end, of which the next character decides the escaped text.
-        """
         pos = 0
         while True:
             pattern = self._inside[self._quote] if self._quote else self._outside
@@ -350,7 +317,157 @@ class Balanced:
             else:
                 self._quote = char
 
-    def _settle(self, settled: int) -> int:
-        """Move on behind the final part. Return it."""
-        self._at += settled
-        return settled
+
+_COMMENT = "#"
+_LONE_SPACE = re.compile(r"[ \t\r\n]{0,16}+")
+
+
+@lru_cache(maxsize=64)
+def _outside(
+    closers: tuple[str, ...], stops: tuple[str, ...], quotes: tuple[str, ...], others: str
+) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<close>{any_of(closers)})|(?P<stop>{any_of(stops)})|(?P<quote>{any_of(quotes)})"
+        rf"|(?P<other>[{re.escape(others)}])"
+    )
+
+
+@lru_cache(maxsize=64)
+def _inside(quote: str, escapes: bool) -> re.Pattern[str]:
+    return re.compile(re.escape(quote) + (r"|\\" if escapes else ""))
+
+
+class QuotedBody(BodyScanner):
+    """Ends at a closer outside of strings, or in front of a literal that stops it.
+
+    A closer inside a string is content, and the place to go back to if the string never ends.
+    in_string: the quote of the string that is open, "#" in a comment, "" outside of both.
+    """
+
+    __slots__ = (
+        "_closers",
+        "_escapes",
+        "_held",
+        "_level",
+        "_literals",
+        "_lone",
+        "_outside",
+        "in_string",
+    )
+
+    def __init__(
+        self,
+        closers: tuple[str, ...],
+        stops: tuple[str, ...] = (),
+        quotes: tuple[str, ...] = ("'''", '"""', "'", '"'),
+        *,
+        escapes: bool = True,
+        lone: bool = False,
+    ) -> None:
+        # escapes: strings have backslashes, and there are comments, as in Python. lone: the body
+        # has no opener before it, and ends after the bracket of its call where no closer follows.
+        self._at, self._hidden = 0, None
+        self._closers = closers
+        self._literals = closers + stops
+        if not escapes:  # three quotes of Python are awaited where they may begin
+            self._literals += quotes
+        self._held = partial_finder(self._literals)
+        others = (_COMMENT if escapes else "") + ("{}()[]" if lone else "")
+        self._outside = _outside(closers, stops, quotes, others or "\0")
+        self._escapes = escapes
+        self._lone = lone
+        self._level = 0
+        self.in_string = ""
+
+    def finish(self) -> Close | None:
+        return super().finish() if self.in_string else None
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        pos = 0
+        while True:
+            if self.in_string:
+                pos, is_over = self._end_string(tail, pos, final)
+                if is_over:
+                    return self._settle(pos)
+            match = self._outside.search(tail, pos)
+            stop = len(tail) if final else self._held(tail)
+            if match is None or match.start() >= stop:
+                return self._settle(max(stop, pos))
+
+            start, pos = match.span()
+            sign = match[0]
+            if match["close"]:
+                return Close(self._at + start, self._at + pos, "closer")
+            if match["stop"]:
+                return Close(self._at + start, self._at + start, "implicit")
+            if sign == _COMMENT:
+                self.in_string = sign
+            elif match["other"]:
+                close = self._bracket(tail, match, final) if self._lone else None
+                if close is not None:
+                    return close
+            elif (
+                not final and len(sign) == 1 and len(tail) - start < 3 and tail[start:] in sign * 2
+            ):
+                return self._settle(start)  # two quotes may be the beginning of three
+            elif len(sign) == 1 and tail.startswith(sign, pos):
+                pos += 1  # an empty string
+            else:
+                self.in_string = sign
+                self._hidden = None
+
+    def _end_string(self, tail: str, pos: int, final: bool) -> tuple[int, bool]:
+        # (offset after the end of the string or comment, False), or (the final part, True)
+        quote = self.in_string
+        if quote == _COMMENT:
+            end = tail.find("\n", pos)
+            # Models write no comment of which a closer is a part.
+            stop, _ = self._closer_in(tail, pos, end if end >= 0 else len(tail)) or (end, 0)
+            if stop < 0:
+                return (len(tail) if final else self._held(tail)), True
+            self.in_string = ""
+            return stop, False
+
+        pattern = _inside(quote, self._escapes)
+        while True:
+            match = pattern.search(tail, pos)
+            stop = match.start() if match else len(tail)
+            if match is None and not final:
+                held = self._held
+                if self._escapes:  # else the quote is among the literals
+                    held = partial_finder((*self._literals, quote))
+                stop = max(pos, held(tail))
+            if self._hidden is None and (closer := self._closer_in(tail, pos, stop)):
+                self._hidden = (self._at + closer[0], self._at + closer[1])
+            if match is None:
+                return stop, True
+            pos = match.end()
+            if match[0] == quote:
+                self.in_string = ""
+                return pos, False
+            if pos >= len(tail):
+                return (pos if final else stop), True
+            pos += 1
+
+    def _closer_in(self, tail: str, start: int, end: int) -> tuple[int, int] | None:
+        found = [(at, c) for c in self._closers if (at := tail.find(c, start, end)) >= 0]
+        if not found:
+            return None
+        at, _ = min(found)
+        return at, at + len(next(c for c in self._closers if tail.startswith(c, at)))
+
+    def _bracket(self, tail: str, match: re.Match[str], final: bool) -> Close | int | None:
+        # After the last bracket of a lone call the closer may follow. None to go on.
+        self._level += 1 if match[0] in "{([" else -1
+        if self._level > 0:
+            return None
+        end = match.end()
+        space = _LONE_SPACE.match(tail, end)
+        after = space.end() if space else end
+        closer = self._closers[0]
+        if tail.startswith(closer, after):
+            return Close(self._at + end, self._at + after + len(closer), "closer")
+        if not final and len(tail) - after < len(closer) and closer.startswith(tail[after:]):
+            self._level += 1  # the bracket is looked at again with what follows it
+            return self._settle(match.start())
+        return Close(self._at + end, self._at + end, "end")

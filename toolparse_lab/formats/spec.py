@@ -7,8 +7,9 @@ stays in `Protocol.spec`, so that a run can record it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.errors import BadSpec, near
@@ -19,11 +20,103 @@ from .json.grammar import JsonGrammar
 from .json.mix import FAILURE, json_mix_protocol
 from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm
 from .parameters.tags import tag_protocol
+from .prompt.wording import Wordings
 from .results import JsonResult
-from .spec_fields import SpecFields
-from .tags import JsonTags
+from .tags import THINK_TAGS, JsonTags
 from .xml.morph_xml import MORPH_XML
 from .yaml.yaml_xml import YAML_XML
+
+# Safe in file names, on command lines and in the columns of frames.
+_ID = re.compile(r"[\w.:-]{1,64}")
+_WORD = re.compile(r"[A-Za-z_]{1,16}")
+# Characters and words that JSON has outside its strings.
+_JSON_ITSELF = re.compile(r"(?:[\s\[\]{}:,\"'/*0-9.eE+-]|true|false|null)+")
+# Names of arms and readers that are no single protocol.
+_RESERVED = ("auto", "native")
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFields:
+    # Each field is checked when it is read: all methods raise BadSpec. values: field -> value, with
+    # defaults filled in, or None for a required field that is missing.
+    values: Mapping[str, Any]
+
+    def wrong(self, field: str, message: str, expected: str) -> BadSpec:
+        return BadSpec(field, message, got=self.values[field], expected=expected)
+
+    def text(self, field: str, *, empty: bool = False) -> str:
+        value = self.values[field]
+        # Required fields have None for a default; for the others, None is as wrong.
+        if value is None:
+            raise self.wrong(field, "the field is missing", "a text")
+        if not isinstance(value, str):
+            raise self.wrong(field, "the field is no text", "a text")
+        if not empty and not value.strip():
+            raise self.wrong(field, "the field is empty", "a text that is more than white space")
+        return value
+
+    def switch(self, field: str) -> bool:
+        value = self.values[field]
+        # No truth of other values: the text "false" would be true.
+        if not isinstance(value, bool):
+            raise self.wrong(field, "the field is a switch", "True or False")
+        return value
+
+    def id(self) -> str:
+        value = self.text("id")
+        if not _ID.fullmatch(value) or value in _RESERVED:
+            raise self.wrong(
+                "id",
+                "this cannot be a protocol's id",
+                "letters, digits and . : _ -, not auto or native",
+            )
+        return value
+
+    def aliases(self) -> tuple[str, ...]:
+        value = self.values["aliases"]
+        # One text is a sequence, too: of letters.
+        is_list = isinstance(value, (list, tuple))
+        if not is_list or not all(isinstance(alias, str) and alias for alias in value):
+            raise self.wrong("aliases", "aliases are other ids", "a list of texts")
+        return tuple(value)
+
+    def delimiter(self, field: str, *, beside_json: bool) -> str:
+        value = self.text(field)
+        for tag in (*THINK_TAGS, *THINK_TAGS.values()):
+            if value.strip().startswith(tag):
+                raise self.wrong(
+                    field, f"{tag} is reasoning in every format", "a delimiter of the format's own"
+                )
+        if beside_json and _JSON_ITSELF.fullmatch(value.strip()):
+            raise self.wrong(
+                field,
+                "JSON itself is written with these characters, so the delimiter would be found "
+                "inside a body",
+                "a delimiter with a character that JSON has in strings only",
+            )
+        return value
+
+    def word(self, field: str, others: tuple[str, ...]) -> str:
+        value = self.text(field)
+        if not _WORD.fullmatch(value):
+            raise self.wrong(field, "this cannot be a tag's name", "1 to 16 letters or underscores")
+        if value.lower() in others:
+            raise self.wrong(
+                field, "readers know this word in the other meaning", f"none of {', '.join(others)}"
+            )
+        return value
+
+    def response(self) -> tuple[str, str]:
+        return self.text("response_opener"), self.text("response_closer")
+
+    def wordings(self) -> Wordings:
+        texts = self.values["wordings"]
+        if not isinstance(texts, Mapping) or not all(
+            isinstance(item, str) for pair in texts.items() for item in pair
+        ):
+            raise self.wrong("wordings", "wordings are prompt templates by name", "{name: text}")
+        return Wordings(texts=tuple(texts.items()))
+
 
 _COMMON: Mapping[str, Any] = {
     "id": None, "body": "json", "title": "", "aliases": (), "wordings": {},
@@ -50,13 +143,28 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
 
 def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Protocol:
     """Return the protocol that `spec` and `fields` describe. See `Protocol.from_spec`."""
-    values = _all_fields(spec, fields)
+    if spec is not None and not isinstance(spec, Mapping):
+        raise BadSpec(
+            "spec",
+            "a spec is a mapping of fields",
+            got=type(spec).__name__,
+            expected=", ".join(_COMMON),
+        )
+    values = {**(spec or {}), **fields}  # those by name win
     body = values.get("body", "json")
     if not isinstance(body, str) or body not in _FIELDS:
         raise BadSpec("body", "no family of this name", got=body, expected=", ".join(_FIELDS))
 
     defaults = {**_COMMON, **_FIELDS[body]}
-    _check_names(values, body, defaults)
+    for name in values:
+        if name not in defaults:
+            raise BadSpec(
+                str(name),
+                f"a spec with body {body!r} has no such field",
+                got=name,
+                expected=", ".join(defaults),
+                hint=near(name, defaults, 1),
+            )
     checked = SpecFields({**defaults, **values})
     # Names first: of two wrong fields, the id is reported, as that is what one writes first.
     protocol_id, title, aliases = checked.id(), checked.text("title", empty=True), checked.aliases()
@@ -68,31 +176,6 @@ def from_spec(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Prot
         wordings=checked.wordings(),
         spec=json.dumps(values, ensure_ascii=False, default=list),
     )
-
-
-def _all_fields(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a mapping and those by name, which win. Raises BadSpec."""
-    if spec is not None and not isinstance(spec, Mapping):
-        raise BadSpec(
-            "spec",
-            "a spec is a mapping of fields",
-            got=type(spec).__name__,
-            expected=", ".join(_COMMON),
-        )
-    return {**(spec or {}), **fields}
-
-
-def _check_names(names: Iterable[Any], body: str, valid: Mapping[str, Any]) -> None:
-    """Raise BadSpec for the name of a field that the family does not have."""
-    for name in names:
-        if name not in valid:
-            raise BadSpec(
-                str(name),
-                f"a spec with body {body!r} has no such field",
-                got=name,
-                expected=", ".join(valid),
-                hint=near(name, valid, 1),
-            )
 
 
 def from_record(spec_json: str) -> Protocol:
@@ -111,7 +194,6 @@ def from_record(spec_json: str) -> Protocol:
 
 
 def _json(fields: SpecFields) -> Protocol:
-    """Return a protocol with JSON between delimiters, still without names."""
     opener = fields.delimiter("opener", beside_json=True)
     closer = fields.delimiter("closer", beside_json=True)
     if opener.strip() == closer.strip():
@@ -138,10 +220,7 @@ def _json(fields: SpecFields) -> Protocol:
 
 
 def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:
-    """Return the values of two fields that are keys of one object.
-
-    Raises BadSpec if equal.
-    """
+    # of one object
     keys = fields.text(first), fields.text(second)
     if keys[0] == keys[1]:
         raise fields.wrong(second, f"{first} and {second} are the same key", "two keys")
@@ -149,14 +228,12 @@ def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:
 
 
 def _same_delimiters(fields: SpecFields) -> BadSpec:
-    """Return the error about a closer that cannot be told from its opener."""
     return fields.wrong(
         "closer", "opener and closer are the same", "a closer that differs from the opener"
     )
 
 
 def _tags(fields: SpecFields) -> Protocol:
-    """Return a protocol with tags for function and parameters, still without names."""
     opener, closer = _block(fields)
     function = fields.word("function", PARAMETER_WORDS)
     parameter = fields.word("parameter", FUNCTION_WORDS)
@@ -175,12 +252,7 @@ def _tags(fields: SpecFields) -> Protocol:
 
 
 def _block(fields: SpecFields) -> tuple[str, str]:
-    """Return opener and closer of a block of functions.
-
-    Two empty texts if there is none.
-
-    Raises BadSpec if there is only one of them, and where they are the same.
-    """
+    # "", "" if there is none
     opener = fields.text("opener", empty=True).strip()
     closer = fields.text("closer", empty=True).strip()
     if not opener and not closer:

@@ -72,7 +72,6 @@ def format_tool_call(protocol: Protocol, call: Any, tool: ToolSpec | None) -> st
 
 
 def _read_json(text: str) -> Value:
-    """Return the value of JSON text. The text itself if it is none."""
     try:
         return read_strict(text)
     except (ValueError, RecursionError):
@@ -80,10 +79,7 @@ def _read_json(text: str) -> Value:
 
 
 def _name_and_input(call: Any) -> tuple[str, Any]:
-    """Return the name of a call and its arguments, {} where it has none.
-
-    Raises BadOptions.
-    """
+    # {} where it has no arguments
     if isinstance(call, ToolCall):
         return call.name, call.arguments_json or "{}"
     if not isinstance(call, Mapping):
@@ -104,10 +100,6 @@ def _name_and_input(call: Any) -> tuple[str, Any]:
 
 
 def _first_member(mapping: Mapping[Any, Any], keys: Iterable[str]) -> Any:
-    """Return the value of the first of these keys that a mapping has.
-
-    None if it has none.
-    """
     for key in keys:
         if key in mapping:
             return mapping[key]

@@ -46,30 +46,24 @@ class SurroundedCalls(Envelope):
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The closers of the family's calls."""
         return self.inner.closers
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return the literals that in plain text say that an opener was lost."""
         return self.inner.closers_in_text(tools)
 
     @property
     def restarts(self) -> tuple[str, ...] | None:
-        """The literals at which a model may begin a body again: those of calls alone."""
         return self.inner.restarts
 
     @property
     def heads_are_fixed(self) -> bool:
-        """Return the family's answer."""
         return bool(getattr(self.inner, "heads_are_fixed", False))
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the family's heads and the literals of this format."""
         lost = [Header.of(template).head for template in self.lost if _has_token(template)]
         return tuple(dict.fromkeys((*self._tokens, *self.inner.heads(tools), *lost)))
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the text that begins at `text[pos]`. See `Envelope.open`."""
         # A longer head of the family may begin like a token.
         opening = self.inner.open(text, pos, final, tools)
         if opening is not None:
@@ -87,10 +81,7 @@ class SurroundedCalls(Envelope):
     def _open_lost(
         self, text: str, pos: int, final: bool, tools: Tools, *, tokens: bool = True
     ) -> Opening | NeedMore | None:
-        """Return the opening of a call at `text[pos]` whose own opener is not there.
-
-        tokens: of headers that begin with a special token, else of the others.
-        """
+        # tokens: only headers that begin with a special token, else only the others
         waits = False
         for template in self.lost:
             if _has_token(template) != tokens:
@@ -104,22 +95,19 @@ class SurroundedCalls(Envelope):
 
     @property
     def _tokens(self) -> tuple[str, ...]:
-        """The literals of this format, the longest first."""
+        # the longest first
         tokens = {*self.markup, *self.thought} - {""}
         return tuple(sorted(tokens, key=lambda token: (-len(token), token)))
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of reasoning, or the family's."""
         if opening.kind == "reasoning" and self.thought[0]:
             return LiteralBody((self.thought[1],))
         return self.inner.scanner(opening, tools)
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
-        """Return the opening of an answer that is a call without an opener."""
         return self.inner.speculates(text)
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of an answer whose opener stood in the prompt."""
         opening = self.inner.resumes(text, tools)
         if opening is not None:
             return opening
@@ -127,21 +115,17 @@ class SurroundedCalls(Envelope):
         return self._open_lost(text, 0, False, tools, tokens=False)
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the literal that every closer of the body contains."""
         return self.thought[1] if opening.kind == "reasoning" else self.inner.closer_of(opening)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up ends inside a value."""
         return self.inner.in_value(opening, text, tools)
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return True if an opener inside a body is a parameter of its call."""
         return self.inner.opens_parameter(opening, inner, tools)
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `text[at]` is of this format."""
         return self.inner.suits(opening, text, at, final, tools)
 
 
@@ -155,14 +139,12 @@ _LONGEST_NAME = 256
 
 
 def _has_token(template: str) -> bool:
-    """Return True if a header begins with a special token."""
     return template.startswith("<") or (template.startswith("[") and template[1:2].isalpha())
 
 
 def _open_header(
     template: str, text: str, pos: int, final: bool, tools: Tools
 ) -> Opening | NeedMore | None:
-    """Return the opening of a header that names a tool on offer, with JSON behind it."""
     if _JOINED.search(template):
         return _open_joined(template, text, pos, final, tools)
     opening = Header.of(template).match(text, pos, final)
@@ -172,7 +154,7 @@ def _open_header(
 
 
 def _before_body(opening: Opening, text: str, pos: int) -> Opening:
-    """Return the opening in front of the JSON that a header's match begins or ends with."""
+    # the JSON that a header's match begins or ends with
     match = _BRACKET.search(text, pos, pos + opening.end)
     return make_opening(match.start() - pos if match else 0, speculative=True)
 
@@ -180,7 +162,7 @@ def _before_body(opening: Opening, text: str, pos: int) -> Opening:
 def _open_joined(
     template: str, text: str, pos: int, final: bool, tools: Tools
 ) -> Opening | NeedMore | None:
-    """Return the opening of a header in which letters follow the name of a tool on offer."""
+    # Letters follow the name, so only the names on offer tell where it ends.
     before, _, behind = template.partition(_NAME)
     if before == "{id}":
         return _open_behind_id(template, text, pos, final, tools)
@@ -208,7 +190,7 @@ def _open_joined(
 def _open_behind_id(
     template: str, text: str, pos: int, final: bool, tools: Tools
 ) -> Opening | NeedMore | None:
-    """Return the opening of an id and a name that nothing stands between."""
+    # an id and a name with nothing between them
     word = _WORD.match(text, pos)
     if word is None:
         return None
@@ -231,7 +213,7 @@ def _open_behind_id(
 def _before_json(
     template: str, opening: Opening, text: str, pos: int, final: bool
 ) -> Opening | NeedMore | None:
-    """Return an opening behind which JSON begins. One in JSON has it before it."""
+    # One in JSON (the template ends in a quote) has it before it.
     at = pos + opening.end
     if template.endswith('"'):
         return replace(opening, speculative=True)
@@ -244,7 +226,7 @@ def _before_json(
 class SurroundedCodec(Codec):
     """Codec of a family that writes a section around calls.
 
-    section: the text before the first call and behind the last. between: the text between two
+    section: the text before the first call and after the last. between: the text between two
     calls.
     """
 
@@ -253,24 +235,19 @@ class SurroundedCodec(Codec):
     between: str = "\n"
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body."""
         return self.inner.read(body, reading)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls before the damage of a body."""
         return self.inner.leading(body, reading)
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if a body reads without any repair."""
         return self.inner.strict(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a section with one call. Raises UnwritableCall."""
         opener, closer = self.section
         return f"{opener}{self.inner.write(name, arguments_json, tool)}{closer}"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls in one section."""
         opener, closer = self.section
         bodies = [call[len(opener) : len(call) - len(closer)] for call in calls]
         return f"{opener}{self.between.join(bodies)}{closer}"

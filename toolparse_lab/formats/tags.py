@@ -1,6 +1,6 @@
 """Envelope family: a literal opener, a body, a literal closer.
 
-The reasoning tags are here as well: they may stand in an answer of any format.
+The reasoning tags are here as well: they may be in an answer of any format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ _MAX_LINE_END = 64
 
 
 def open_reasoning(text: str, pos: int) -> Opening | None:
-    """Return the opening of reasoning at `text[pos]`, None if no tag of it begins there."""
     for tag in THINK_TAGS:
         if text.startswith(tag, pos):
             return Opening(len(tag), "reasoning")
@@ -50,10 +49,7 @@ def open_reasoning(text: str, pos: int) -> Opening | None:
 
 
 def reasoning_scanner(opener: str) -> Scanner:
-    """Return the scanner for reasoning behind that tag.
-
-    "" for reasoning without an opener.
-    """
+    """Return the scanner of reasoning after that tag, "" for reasoning without an opener."""
     return LiteralBody((THINK_TAGS.get(opener, "</think>"),))
 
 
@@ -76,23 +72,15 @@ class JsonTags(Envelope):
     line: bool = False
 
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
-        """Return the head of a call.
-
-        Empty for a fence, whose opener is more than a literal.
-        """
+        # a fence's opener is more than a literal
         return () if self.line else (_OBJECT,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the openers, which do not depend on the tools."""
         return self.openers
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`. See `Envelope.open`."""
         for opener in self.openers:
             if not text.startswith(opener, pos):
                 continue
@@ -102,10 +90,7 @@ class JsonTags(Envelope):
         return None
 
     def _open_line(self, text: str, pos: int, end: int, final: bool) -> Opening | NeedMore | None:
-        """Return the opener with the white space and line break that end its line.
-
-        `end` is the offset behind the opener itself. None if anything else is on the line.
-        """
+        # end: after the opener itself. None if anything else is on the line.
         while end < len(text) and text[end] in " \t\r":
             end += 1
             if end - pos > _MAX_LINE_END:
@@ -117,16 +102,13 @@ class JsonTags(Envelope):
         return make_opening(end + 1 - pos) if text[end] == "\n" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return a scanner for JSON that stops at a closer outside its strings."""
         # In a body that was never closed, an opener begins the next call. Not so for a fence: its
         # opener begins with its closer, so that the closer is found there already.
         return JsonBody(self.closers, () if self.line else (*self.openers, _TURN))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if JSON that was given up behind `text` ends inside a value."""
         return ends_in_value(text)
 
     def closer_of(self, opening: Opening) -> str:
-        """Return the text that each of the closers contains."""
         # The shortest is the closer without white space, which all others contain.
         return min(self.closers, key=len)

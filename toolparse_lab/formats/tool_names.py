@@ -27,7 +27,7 @@ _BEFORE = re.compile(
 _AFTER = re.compile(rf"(?:{_MARK}|[\"']?>|:\d{{1,4}}(?!\d)|(?<=\s)json\b|```(?:json)?)")
 _LONGEST = 200  # characters of a name that is looked at
 _LEAST_ALIKE = 0.75
-_MARGIN = 0.1  # one that is less alike by this is not near beside the nearest
+_MARGIN = 0.1  # one that is less alike by this is not near next to the nearest
 _SEPARATORS = re.compile(r"[\W_]+")
 
 
@@ -67,7 +67,6 @@ def offered_name(name: str, tools: Collection[str]) -> OfferedName | None:
 
 
 def _without_marks(name: str, tools: Collection[str]) -> OfferedName | None:
-    """Return the tool that a name is without the marks of a format around it."""
     trimmed = name.strip()
     if trimmed in tools:
         return OfferedName(trimmed, name.index(trimmed), "read.trimmed-name")
@@ -105,12 +104,10 @@ def near_tool(name: str, tools: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
-    """Return a name without its case and separators."""
     return _SEPARATORS.sub("", name).lower()
 
 
 def _alike(name: str, tools: Collection[str]) -> list[str]:
-    """Return the tools whose names differ from a name in little."""
     import difflib  # only a name that is no tool's needs it
 
     # To compare takes long, and most names have nothing in common.

@@ -44,8 +44,7 @@ from ..formats.json.call import (
     behind_stray_brackets,
     next_call,
 )
-from ..formats.json.forms import JsonList
-from ..formats.json.named import NamedJson
+from ..formats.json.forms import JsonList, NamedJson
 from ..formats.python.call import read_calls, read_quoted
 from ..formats.python.reader import MODULES
 from ..formats.scan import Balanced, Close, longest_of

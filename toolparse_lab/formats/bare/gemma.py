@@ -1,9 +1,9 @@
-"""`gemma4` and its like: a word, a name, and an object with bare keys."""
+"""`gemma4` and similar: a word, a name, and an object with bare keys."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...arguments.rjson.damage import Refusal
@@ -23,12 +23,10 @@ from ..base import (
     Tools,
     make_opening,
 )
-from ..json.body import json_calls
+from ..json.call import json_calls
 from ..prompt.type_rules import JSON_TYPE_RULES
-from ..scan import Scanner
-from .form import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm
-from .reader import BareReader
-from .scan import BareBody
+from ..scan import QuotedBody, Scanner
+from .reader import CALL, CALL_SO_FAR, HEAD, MODULES, TAG, BareForm, BareReader
 
 _BARE_KEY = re.compile(r"[\w$-](?:[\w .$/-]{0,126}[\w$-])?")
 _NAME = re.compile(r"[\w./-]{1,128}")
@@ -46,25 +44,19 @@ class BareCalls(Envelope):
 
     @property
     def restarts(self) -> tuple[str, ...]:
-        """The opener: the word alone stands in every body."""
+        # the word alone is in every body
         return (self.form.opener,)
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The closer of a call."""
         return (self.form.closer,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the opener, and the beginnings of a call that lost it."""
         return (self.form.opener, HEAD, TAG)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`. See `Envelope.open`."""
         opener = self.form.opener
         if text.startswith(opener, pos):
             return make_opening(len(opener))
@@ -75,23 +67,25 @@ class BareCalls(Envelope):
         return _LONE if not names.isdisjoint(tools) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of one body."""
-        return BareBody(self.form, lone=opening.end == 0)
+        return self._body(lone=opening.end == 0)
+
+    def _body(self, *, lone: bool = False) -> QuotedBody:
+        form = self.form
+        stops = (form.opener, *form.ends)
+        return QuotedBody((form.closer,), stops, (form.quote,), escapes=False, lone=lone)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a text or brackets."""
-        scan = BareBody(self.form)
+        scan = self._body()
         scan.scan(text, True)
-        return scan.in_text or any(bracket in text for bracket in "{(")
+        return scan.in_string != "" or any(bracket in text for bracket in "{(")
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the closer. A call that lost its opener may end without it."""
+        # a call that lost its opener may end without it
         return self.form.closer if opening.end else None
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `text[at]` begins with a call of the family."""
         while at < len(text) and text[at].isspace():
             at += 1
         at += text.startswith(":", at)
@@ -108,24 +102,18 @@ class BareCodec(Codec):
     form: BareForm
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. One that begins as JSON does is read as JSON.
-
-        Raises Refusal.
-        """
+        # one that begins as JSON does is read as JSON
         if body.lstrip()[:1] in ("{", "["):
             return json_calls(self.form.opener, self.form.closer, body, reading)
         return BareReader(body, self.form, reading).calls()
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call.
-
-        Raises UnwritableCall for names and keys that need quotes, and texts that hold them.
-        """
+        # Names and keys that need quotes, and texts that contain them, have no notation.
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict) or not _NAME.fullmatch(name):
             raise UnwritableCall("a call of a name and an object", got=name)
         form = self.form
-        inner = f"{HEAD}{name}{self._object(arguments, 0)}"
+        inner = f"{HEAD}{name}{self._written(arguments)}"
         try:
             calls = self.read(inner, Reading(Opening(1), True, False, 200, {}))
         except Refusal:
@@ -134,36 +122,26 @@ class BareCodec(Codec):
             raise UnwritableCall("a value that cannot be told from the notation", got=name)
         return f"{form.opener}{inner}{form.closer}"
 
-    def _object(self, value: Mapping[str, Value], depth: int) -> str:
-        """Return an object with bare keys.
-
-        Raises UnwritableCall for keys that cannot be bare.
-        """
-        for key in value:
-            if not _BARE_KEY.fullmatch(key):
-                raise UnwritableCall("a key that cannot stand without quotes", got=key)
-        members = [f"{key}:{self._value(member, depth + 1)}" for key, member in value.items()]
-        return "{" + ",".join(members) + "}"
-
-    def _value(self, value: Value, depth: int) -> str:
-        """Return a value. Raises UnwritableCall for one that nests too deep."""
+    def _written(self, value: Value, depth: int = 0) -> str:
         if depth > 150:
             raise UnwritableCall("nested too deep for this notation")
         if isinstance(value, str):
             return f"{self.form.quote}{value}{self.form.quote}"
         if isinstance(value, dict):
-            return self._object(value, depth)
+            for key in value:
+                if not _BARE_KEY.fullmatch(key):
+                    raise UnwritableCall("a key that cannot stand without quotes", got=key)
+            members = (f"{key}:{self._written(v, depth + 1)}" for key, v in value.items())
+            return "{" + ",".join(members) + "}"
         if isinstance(value, list):
-            return "[" + ",".join(self._value(item, depth + 1) for item in value) + "]"
+            return "[" + ",".join(self._written(item, depth + 1) for item in value) + "]"
         return write_canonical(value)
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls one behind the other."""
         return "".join(calls)
 
 
 def bare_protocol(id: str, form: BareForm) -> Protocol:
-    """Return the protocol of one form."""
     return Protocol(
         id=id,
         title=f"call:name and an object with bare keys, texts between {form.quote}",
@@ -176,3 +154,10 @@ def bare_protocol(id: str, form: BareForm) -> Protocol:
 
 
 GEMMA4 = bare_protocol("gemma4", BareForm("<|tool_call>", "<tool_call|>", '<|"|>', ("<turn|>",)))
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    bare_protocol(
+        "functiongemma",
+        BareForm("<start_function_call>", "<end_function_call>", "<escape>", ("<end_of_turn>",)),
+    ),
+)

@@ -9,7 +9,7 @@ Nothing is evaluated.
 # `edits` fill on the way, and the first thing that is not understood raises a `Refusal`.
 #
 # What is repaired: texts in ordinary quotes or without any, keys in quotes, `=` for `:`, a comma
-# that is missing behind a text, a fraction without digits, the last quote of a call. A text
+# that is missing after a text, a fraction without digits, the last quote of a call. A text
 # without quotes is one only where the schema has a place for it.
 #
 # Cost: linear; depth is bounded.
@@ -17,6 +17,7 @@ Nothing is evaluated.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.strict import read_if_strict
@@ -24,7 +25,35 @@ from ...arguments.schema.view import View, view_of
 from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, number
 from ..base import Decoded, Reading
-from .form import CALL, CALL_IN_BLOCK, HEAD, MODULES, TAG, BareForm
+
+HEAD = "call:"  # what every call of the family begins with
+TAG = "<call>"  # what models write for it where they know the delimiters as tags
+
+CALL = re.compile(
+    rf"(?P<head>{HEAD}|{TAG})[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+(?P<open>[{{(])"
+)
+# After the opener the word may be missing, and so may the object of a call without arguments.
+CALL_IN_BLOCK = re.compile(
+    rf"(?P<head>{HEAD}|{TAG}|:)?+[ \t]{{0,8}}+(?P<name>[\w.:/-]{{1,128}}+)\s{{0,8}}+"
+    r"(?P<open>[{(]|\Z)"
+)
+CALL_SO_FAR = re.compile(rf"(?:{HEAD}|{TAG})[ \t]{{0,8}}+(?:[\w.:/-]{{1,128}}+\s{{0,8}}+)?\Z")
+# What is before a name where a model calls through the module of its tools.
+MODULES = ("default_api.", "default_api:", "functions.", "tools.")
+
+
+@dataclass(frozen=True, slots=True)
+class BareForm:
+    """opener, closer: around a call. quote: around a text, without any escape inside.
+
+    ends: special tokens that end an answer, before which a call that is not closed ends.
+    """
+
+    opener: str
+    closer: str
+    quote: str
+    ends: tuple[str, ...] = ()
+
 
 _SPACE = re.compile(r"\s*")
 _KEY = re.compile(
@@ -50,7 +79,6 @@ class BareReader:
     """Reads forward through one body. Every method raises Refusal if the text is else."""
 
     def __init__(self, text: str, form: BareForm, reading: Reading) -> None:
-        """Make a reader for one body."""
         self.text = text
         self.pos = 0
         self.form = form
@@ -61,25 +89,22 @@ class BareReader:
         self.places: dict[str, tuple[int, int]] = {}
 
     def skip(self) -> str:
-        """Move behind white space. Return the next character, "" at the end."""
         match = _SPACE.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def fail(self, message: str) -> Refusal:
-        """Return a refusal at this place. At the end of the text it is a truncation."""
+        # At the end of the text it is a truncation.
         code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.bare"
         return Refusal(code, message, self.pos)
 
     def fix(self, start: int, end: int, text: str, rule: str) -> None:
-        """Note a repair. Raises Refusal if repair is off."""
         if not self.repair:
             message = f"not as the format writes it: {self.text[start:end][:40]!r}"
             raise Refusal("decode.bare", message, start)
         self.edits.append(Edit(Span(start, end), text, rule))
 
     def calls(self) -> tuple[Decoded, ...]:
-        """Return the calls of the body, one behind the other."""
         calls: list[Decoded] = []
         while self.skip():
             calls.append(self.call(alone=not calls))
@@ -90,7 +115,7 @@ class BareReader:
         return tuple(calls)
 
     def call(self, *, alone: bool) -> Decoded:
-        """Return the call at this place. alone: no call is before it in the body."""
+        # alone: no call is before it in the body
         first = len(self.edits)
         if self.text.startswith(":", self.pos) and CALL.match(self.text, self.pos + 1):
             self.fix(self.pos, self.pos + 1, "", "barekey.colon")
@@ -140,13 +165,13 @@ class BareReader:
         )
 
     def is_named(self, match: re.Match[str]) -> bool:
-        """Return True if a call that is not written in full names a tool on offer."""
+        # a call that is not written in full has to name a tool on offer
         names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
         whole = self.reading.closed or match["open"]
         return bool(whole) and not names.isdisjoint(self.reading.tools)
 
     def members(self, closer: str, path: str, view: View | None, depth: int) -> dict[str, Value]:
-        """Return the members of an object up to its closer. view: the schema of the object."""
+        # view: the schema of the object
         values: dict[str, Value] = {}
         while self.skip() != closer:
             key = self.key()
@@ -165,7 +190,6 @@ class BareReader:
         return values
 
     def key(self) -> str:
-        """Return the key at this place, bare or in quotes of any kind."""
         start = self.pos
         quote = self.form.quote
         if self.text.startswith(quote, start):
@@ -185,10 +209,7 @@ class BareReader:
         return key
 
     def comma(self, closer: str) -> None:
-        """Move behind a comma, if there is one, else the closer has to follow.
-
-        Behind a text the comma may be missing: the quote says where it ends.
-        """
+        # After a text the comma may be missing: the quote says where it ends.
         end = self.pos
         char = self.skip()
         if char == ",":
@@ -201,7 +222,6 @@ class BareReader:
             raise self.fail(f"expected a comma or {closer!r}, got {char!r}")
 
     def value(self, path: str, view: View | None, depth: int) -> Value:
-        """Return the value at this place. view: its schema."""
         if depth > self.max_depth:
             raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
         char = self.skip()
@@ -223,7 +243,6 @@ class BareReader:
         return value
 
     def items(self, path: str, view: View | None, depth: int) -> list[Value]:
-        """Return the items of a list."""
         self.pos += 1
         values: list[Value] = []
         item = view.item(0) if view is not None else None
@@ -234,11 +253,11 @@ class BareReader:
         return values
 
     def scalar(self, view: View | None) -> Value:
-        """Return a number, a word, or a text without quotes where the schema takes one."""
         start = self.pos
         takes_text = view is not None and "string" in (view.types or ())
         match = _NUMBER.match(self.text, start)
-        if match is not None and not (takes_text and self.repair and _is_text_alone(view)):
+        text_alone = view is not None and tuple(view.types or ()) == ("string",)
+        if match is not None and not (self.repair and text_alone):
             self.pos = match.end()
             try:
                 return number(match[0])
@@ -273,7 +292,7 @@ class BareReader:
         return text
 
     def delimited(self, path: str) -> str:
-        """Return a text between the format's own quotes, without any escapes."""
+        # without any escapes
         start = self.pos + len(self.form.quote)
         end = self.text.find(self.form.quote, start)
         if end < 0:
@@ -287,10 +306,8 @@ class BareReader:
         return self.text[start:end]
 
     def open_end(self, start: int, path: str) -> int:
-        """Return the end of a text that no quote closes: the brace of the call, in a whole body.
-
-        A text with brackets, or with what may be the next member, may end at several places.
-        """
+        # The brace of the call ends it, in a whole body. A text with brackets, or with what may be
+        # the next member, may end at several places.
         match = _OPEN_TEXT.match(self.text, start)
         whole = self.reading.closed and path.count("/") == 1
         if match is None or not whole or _NEXT_MEMBER.search(match[0]):
@@ -298,7 +315,6 @@ class BareReader:
         return match.end()
 
     def quoted(self, path: str) -> str:
-        """Return a text in ordinary quotes, which is brought to the format's own."""
         start = self.pos
         match = _QUOTED.match(self.text, start)
         if match is None:
@@ -315,8 +331,3 @@ class BareReader:
             self.pos += len(quote)
         self.fix(start, self.pos, f"{quote}{text}{quote}", "barekey.quotes")
         return text
-
-
-def _is_text_alone(view: View | None) -> bool:
-    """Return True if a schema has a place for text and nothing else."""
-    return view is not None and tuple(view.types or ()) == ("string",)

@@ -1,1 +1,1 @@
-"""Family: JSON between delimiters, behind a name, or as a whole message."""
+"""Family: JSON between delimiters, after a name, or as a whole message."""

@@ -30,40 +30,29 @@ class BareJson(Envelope):
     separators: str = ""
     wrapper: str = ""
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
-    @property
-    def in_auto(self) -> bool:
-        """False: see the head of this module."""
-        return False
+    in_auto = False  # see the head of this module
 
     @property
     def among_others(self) -> Envelope:
-        """The envelope without the object around a list, which is a message of OpenAI's."""
+        # an object around a list is a message of OpenAI's
         return replace(self, wrapper="") if self.wrapper else self
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the brackets that JSON begins with."""
         return ("{", "[")
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a call-shaped value at `text[pos]`. It is speculative."""
         if CALL_HEAD.match(text, pos) or (self.wrapper and self._wraps(text, pos)):
             return _OPENING
         return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, pos) else None
 
     def _wraps(self, text: str, pos: int) -> bool:
-        """Return True if an object with a list of calls begins at `text[pos]`."""
         key = _KEY.match(text, pos)
         return key is not None and key[1] == self.wrapper
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner that ends behind the values."""
         return ValueRun(self.ends, separators=self.separators, calls=True)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if JSON that was given up behind `text` ends inside a value."""
         return ends_in_value(text)

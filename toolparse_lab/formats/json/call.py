@@ -5,7 +5,7 @@
 # Nearly every body is one object with the format's own two keys, and its value often comes along
 # from the scanner that read it: `_plain` answers then, with one look at the keys. Everything else
 # goes through stages, each of which may add a step: the wrapper that OpenAI has around a function,
-# the name under another key (or as the key), the arguments under another key (or beside the name,
+# the name under another key (or as the key), the arguments under another key (or next to the name,
 # or missing), and arguments that are JSON text in a string.
 #
 # A stage never guesses. Where two readings are possible, a `Refusal` with the code
@@ -22,13 +22,12 @@ from typing import Any
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
-from ...arguments.rjson.strict import read_if_strict, too_deep
+from ...arguments.rjson.strict import read_if_strict, read_next, too_deep
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
 from .judge import settle
-from .leading import leading_part
 from .message import is_definition
 from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
 from .words import read_words
@@ -38,14 +37,14 @@ ARGUMENT_KEYS = (
     "arguments", "parameters", "args", "params", "input", "tool_input", "action_input",
 )  # fmt: skip
 _WRAPPERS = ("function", "tool_call", "function_call")  # an object around name and arguments
-_THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, beside its call
+_THOUGHTS = ("thought", "thoughts", "reasoning")  # what a model may say first, with its call
 _UNQUOTED = ("rjson.unquoted-value", "rjson.unquoted-key")
 _ID_KEYS = ("id", "tool_call_id", "call_id")
-# A name that stands first and whole: what follows it may be damaged as it likes.
+# A name that is first and whole: what follows it may be damaged as it likes.
 _NAME_PLAIN = re.compile(
     rf'\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\\x00-\x1f]+)"\s*[,}}]'
 )
-# The first key of an object says that it is meant as a call; the value behind it may be damaged.
+# The first key of an object says that it is a call; the value after it may be damaged.
 _KEYS = "|".join(sorted({*NAME_KEYS, *ARGUMENT_KEYS, *_WRAPPERS, *_THOUGHTS, "type", "id"}))
 # Blanks are bounded here as in what may become a head, so that both agree on every text.
 CALL_HEAD = re.compile(rf"(?:\[\s{{0,40}})?\{{\s{{0,40}}[\"'](?:{_KEYS})[\"']\s{{0,10}}:")
@@ -58,17 +57,14 @@ CALL_HEAD_SO_FAR = re.compile(
 _BETWEEN = r"\s{0,40}+(?:[\]}]\s{0,40}+){0,4}+(?:[;,]\s{0,40}+)?+"
 _NEXT_CALL = re.compile(rf"{_BETWEEN}(?={CALL_HEAD.pattern})")
 _NEXT_CALL_SO_FAR = re.compile(_BETWEEN + CALL_HEAD_SO_FAR.pattern)
+# Only another object, begun as one, makes what is before it an item of its own.
+_NEXT_ITEM = re.compile(r"\s*(?:,\s*)?(?=\{)")
+_LIST_BEGIN = re.compile(r"\s*(\[?)\s*(?=\{)")
 _STRAY = re.compile(r"(?:[ \t]{0,8}+[\]}]){1,4}+")
 
 
 def next_call(text: str, at: int, final: bool) -> int | None:
-    """Return the offset of another call's object behind one that ends at an offset.
-
-    None if there is none, -1 if more text has to tell. Brackets too many may stand between.
-
-    >>> next_call('{"name": "f"}], {"name": "g"}', 13, True)
-    16
-    """
+    """Return where another call begins after one that ends at `at`, None or -1 to wait."""
     following = _NEXT_CALL.match(text, at)
     if following is not None:
         return following.end()
@@ -76,13 +72,7 @@ def next_call(text: str, at: int, final: bool) -> int | None:
 
 
 def behind_stray_brackets(text: str, at: int, final: bool) -> int:
-    """Return the offset behind the closing brackets that follow a value on its line.
-
-    -1 if more text has to tell.
-
-    >>> behind_stray_brackets("{}}] ", 2, True)
-    4
-    """
+    """Return the offset after the closing brackets on a value's line, -1 to wait."""
     stray = _STRAY.match(text, at)
     end = stray.end() if stray else at
     return -1 if not final and not text[end:].strip(" \t") and len(text) - end < 9 else end
@@ -90,11 +80,8 @@ def behind_stray_brackets(text: str, at: int, final: bool) -> int:
 
 @dataclass(slots=True)
 class _Unit:
-    """One call on its way from a JSON value to a `Decoded`.
-
-    value: the object that holds name and arguments, at path `at` of value number `index`.
-    """
-
+    # One call on its way from a JSON value to a `Decoded`. value: the object with name and
+    # arguments, at path `at` of value number `index`.
     value: dict[str, Value]
     index: int
     at: str
@@ -104,7 +91,6 @@ class _Unit:
     steps: list[Step]
 
     def step(self, rule: str, before: Value, after: Value) -> None:
-        """Add a step of the stage "read", which concerns the call as a whole."""
         self.steps.append(Step("read", rule, "", None, before, after))
 
 
@@ -123,29 +109,30 @@ class JsonCall(Codec):
     name_is_key: bool = False
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the body is strict JSON, and so is every text that holds arguments.
-
-        The engine asks this where a closer stood in a string, to choose between two places to close
-        at.
-        """
+        # Asked where a closer was in a string, to choose between two places to close at. Text of
+        # arguments counts if it begins with a brace: another is not a double encoding.
         values = read_if_strict(body, reading.max_depth)
         if values is None:
             return False
-        for text in _argument_texts(values):
-            if read_if_strict(text, reading.max_depth) is None:
-                return False
-        return True
+        calls = [call for v in values for call in (v if isinstance(v, list) else [v])]
+        texts = [call.get(key) for call in calls if isinstance(call, dict) for key in ARGUMENT_KEYS]
+        return all(
+            read_if_strict(text, reading.max_depth) is not None
+            for text in texts
+            if isinstance(text, str) and text.strip()[:1] == "{"
+        )
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body.
-
-        Raises Refusal if it cannot be read without inventing.
-
-        A value that came along with the close is used if it is that of this very body. A plain call
-        needs no `BodySource`, which is made for all others.
-        """
-        if reading.strict_value is not None and _is_known(body, reading):
-            plain = self._plain(reading.strict_value[1], body)
+        # The value that came along with the close is used if it is that of this very body, by
+        # identity: a body that was cut or joined again is another one. A text cannot nest deeper
+        # than it is long. A plain call needs no `BodySource`, which is made for all others.
+        known, limit = reading.strict_value, reading.max_depth
+        if (
+            known is not None
+            and known[0] is body
+            and (len(body) <= limit or not too_deep(body, [known[1]], limit))
+        ):
+            plain = self._plain(known[1], body)
             if plain is not None:
                 return (plain,)
 
@@ -162,7 +149,7 @@ class JsonCall(Codec):
             whole_name = self._whole_name(values)
             repaired = read_words(body, values, edits, reading, keys, whole_name)
         except Refusal as refusal:
-            if read_if_strict(body, reading.max_depth) is not None:
+            if read_if_strict(body, limit) is not None:
                 raise
             repaired = refusal
 
@@ -170,13 +157,13 @@ class JsonCall(Codec):
             return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
         except Refusal as refusal:
             # The name may be whole although the rest is not: it goes into the problem.
-            _note_name(refusal, body)
+            if (named := _NAME_PLAIN.match(body)) is not None:
+                refusal.name, refusal.name_at = named[1], named.span(1)
             raise
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls that stand whole in front of the damage of a list or of lines."""
         # A list that is cut off is not executed in part: its end may have said more.
-        part = leading_part(body) if reading.closed else None
+        part = _leading_part(body) if reading.closed else None
         if part is None or too_deep(body, part[1], reading.max_depth):
             return ()
         try:
@@ -187,54 +174,29 @@ class JsonCall(Codec):
     def _decode(
         self, body: str, values: list[Value], edits: list[Edit], reading: Reading
     ) -> tuple[Decoded, ...]:
-        """Return the calls that the values of a body say. Raises Refusal."""
-        return self._calls(values, BodySource(body, tuple(edits), units_of(values)), reading)
-
-    def _calls(
-        self, values: list[Value], source: BodySource, reading: Reading
-    ) -> tuple[Decoded, ...]:
-        """Return the calls of all values of a body.
-
-        A list holds one call per item.
-
-        Raises Refusal for a value that can be no call: the body is then something else, and reading
-        the rest of it as calls would be a guess.
-        """
+        # A second value is a second call: models write several to a body, one a line. A value that
+        # can be no call makes the body something else: reading the rest would be a guess.
+        source = BodySource(body, tuple(edits), units_of(values))
         calls: list[Decoded] = []
         for i, value in enumerate(values):
-            # A second value is a second call: models write several to a body, one a line.
             items, base = items_of(value)
-            if items is not None:
-                calls += self._calls_of_list(items, source, i, base, reading)
-            elif isinstance(value, dict):
+            if items is None and isinstance(value, dict):
                 calls.append(self._call(value, source, i, "", reading))
-            else:
+                continue
+            if items is None:
                 text = write_canonical(value)[:40]
                 raise Refusal("call.not-an-object", f"the body is no object but {text}", 0)
-
+            if not items or not all(isinstance(item, dict) for item in items):
+                raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
+            for k, item in enumerate(items):
+                call = self._call(item, source, i, f"{base}/{k}", reading)
+                if base:
+                    step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
+                    call = replace(call, steps=(step, *call.steps))
+                calls.append(call)
         return tuple(calls)
 
-    def _calls_of_list(
-        self, items: list[Value], source: BodySource, index: int, base: str, reading: Reading
-    ) -> list[Decoded]:
-        """Return one call for each item of a list, at path `base` of value number `index`.
-
-        Raises Refusal for an empty list, and for items that can be no calls.
-        """
-        if not items or not all(isinstance(item, dict) for item in items):
-            raise Refusal("call.not-an-object", "the body is a list, but not of calls", 0)
-
-        calls: list[Decoded] = []
-        for k, item in enumerate(items):
-            call = self._call(item, source, index, f"{base}/{k}", reading)
-            if base:
-                step = Step("read", "read.list-wrapper", "", None, None, call.arguments)
-                call = replace(call, steps=(step, *call.steps))
-            calls.append(call)
-        return calls
-
     def _whole_name(self, values: list[Value]) -> str:
-        """Return the tool that the only value of a body calls by itself, "" if it is none."""
         value = values[0] if len(values) == 1 else None
         if not isinstance(value, dict):
             return ""
@@ -243,11 +205,8 @@ class JsonCall(Codec):
         return name if isinstance(name, str) else ""
 
     def _plain(self, value: Value, body: str) -> Decoded | None:
-        """Return the call as the format has it: name and arguments and nothing else.
-
-        None for all others. Types are compared and not asked with isinstance, since the reader
-        makes no subclasses, and this is on the way of every sound call.
-        """
+        # Types are compared and not asked with isinstance: the reader makes no subclasses, and this
+        # is on the way of every sound call.
         if type(value) is not dict or len(value) != 2:
             return None
 
@@ -273,12 +232,10 @@ class JsonCall(Codec):
     def _call(
         self, value: dict[str, Value], source: BodySource, index: int, at: str, reading: Reading
     ) -> Decoded:
-        """Return the call that an object says, at path `at` of value number `index`.
-
-        Raises Refusal if it could mean several things.
-        """
+        # at path `at` of value number `index`
         # The id is in the outer object, also where name and arguments are wrapped.
-        wire_id = _wire_id(value)
+        ids = (value.get(key) for key in _ID_KEYS)
+        wire_id = next((text for text in ids if isinstance(text, str)), None)
         unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
         self._unwrap(unit)
         key = self._name_key(unit.value)
@@ -296,13 +253,24 @@ class JsonCall(Codec):
         if key != self.name_key:
             unit.step("read.alias-name", key, self.name_key)
 
-        # `base` is where the arguments stand, for their places.
+        # base: where the arguments are, for their places
         args_key = self._arguments_key(unit.value, key)
-        args, base = self._arguments(unit, key, args_key, name)
+        args: Value
+        if args_key is None:
+            args, base = _no_arguments(unit, key, name), unit.at
+        else:
+            own_key = _only_arguments(unit, args_key, key, name)
+            # Another key than the format's own is an alias, which is noted.
+            if own_key != self.arguments_key:
+                unit.step("read.alias-arguments", own_key, self.arguments_key)
+            args, base = unit.value[own_key], f"{unit.at}/{escape_token(own_key)}"
 
-        # A text keeps its own place: the arguments stand inside it.
-        nested = args if isinstance(args, str) else ""
-        args = _as_object(unit, args, base)
+        nested = args if isinstance(args, str) else ""  # a text keeps its own place
+        if isinstance(args, str):
+            args = _double_encoded(unit, args, base)
+        elif args is None:
+            unit.step("read.empty-arguments", None, {})
+            args = {}
         definition = definition_of(args, name, reading)
         if definition is not None:
             raise definition
@@ -321,7 +289,7 @@ class JsonCall(Codec):
             edits=unit.edits,
         )
         if isinstance(args, dict):
-            # Beside the name stand members that are no arguments.
+            # Next to the name are members that are no arguments.
             members = args if args_key is None else None
             call.places = source.places_of(index, base, nested, members)
             call.unescape = unescape_offsets
@@ -333,28 +301,8 @@ class JsonCall(Codec):
 
         return call
 
-    def _arguments(
-        self, unit: _Unit, key: str, args_key: str | None, name: str
-    ) -> tuple[Value, str]:
-        """Return the arguments as they stand in the object, and their path.
-
-        key, args_key: of the name and the arguments, or None if no key holds them. Raises Refusal
-        if it is open if the text beside the name are arguments.
-        """
-        if args_key is None:
-            return _no_arguments(unit, key, name), unit.at
-
-        args_key = _only_arguments(unit, args_key, key, name)
-        # Another key than the format's own is an alias, which is noted.
-        if args_key != self.arguments_key:
-            unit.step("read.alias-arguments", args_key, self.arguments_key)
-        return unit.value[args_key], f"{unit.at}/{escape_token(args_key)}"
-
     def _unwrap(self, unit: _Unit) -> None:
-        """Go into `{"function": {…}}`, which OpenAI has around name and arguments, and its like.
-
-        unit: the call under way, whose value and path move to the inner object.
-        """
+        # {"function": {…}}, which OpenAI has around name and arguments
         for key in _WRAPPERS:
             inner = unit.value.get(key)
             if isinstance(inner, dict) and self.name_key not in unit.value:
@@ -369,104 +317,24 @@ class JsonCall(Codec):
                 return
 
     def _name_key(self, value: dict[str, Value]) -> str | None:
-        """Return the key whose text is the tool's name, None if there is none.
-
-        The format's own comes before the aliases, and these in the order of how sure they are.
-        """
-        for key in (self.name_key, *NAME_KEYS):
-            if isinstance(value.get(key), str):
-                return key
-        return None
+        # The format's own comes before the aliases, and these in the order of how sure they are.
+        keys = (self.name_key, *NAME_KEYS)
+        return next((key for key in keys if isinstance(value.get(key), str)), None)
 
     def _arguments_key(self, value: dict[str, Value], name_key: str) -> str | None:
-        """Return the key that holds the arguments, None if there is none.
-
-        The format's own comes before the aliases. An alias taken for the name (`tool`, `function`)
-        cannot be the arguments as well.
-        """
+        # An alias taken for the name (`tool`, `function`) cannot be the arguments as well.
         if self.arguments_key in value:
             return self.arguments_key
-        for key in ARGUMENT_KEYS:
-            if key in value and key != name_key:
-                return key
-        return None
+        return next((key for key in ARGUMENT_KEYS if key in value and key != name_key), None)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call with the format's own keys, between its delimiters.
-
-        arguments_json: strict JSON, which is copied as it is. tool: is superfluous.
-
-        >>> JsonCall("<c>", "</c>").write("f", "{}", None)
-        '<c>{"name":"f","arguments":{}}</c>'
-        """
         name_member = f"{write_canonical(self.name_key)}:{write_canonical(name)}"
         arguments_member = f"{write_canonical(self.arguments_key)}:{arguments_json}"
         return f"{self.opener}{{{name_member},{arguments_member}}}{self.closer}"
 
 
-def _note_name(refusal: Refusal, body: str) -> None:
-    """Tell a refusal the tool's name, where the body begins with it as the format has it."""
-    named = _NAME_PLAIN.match(body)
-    if named:
-        refusal.name, refusal.name_at = named[1], named.span(1)
-
-
-def _is_known(body: str, reading: Reading) -> bool:
-    """Return True if the scanner has read this very body, and it is not too deep.
-
-    The text is compared by identity: the engine hands on the object that the value was read from,
-    and a body that was cut or joined again is another one.
-    """
-    if reading.strict_value is None:
-        return False
-    text, value = reading.strict_value
-    if text is not body:
-        return False
-
-    limit = reading.max_depth
-    # A text cannot nest deeper than it is long.
-    return len(body) <= limit or not too_deep(body, [value], limit)
-
-
-def _argument_texts(values: list[Value]) -> list[str]:
-    """Return the texts under the keys of arguments that seem to be JSON objects.
-
-    values: the top-level values of a body, each a call or a list of calls. Only text that begins
-    with a brace is taken: another text is not a double encoding, however it reads.
-    """
-    texts: list[str] = []
-    for value in values:
-        for call in value if isinstance(value, list) else [value]:
-            if isinstance(call, dict):
-                texts += _texts_of_call(call)
-
-    return texts
-
-
-def _texts_of_call(call: dict[str, Value]) -> list[str]:
-    """Return the texts under the keys of one call's arguments that begin as an object does."""
-    texts = [call.get(key) for key in ARGUMENT_KEYS]
-    return [text for text in texts if isinstance(text, str) and text.strip()[:1] == "{"]
-
-
-def _wire_id(value: dict[str, Value]) -> str | None:
-    """Return the id that the model wrote beside the name, or None.
-
-    It stands in the outer object even where name and arguments are wrapped.
-    """
-    for key in _ID_KEYS:
-        wire_id = value.get(key)
-        if isinstance(wire_id, str):
-            return wire_id
-    return None
-
-
 def _only_known_key(unit: _Unit, any_key: bool) -> str | None:
-    """Return the key of `{"tool": {…}}` if it is the only one and a tool is called so.
-
-    Without that tool the object may be anything, such as arguments without a name, unless the
-    format is such that it is a name: `any_key`.
-    """
+    # Without that tool the object may be anything, such as arguments without a name.
     if len(unit.value) != 1:
         return None
     ((key, arguments),) = unit.value.items()
@@ -477,10 +345,6 @@ def _only_known_key(unit: _Unit, any_key: bool) -> str | None:
 
 
 def _name_is_key(unit: _Unit, name: str) -> Decoded:
-    """Return the call `{"tool": {…}}`: a known tool's name as the only key.
-
-    Its step goes from the whole object to the arguments, and is the only one.
-    """
     base = f"{unit.at}/{escape_token(name)}"
     arguments = unit.value[name]
     source = unit.source
@@ -504,18 +368,15 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
 
 
 def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | None:
-    """Return the refusal of arguments that are the schema of their tool, None for all others."""
+    """Return the refusal of arguments that are the schema of their tool, None for others."""
     if not is_definition(arguments) or "properties" in _properties(reading, name):
         return None
     return Refusal("call.is-definition", f"it describes {name}, and does not call it", 0)
 
 
 def _only_arguments(unit: _Unit, args_key: str, name_key: str, name: str) -> str:
-    """Return the key of the arguments, where objects stand under several keys that may hold them.
-
-    args_key: the first of them. One that holds nothing, or the tool's schema, gives way to another,
-    if the tool has such parameters. Raises Refusal if two of them say different things.
-    """
+    # args_key: the first of the keys there. One with nothing, or with the tool's schema, gives way
+    # to another if the tool has such parameters.
     first = unit.value[args_key]
     for key in ARGUMENT_KEYS:
         other = unit.value.get(key) if key not in (args_key, name_key) else None
@@ -539,11 +400,8 @@ def refuse_bare_name(edits: tuple[Edit, ...], name_span: Span | None) -> None:
 
 
 def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) -> None:
-    """Refuse a call with arguments and, beside them, a parameter of its tool.
-
-    A bracket was closed too early, or the model meant two things.
-    """
-    # Nothing stands beside a name and one more member.
+    # A bracket was closed too early, or the model meant two things.
+    # Nothing is next to a name and one more member.
     if len(unit.value) <= 2 or not isinstance(arguments, dict):
         return
     properties = _properties(unit.reading, unit.value[name_key])
@@ -559,11 +417,8 @@ def _refuse_strays(unit: _Unit, name_key: str, args_key: str, arguments: Value) 
 
 
 def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
-    """Return the arguments where no key holds them.
-
-    They may lie beside the name, if the tool declares every one of them. Raises Refusal otherwise:
-    a member that no one knows may be an argument or not.
-    """
+    # They may be next to the name, if the tool declares every one of them. A member that no one
+    # knows may be an argument or not.
     # "type": "function" is OpenAI's, and says nothing.
     others = {key, "type", *_ID_KEYS}
     rest = {member: value for member, value in unit.value.items() if member not in others}
@@ -581,114 +436,94 @@ def _no_arguments(unit: _Unit, key: str, name: str) -> dict[str, Value]:
 
 
 def _properties(reading: Reading, name: str) -> Mapping[str, Any]:
-    """Return the parameters that a tool declares.
-
-    None for a tool that no one knows.
-    """
     tool = reading.tools.get(name)
     schema = tool.schema if tool else None
     return schema.get("properties", {}) if isinstance(schema, dict) else {}
 
 
-def _as_object(unit: _Unit, args: Value, base: str) -> Value:
-    """Return the arguments with JSON text in a string read, and null as no arguments.
-
-    base: their path. Anything that is neither comes back as it is.
-    """
-    if isinstance(args, str):
-        return _double_encoded(unit, args, base)
-    if args is None:
-        unit.step("read.empty-arguments", None, {})
-        return {}
-    return args
-
-
 def _double_encoded(unit: _Unit, text: str, base: str) -> Value:
-    """Return the object that a text of JSON says, or the text if it says none.
-
-    The edits that the text took join those of the call, as edits of the string it stands in. Raises
-    Refusal if they have no place there.
-    """
+    # The object that a text of JSON says, or the text: some other JSON is reported as what it is.
+    # Its edits join those of the call, as edits of the string at path `base`.
     if not text.strip():
         unit.step("read.empty-arguments", text, {})
         return {}
     try:
-        values, edits = _read_nested(text, unit.reading)
+        # The string is closed, so the text is whole. But prose around it would be content.
+        values, edits = _values_of(text, unit.reading, (True, False, False), "no strict JSON")
     except Refusal:
         return text
-
-    # A text that is some other JSON (a number, a list) is reported as what it is.
     if len(values) != 1 or not isinstance(values[0], dict):
         return text
     if edits:
-        _place_edits(unit, base, text, edits)
+        placed = unit.source.nested_edits(unit.index, base, text, edits)
+        if placed is None:
+            message = "the arguments are damaged JSON inside a damaged string"
+            raise Refusal("decode.ambiguous", message, 0)
+        unit.edits = in_order(*unit.edits, *placed)
     unit.step("read.double-encoded", text, values[0])
     return values[0]
 
 
-def _place_edits(unit: _Unit, base: str, text: str, edits: list[Edit]) -> None:
-    """Add the edits of a text to those of the call, as edits of the string at path `base`.
-
-    Raises Refusal if the string took edits itself, so that the places are unknown.
-    """
-    placed = unit.source.nested_edits(unit.index, base, text, edits)
-    if placed is None:
-        message = "the arguments are damaged JSON inside a damaged string"
-        raise Refusal("decode.ambiguous", message, 0)
-    unit.edits = in_order(*unit.edits, *placed)
-
-
 def in_order(*edits: Edit) -> tuple[Edit, ...]:
-    """Return the edits by their places, as a `Decoded` has them.
-
-    >>> from toolparse_lab.core.types import Span
-    >>> first, second = Edit(Span(1, 2), "", "a"), Edit(Span(5, 5), "x", "b")
-    >>> in_order(second, first) == (first, second)
-    True
-    """
     return tuple(sorted(edits, key=lambda edit: (edit.span.start, edit.span.end)))
 
 
 def _nothing() -> Refusal:
-    """Return the refusal of a body in which nothing stands."""
     return Refusal("decode.empty", "there is nothing between opener and closer", 0)
 
 
 def read_body_values(body: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
-    """Return the JSON values of a body and the edits they took.
-
-    Raises Refusal.
-
-    reading: tells if the body was closed, if it may be repaired, and how deep it may nest.
-    """
+    """Return the JSON values of a body and the edits they took. Raises Refusal."""
     if not body or body.isspace():
         raise _nothing()
+    # Without its closer a body may be cut off, so that nothing is added at its end.
+    closed = reading.closed
+    message = "the body is no strict JSON, and repair is off"
+    return _values_of(body, reading, (closed, closed, closed), message)
+
+
+def _values_of(
+    text: str, reading: Reading, ends: tuple[bool, bool, bool], message: str
+) -> tuple[list[Value], list[Edit]]:
+    # ends: `closed`, `numbers_end` and `prose` of the repair
     if reading.repair:
-        # Without its closer a body may be cut off, so that nothing is added at its end.
-        closed = reading.closed
+        closed, numbers_end, prose = ends
         return read_damaged(
-            body, closed=closed, numbers_end=closed, prose=closed, max_depth=reading.max_depth
+            text, closed=closed, numbers_end=numbers_end, prose=prose, max_depth=reading.max_depth
         )
-
-    values = read_if_strict(body, reading.max_depth)
-    if values is None:
-        raise Refusal("decode.json", "the body is no strict JSON, and repair is off", 0)
-    return values, []
-
-
-def _read_nested(text: str, reading: Reading) -> tuple[list[Value], list[Edit]]:
-    """Return the JSON values of a text inside a string, and its edits.
-
-    Raises Refusal.
-
-    The string is closed, so the text is whole. But prose around it would be content.
-    """
-    if reading.repair:
-        return read_damaged(
-            text, closed=True, numbers_end=False, prose=False, max_depth=reading.max_depth
-        )
-
     values = read_if_strict(text, reading.max_depth)
     if values is None:
-        raise Refusal("decode.json", "no strict JSON", 0)
+        raise Refusal("decode.json", message, 0)
     return values, []
+
+
+def _leading_part(body: str) -> tuple[str, list[Value]] | None:
+    # The whole objects before the damage of a list, or of lines, as JSON, and its values. A list is
+    # closed, so that every offset is one of the body too. None if there are none, or nothing that
+    # may be another call follows them.
+    begin = _LIST_BEGIN.match(body)
+    if begin is None:
+        return None
+    objects: list[Value] = []
+    end, at = 0, begin.end()
+    while (item := read_next(body, at)) is not None and isinstance(item[0], dict):
+        following = _NEXT_ITEM.match(body, item[1])
+        if following is None:
+            return None
+        objects.append(item[0])
+        end, at = item[1], following.end()
+    if not objects:
+        return None
+    is_list = begin[1] != ""
+    return body[:end] + "]" * is_list, [objects] if is_list else objects
+
+
+def json_calls(opener: str, closer: str, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    """Return the calls of a body of JSON in place of another notation. Raises Refusal."""
+    return tuple(
+        replace(
+            call,
+            steps=(Step("read", "read.json-body", "", None, None, call.arguments), *call.steps),
+        )
+        for call in JsonCall(opener, closer).read(body, reading)
+    )

@@ -1,58 +1,122 @@
-"""Codecs of JSON bodies whose calls stand in one list, or whose headers may name the tool."""
+"""Codecs of JSON whose header names the tool, whose calls are in one list, or either."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import read_if_strict
+from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
-from ...core.values import write_canonical
-from ..base import Codec, Decoded, Message, Reading
-from .call import JsonCall
-from .named import NamedJson
-from .source import name_first
+from ...core.types import Edit, Span, Step
+from ...core.values import Value, write_canonical
+from ..base import NEED_MORE, Codec, Decoded, Message, NeedMore, Opening, Reading, Tools
+from .call import JsonCall, read_body_values
+from .judge import settle
+from .openers import JsonHeaders
+from .source import ONE_CALL, BodySource, name_first, unescape_offsets
+from .words import read_words
 
 _EMPTY = re.compile(r"\s*+(?:```(?:json)?\s*+)?\[\s*+\]\s*+(?:```)?\s*+")
 _LONGEST_EMPTY = 64
 _REPEATED = re.compile(r"""\s*\{\s*"name"\s*:\s*"[^"\\]*"\s*,\s*"arguments"\s*:\s*\{""")
+_PARAMETER = "command"  # of CWM
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJson(Codec):
+    """Codec for `opener(name)` + JSON arguments.
+
+    frame: writes the whole call, from the name and the arguments as JSON text.
+    """
+
+    frame: Callable[[str, str], str]
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        return not body.strip() or read_if_strict(body, reading.max_depth) is not None
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        # The header names the tool and the closer ends the call: nothing is left to be told.
+        if reading.closed and not body.strip():
+            return (_without_arguments(body, reading.opening),)
+        repaired: tuple[list[Value], list[Edit]] | Refusal
+        try:
+            repaired = values, edits = read_body_values(body, reading)
+            if not edits:
+                return self._decode(body, values, edits, reading)
+            read_words(body, values, edits, reading)
+        except Refusal as refusal:
+            if read_if_strict(body, reading.max_depth) is not None:
+                raise
+            repaired = refusal
+        return settle(body, reading, repaired, partial(self._decode, body, reading=reading))
+
+    def _decode(
+        self, body: str, values: list[Value], edits: list[Edit], reading: Reading
+    ) -> tuple[Decoded, ...]:
+        opening = reading.opening
+        if len(values) != 1 or not isinstance(values[0], dict):
+            raise Refusal("call.not-an-object", "the arguments are no single JSON object", 0)
+        source = BodySource(body, tuple(edits), ONE_CALL)
+
+        call = Decoded(
+            opening.name,
+            values[0],
+            name_span=_name_span(opening),
+            wire_id=opening.wire_id,
+            edits=tuple(edits),
+            places=source.places_of(0, "", ""),
+            unescape=unescape_offsets,
+        )
+        return (call,)
+
+    # The name is the opener's business, so nothing but the frame can write it.
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        return self.frame(name, arguments_json)
+
+
+def _without_arguments(body: str, opening: Opening) -> Decoded:
+    return Decoded(
+        opening.name,
+        {},
+        name_span=_name_span(opening),
+        wire_id=opening.wire_id,
+        steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
+        places=lambda: {"": (0, len(body))},
+    )
+
+
+def _name_span(opening: Opening) -> Span | None:
+    # The name is in the opener, so its offsets are negative.
+    return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 
 @dataclass(frozen=True, slots=True)
 class JsonList(JsonCall):
     """Codec: objects in one list, or lines, between delimiters that several calls share.
 
-    between: stands between two calls.
+    between: the text between two calls.
     """
 
     between: str = ", "
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal.
-
-        An empty list between the delimiters says that there is nothing to call.
-        """
+        # an empty list between the delimiters says that there is nothing to call
         if self.opener and len(body) <= _LONGEST_EMPTY and _EMPTY.fullmatch(body):
             return Message((), ())
         return JsonCall.read(self, body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a list of one call.
-
-        >>> JsonList("<c>[", "]</c>", name_is_key=True).write("f", "{}", None)
-        '<c>[{"f":{}}]</c>'
-        """
         if not self.name_is_key:
             return JsonCall.write(self, name, arguments_json, tool)
         return f"{self.opener}{{{write_canonical(name)}:{arguments_json}}}{self.closer}"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return the calls of several lists in one.
-
-        >>> JsonList("<c>[", "]</c>").join(['<c>[{}]</c>', '<c>[{}]</c>'])
-        '<c>[{}, {}]</c>'
-        """
         begin, end = len(self.opener), len(self.closer)
         items = (call[begin : len(call) - end] for call in calls)
         return f"{self.opener}{self.between.join(items)}{self.closer}"
@@ -62,7 +126,7 @@ class JsonList(JsonCall):
 class JsonSection(NamedJson):
     """Codec: calls whose headers name the tool, in a section of which there is one an answer.
 
-    opener, closer: of the section. between: stands between two calls.
+    opener, closer: of the section. between: the text between two calls.
     """
 
     opener: str = ""
@@ -70,11 +134,9 @@ class JsonSection(NamedJson):
     between: str = ""
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a section with one call."""
         return f"{self.opener}{self.frame(name, arguments_json)}{self.closer}"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return the calls of several sections in one."""
         begin, end = len(self.opener), len(self.closer)
         items = (call[begin : len(call) - end] for call in calls)
         return f"{self.opener}{self.between.join(items)}{self.closer}"
@@ -103,21 +165,75 @@ class NamedOrObject(Codec):
         return cast(Codec, self.objects if self.writes_list else self.named)
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the body reads without repair in the form that its header says."""
         return self._reader(body, reading).strict(body, reading)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body in the form that its header says. Raises Refusal."""
         return self._reader(body, reading).read(body, reading)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls before the damage of a body in the form that its header says."""
         return self._reader(body, reading).leading(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call in the form that this format writes."""
         return self._writer.write(name, arguments_json, tool)
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls as one answer."""
         return self._writer.join(calls)
+
+
+@dataclass(frozen=True)
+class CommandHeaders(JsonHeaders):
+    """Envelope of such calls: where no JSON follows, the name has to be a known tool's.
+
+    Words after a tag are prose otherwise. Where no tool is known, the name begins a line.
+    """
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        opening = JsonHeaders.open(self, text, pos, final, tools)
+        if not isinstance(opening, Opening) or opening.name in tools:
+            return opening
+        begin = pos + opening.end
+        if begin >= len(text):
+            return None if final else NEED_MORE
+        if text[begin] == "{":
+            return opening
+        begins_line = opening.name_span is not None and (
+            text[pos + opening.name_span.start - 1] == "\n"
+        )
+        return opening if begins_line and not tools else None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOrCommand(JsonSection):
+    """Codec: a body that begins with no brace is the text of the parameter `command`.
+
+    Only a tool that has such a parameter, or of which nothing is known, takes it.
+    """
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        text = body.strip()
+        if text[:1] in ("", "{", "["):
+            # By name: `super()` does not know a class that got slots.
+            return JsonSection.read(self, body, reading)
+        if not reading.closed:
+            # More of the command may have come.
+            message = "the text ends inside a command"
+            raise Refusal("decode.truncated-value", message, len(body))
+        opening = reading.opening
+        tool = reading.tools.get(opening.name)
+        if tool is not None and _PARAMETER not in view_of(tool.schema_json).properties:
+            raise Refusal("decode.json", "neither JSON nor a command that the tool takes", 0)
+
+        start = len(body) - len(body.lstrip())
+        place = (start, start + len(text))
+        span = opening.name_span.shift(-opening.end) if opening.name_span else None
+        call = Decoded(
+            opening.name,
+            {_PARAMETER: text},
+            name_span=span,
+            places=lambda: {"": place, f"/{_PARAMETER}": place},
+            unescape=lambda raw: list(range(len(raw) + 1)),
+        )
+        return (call,)
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        return body.lstrip()[:1] not in ("{", "[") or JsonSection.strict(self, body, reading)

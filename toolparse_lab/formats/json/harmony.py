@@ -11,13 +11,13 @@ from ...core.types import Span
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
-from .named import NamedJson
+from .forms import NamedJson
 from .scan import JsonBody, ends_in_value
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 _END, _CALL, _RETURN = "<|end|>", "<|call|>", "<|return|>"
 # All parts but the last may be missing: what serves a model strips some of its special tokens. The
-# channel may be said several times, also behind the recipient: the last word counts.
+# channel may be said several times, also after the recipient: the last word counts.
 _HEADER = re.compile(
     r"(?:<\|start\|>(?P<role>[^<]*))?"
     r"(?:(?:<\|channel\|>[^<]*+){0,3}<\|channel\|>(?P<channel>[^<]*))?"
@@ -25,7 +25,7 @@ _HEADER = re.compile(
 )
 _TO = re.compile(r"(?:\b|(?<=commentary)|(?<=analysis))to=\s?(?:functions\.)?(?P<name>[^\s<]+)")
 _MAX_HEADER = 512
-# The beginning of an answer whose prompt ends with `<|start|>assistant`, or behind that.
+# The beginning of an answer whose prompt ends with `<|start|>assistant`, or after that.
 _LONE_HEADS = (
     "to=",
     "commentary to=",
@@ -36,7 +36,7 @@ _LONE = re.compile(
     r"(?:<\|constrain\|>[^<]{0,64})?<\|message\|>"
 )
 # A call's header without its special tokens, which a server took out: the words on both sides of
-# `to=functions.` are left, one behind the other, and only the tools tell where the name ends.
+# `to=functions.` are left, one after the other, and only the tools tell where the name ends.
 _STRIPPED_HEADS = tuple(
     f"{role}{channel}to=functions."
     for role in ("assistant", "")
@@ -62,21 +62,14 @@ class Channels(Envelope):
 
     closers: tuple[str, ...] = (_CALL,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the tokens that begin a header or stand alone."""
         return (_START, _CHANNEL, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the part that the header at `pos` opens.
-
-        A recipient makes it a call, the channel "analysis" makes it thought. Around any other text
-        the header is markup, and the text is text. NEED_MORE while a header may still go on.
-        """
+        # A recipient makes it a call, the channel "analysis" makes it thought. Around any other
+        # text the header is markup, and the text is text.
         # Tokens that end a message are markup where no message is open.
         for token in (_END, _CALL, _RETURN):
             if text.startswith(token, pos):
@@ -94,9 +87,6 @@ class Channels(Envelope):
         return _opening_of(match, text, pos, tools)
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the part that the rest of a header opens, the beginning of which stood in the
-        prompt.
-        """
         if not text.startswith(_LONE_HEADS):
             return NEED_MORE if any(head.startswith(text) for head in _LONE_HEADS) else None
         stripped = _stripped_opening(text, 0, False, tools)
@@ -113,28 +103,23 @@ class Channels(Envelope):
         return opening if opening.kind == "markup" else _before_json(opening, text)
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the first characters of the characters allowed there."""
         return "".join({head[0] for head in _LONE_HEADS})
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a thought, or of a call's arguments.
-
-        Models often leave the end token out, so the next header ends both. A call's arguments are
-        JSON, in whose strings such tokens are content.
-        """
+        # Models often leave the end token out, so the next header ends both. A call's arguments are
+        # JSON, in whose strings such tokens are content.
         if opening.kind == "reasoning":
             return LiteralBody((_END,), (_START, _CHANNEL))
         return JsonBody((_CALL,), (_START, _CHANNEL, _END, *_STRIPPED_HEADS))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if arguments that were given up behind `text` end inside a value."""
         return ends_in_value(text)
 
 
 def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Opening:
-    """Return the part that a header opens, which is the text from `pos` to the end of its match."""
+    # the header is text[pos:match.end()]
     end = match.end() - pos
-    # The recipient may stand in the role or in the channel; both are in the header.
+    # The recipient may be in the role or in the channel; both are in the header.
     recipient = _TO.search(text, pos, match.end())
     # The rest of a header whose beginning is in the prompt has no role.
     if (match.groupdict().get("role") or "").lstrip().startswith(_FOREIGN):
@@ -155,10 +140,7 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
 
 
 def _before_json(opening: Opening, text: str) -> Opening | NeedMore | None:
-    """Return the opening of a thought or a call at the beginning of an answer.
-
-    None for a call in tags, and for a message to the model itself: other formats write these.
-    """
+    # None for a call in tags, and for a message to the model itself: other formats write these.
     if opening.kind == "reasoning":
         return None if "to=self" in text[: opening.end] else opening
     rest = text[opening.end : opening.end + _MAX_TAIL].lstrip()
@@ -168,11 +150,7 @@ def _before_json(opening: Opening, text: str) -> Opening | NeedMore | None:
 
 
 def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-    """Return the part that a header without its special tokens opens: a call of a known tool, or
-    nothing.
-
-    NEED_MORE while a longer text may still be such a header.
-    """
+    # of a known tool only; NEED_MORE while a longer text may still be such a header
     begin = _STRIPPED_TO.match(text, pos)
     if not begin:
         return None
@@ -193,13 +171,11 @@ def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening
 
 
 def _frame(name: str, arguments_json: str) -> str:
-    """Return a call as the model writes it."""
     header = f"{_START}assistant{_CHANNEL}commentary to=functions.{name} <|constrain|>json"
     return f"{header}{_MESSAGE}{arguments_json}{_CALL}"
 
 
 def _result(name: str, call_id: str, content: str) -> str:
-    """Return a result as a message of the tool to the assistant."""
     return f"{_START}functions.{name} to=assistant{_CHANNEL}commentary{_MESSAGE}{content}{_END}"
 
 

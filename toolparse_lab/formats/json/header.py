@@ -2,7 +2,7 @@
 
     [TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]
 
-`{name}` and `{id}` stand for a word, `{any}` for the rest of a line up to the text behind it, `{ }`
+`{name}` and `{id}` stand for a word, `{any}` for the rest of a line up to the text after it, `{ }`
 for white space that may be there.
 """
 
@@ -21,7 +21,7 @@ from ..base import NEED_MORE, NeedMore, Opening, make_opening
 
 _PART = re.compile(r"(\{name\}|\{id\}|\{any\}|\{ \})")
 _SPACE = re.compile(r"\s{0,64}")
-# A dot or a slash stands in the names of tools that come from a server or a module.
+# A dot or a slash is in the names of tools that come from a server or a module.
 _WORD = re.compile(r"[\w./:@+-]{1,256}")
 _SIMPLE_WORD = re.compile(r"[\w./@+-]{1,256}")
 _REST = re.compile(r"[^<>{}\[\]\n]{0,64}")
@@ -30,7 +30,7 @@ NO_TOOL_WORDS = ("None", "none", "NONE", "null", "N/A", "n/a", "NA")
 NO_TOOL = rf"(?!(?:{'|'.join(NO_TOOL_WORDS)})(?![\w./:@+-]))"
 _PATTERNS = {"{ }": _SPACE, "{name}": _WORD, "{id}": _WORD, "{any}": _REST}
 _WORDS = ("{name}", "{id}")
-_NO_END = ".:/@+"  # no tool's name ends with one of these
+_NO_END = ".:/@+"  # no tool's name ends with one of these: `Here:` begins a sentence
 _LIMITS = {"{ }": 64, "{name}": 256, "{id}": 256, "{any}": 64}
 
 
@@ -52,12 +52,11 @@ class Header:
 
     @property
     def head(self) -> str:
-        """The literal that the header begins with."""
         return self.parts[0]
 
     @property
     def ends_in_name(self) -> bool:
-        """True if no literal says that the name is over: any words may be such a header."""
+        # No literal says that the name is over: any words may be such a header.
         return (
             len(self.parts) > 1
             and self.parts[-1] in ("{name}", "{ }")
@@ -65,12 +64,12 @@ class Header:
         )
 
     def write(self, name: str) -> str:
-        """Return the header of a call of that tool, with an id that any call may have."""
+        # with an id that any call may have
         values = {"{name}": name, "{id}": "call00000", "{ }": "", "{any}": ""}
         return "".join(values.get(part, part) for part in self.parts)
 
     def rest(self, *, grouped: bool = True) -> str:
-        """Return a pattern of the header behind its head that matches what `match` does.
+        """Return a pattern of the header after its head that matches what `match` does.
 
         grouped: with a group `name`, and a group `id` for the id.
 
@@ -94,8 +93,8 @@ class Header:
         return pattern
 
     def _run(self, i: int) -> re.Pattern[str] | None:
-        """Return the pattern of the characters of part i, None for a literal."""
-        # A colon behind the name ends it, although names may hold one.
+        # the pattern of the characters of part i, None for a literal
+        # A colon after the name ends it, although names may contain one.
         if self.parts[i : i + 2] == ("{name}", ":"):
             return _SIMPLE_WORD
         return _PATTERNS.get(self.parts[i])
@@ -111,7 +110,9 @@ class Header:
             pattern = self._run(i)
             if pattern is None:
                 if not text.startswith(part, at):
-                    return _unfinished(part, text, at, final)
+                    # NEED_MORE where the text ends inside the literal.
+                    is_cut = not final and len(text) - at < len(part)
+                    return NEED_MORE if is_cut and part.startswith(text[at:]) else None
                 at += len(part)
                 continue
             word = pattern.match(text, at)
@@ -119,38 +120,15 @@ class Header:
             # A run that reaches the end of the text may go on there.
             if end >= len(text) and not final and end - at < _LIMITS[part]:
                 return NEED_MORE
-            if word is None or (part == "{name}" and not _is_name(word[0])):
+            if word is None or (part == "{name}" and word[0][-1] in _NO_END):
                 return None
             words[part] = Span(at - pos, end - pos)
             at = end
 
-        return _opening(text, pos, at - pos, words)
-
-
-def _is_name(word: str) -> bool:
-    """Return True if a word may be a tool's name.
-
-    `Here:` is the beginning of a sentence.
-    """
-    return word[-1] not in _NO_END
-
-
-def _unfinished(literal: str, text: str, at: int, final: bool) -> NeedMore | None:
-    """Return NEED_MORE where the text ends inside a literal that begins at `text[at]`."""
-    if final or len(text) - at >= len(literal):
-        return None
-    return NEED_MORE if literal.startswith(text[at:]) else None
-
-
-def _opening(text: str, pos: int, end: int, words: dict[str, Span]) -> Opening:
-    """Return the opening of a header that is whole.
-
-    words: part -> its place, which counts from `pos`.
-    """
-    name, wire_id = words.get("{name}"), words.get("{id}")
-    return make_opening(
-        end,
-        name=name.shift(pos).of(text) if name else "",
-        name_span=name,
-        wire_id=wire_id.shift(pos).of(text) if wire_id else None,
-    )
+        name, wire_id = words.get("{name}"), words.get("{id}")
+        return make_opening(
+            at - pos,
+            name=name.shift(pos).of(text) if name else "",
+            name_span=name,
+            wire_id=wire_id.shift(pos).of(text) if wire_id else None,
+        )

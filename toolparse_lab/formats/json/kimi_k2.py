@@ -24,7 +24,7 @@ from ..base import (
 from ..results import TextResult
 from ..scan import Scanner, any_of, begun
 from .call import JsonCall
-from .named import NamedJson
+from .forms import NamedJson
 from .scan import JsonBody, ends_in_value
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
@@ -40,7 +40,7 @@ _DAMAGED_ID = re.compile(
 )
 _MAX_ID = 512
 _OTHER = re.compile(any_of((_BEGIN, _END, *_SECTION)))  # tokens that end an id
-# A call whose special tokens a server took out: its id and its arguments, one behind the other.
+# A call whose special tokens a server took out: its id and its arguments, one after the other.
 _BARE_ID = "functions."
 # On one line: a result as this format writes it has its JSON on the line below the id.
 # The token of the arguments may be there all the same.
@@ -71,25 +71,16 @@ class KimiSection(Envelope):
 
     closers: tuple[str, ...] = (_END,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the section's tokens, the one that begins a call, and the beginning of an id."""
         return (*_SECTION, _BEGIN, _BARE_ID)
 
     def token(self, head: str) -> Opening | None:
-        """Return the markup of a section."""
         return Opening(len(head), "markup") if head in _SECTION else None
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the markup of a section, or a call with the name that its id holds.
-
-        Offsets count from `pos`, where a token of the section or of a call stands. White space
-        around the id is no part of it.
-        """
+        # Offsets count from `pos`. White space around the id is no part of it.
         for token in _SECTION:
             if text.startswith(token, pos):
                 return Opening(len(token), "markup")
@@ -100,12 +91,12 @@ class KimiSection(Envelope):
         start = pos + len(_BEGIN)
         mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
         end = mark.start() if mark else -1
-        # No id holds a brace: arguments begin there, whatever comes behind them.
+        # No id contains a brace: arguments begin there, whatever follows them.
         if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
             short = _without_token(text, start, pos, tools)
             if short is not None:
                 return short
-        # No id holds a token: one that stands there says that the arguments' own is missing.
+        # No id contains a token: one that is there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
             doubled = other[0] == _BEGIN and not text[start : other.start()].strip()
@@ -124,28 +115,17 @@ class KimiSection(Envelope):
         return make_opening(after - pos, name=name, name_span=span, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the arguments.
-
-        The next call or the section's end closes too.
-        """
+        # the next call or the section's end closes too
         stops = (_BEGIN, _SECTION[1])
         return JsonBody(self.closers, (*stops, _BARE_ID) if opening.speculative else stops)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if arguments that were given up behind `text` end inside a value."""
         return ends_in_value(text)
 
 
 def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
-    """Return the tool's name in a call id, and its offset there, -1 where it does not stand in it.
-
-    Damaged ids give it up only if a known name stands in them. One that no one knows is taken as
-    the id has it, so that the call can be reported by it. Without tools nothing is known, and any
-    name is good.
-
-    >>> _name_of("functions.f:0", {})
-    ('f', 10)
-    """
+    # The offset is -1 where the name is not in the id. A damaged id gives it up only if it contains
+    # a known name; one that no one knows is taken as it is, so that the call can be reported by it.
     match = _ID.match(wire_id)
     if match and (not tools or match["name"] in tools):
         return match["name"], match.start("name")
@@ -161,10 +141,7 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
 
 
 def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
-    """Return the opening of a call at `start` whose arguments lost their token.
-
-    The id names a tool on offer, or there is none, and the body says the name.
-    """
+    # The id names a tool on offer, or there is none and the body says the name.
     match = _BODY_ALONE.match(text, start)
     if match is not None:
         return make_opening(match.end() - pos)
@@ -184,25 +161,22 @@ class KimiJson(NamedJson):
     """Codec of such calls. Where an id names no tool, as `call_1` does, the body may."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body. Raises Refusal."""
-        if _NAME_FIRST.match(body) and self._may_name(reading):
+        # The body may name the tool where its id does not, or no parameter of it is a name.
+        # Another tool's arguments may have a name, which is none of a tool.
+        tool = reading.tools.get(reading.opening.name)
+        if tool is None:
+            may_name = _PLAIN_ID.match(reading.opening.wire_id or "") is not None
+        else:
+            properties = view_of(tool.schema_json).properties
+            may_name = bool(properties) and "name" not in properties
+        if may_name and _NAME_FIRST.match(body):
             with suppress(Refusal):
                 named = self._named(body, reading)
                 if named:
                     return named
         return super(KimiJson, self).read(body, reading)
 
-    def _may_name(self, reading: Reading) -> bool:
-        """Return True if the body may name the tool: its id does not, or no parameter is a name."""
-        tool = reading.tools.get(reading.opening.name)
-        if tool is not None:
-            properties = view_of(tool.schema_json).properties
-            return bool(properties) and "name" not in properties
-        # Another tool's arguments may have a name, which is none of a tool.
-        return _PLAIN_ID.match(reading.opening.wire_id or "") is not None
-
     def _named(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body that names a tool on offer, the one of its id if that does."""
         opening = reading.opening
         calls = JsonCall(_BEGIN, _END).read(body, replace(reading, opening=Opening(opening.end)))
         named: list[Decoded] = []
@@ -218,9 +192,6 @@ class KimiJson(NamedJson):
 
 
 def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-    """Return the part that an id without its tokens opens: a call, if a known tool's name
-    is in it.
-    """
     match = _STRIPPED.match(text, pos)
     if match is None:
         return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE
@@ -234,13 +205,12 @@ def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening
 
 
 def _frame(name: str, arguments_json: str) -> str:
-    """Return a section with one call."""
     call = f"{_BEGIN}functions.{name}:0{_ARGUMENTS}{arguments_json}{_END}"
     return f"{_SECTION[0]}{call}{_SECTION[1]}"
 
 
 def _result(name: str, call_id: str, content: str) -> str:
-    """Return a result under the id of its call, or under one that this format would have."""
+    # under the id of its call, or one that this format would have
     wire_id = call_id if call_id.startswith("functions.") else f"functions.{name}:0"
     return f"## Return of {wire_id}\n{content}"
 

@@ -45,34 +45,19 @@ def calls_in(value: Value) -> dict[str, Value]:
     """
     # Models that leave the message out write its list of calls alone.
     if isinstance(value, list):
-        return _items("", value)
+        return {f"/{i}": item for i, item in enumerate(value)}
     if not isinstance(value, dict):
         return {}
     if isinstance(value.get("tool_calls"), list):
-        return _items("/tool_calls", value["tool_calls"])
+        return {f"/tool_calls/{i}": item for i, item in enumerate(value["tool_calls"])}
     # Clients of before 2023-11 have one call, without a list and without an id.
     if isinstance(value.get("function_call"), dict):
         return {"/function_call": value["function_call"]}
     # A message has a "name" too, of who speaks.
-    if _is_call(value) and not is_message(value):
+    names = isinstance(value.get("name"), str)
+    if (names or any(isinstance(value.get(k), dict) for k in _WRAPPERS)) and not is_message(value):
         return {"": value}
     return {}
-
-
-def _items(path: str, items: list[Value]) -> dict[str, Value]:
-    """Return JSON Pointer -> item of the list at `path`."""
-    return {f"{path}/{i}": item for i, item in enumerate(items)}
-
-
-def _is_call(value: dict[str, Value]) -> bool:
-    """Return True if an object names a tool, or holds one that does.
-
-    >>> _is_call({"function": {}}), _is_call({"role": "user"})
-    (True, False)
-    """
-    if isinstance(value.get("name"), str):
-        return True
-    return any(isinstance(value.get(key), dict) for key in _WRAPPERS)
 
 
 def texts_in(value: Value) -> dict[str, _Kind]:
@@ -93,31 +78,16 @@ def texts_in(value: Value) -> dict[str, _Kind]:
     if "/reasoning_content" in texts:  # some servers say it twice
         texts.pop("/reasoning", None)
 
-    texts.update(_part_texts(value.get("content")))
-    return texts
-
-
-def _part_texts(content: Value) -> dict[str, _Kind]:
-    """Return JSON Pointer -> kind of each content part that is a text.
-
-    content: of a message, which is a text itself if it is not a list of parts. Images and files
-    among the parts are markup.
-    """
-    texts: dict[str, _Kind] = {}
-    if not isinstance(content, list):
-        return texts
-
-    for i, part in enumerate(content):
+    # Images and files among the parts of the content are markup.
+    content = value.get("content")
+    for i, part in enumerate(content if isinstance(content, list) else ()):
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             texts[f"/content/{i}/text"] = "text"
     return texts
 
 
 def inner_of(call: Value) -> tuple[Value, str]:
-    """Return the object that holds name and arguments, and its path from the call.
-
-    That is the call itself, or the object under "function" or "custom" in it.
-    """
+    """Return the object with name and arguments, and its path from the call."""
     if not isinstance(call, dict):
         return call, ""
 
@@ -128,21 +98,13 @@ def inner_of(call: Value) -> tuple[Value, str]:
 
 
 def arguments_key(inner: dict[str, Value]) -> str | None:
-    """Return the key of the arguments, or None if none of the known ones is there.
-
-    >>> arguments_key({"name": "f", "arguments": "{}"}), arguments_key({"name": "f"})
-    ('arguments', None)
-    """
-    for key in _ARGUMENTS:
-        if key in inner:
-            return key
-    return None
+    return next((key for key in _ARGUMENTS if key in inner), None)
 
 
 def doubt_about(inner: dict[str, Value]) -> str:
     """Return why it is open what the arguments of a call are, "" where it is not.
 
-    Objects stand under two keys that may hold them, or under a key that no one knows alone.
+    Objects are under two keys that may be theirs, or under a key that no one knows alone.
 
     >>> doubt_about({"name": "f", "kwargs": {"a": 1}})
     'no arguments, but another object: kwargs'
@@ -173,11 +135,6 @@ def is_definition(value: Value) -> bool:
 
 
 def arguments_of(call: Value) -> Value:
-    """Return the arguments of a call as they are there, None if there are none.
-
-    >>> arguments_of({"function": {"name": "f", "arguments": "{}"}})
-    '{}'
-    """
     inner, _ = inner_of(call)
     if not isinstance(inner, dict):
         return None

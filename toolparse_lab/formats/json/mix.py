@@ -42,18 +42,6 @@ GEMMA = Protocol(
 )
 
 
-def _check_delimiters(texts: dict[str, str]) -> None:
-    """Raise BadOptions for a delimiter that is empty, or no text at all.
-
-    texts: name of the argument -> delimiter.
-    """
-    for name, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            raise BadOptions(
-                f"{name} is empty", got=text, expected="some text that marks a call or a result"
-            )
-
-
 def json_mix_protocol(
     tool_call_start: str = "<tool_call>",
     tool_call_end: str = "</tool_call>",
@@ -75,7 +63,11 @@ def json_mix_protocol(
         "tool_response_start": tool_response_start,
         "tool_response_end": tool_response_end,
     }
-    _check_delimiters(texts)
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise BadOptions(
+                f"{name} is empty", got=text, expected="some text that marks a call or a result"
+            )
     # With all four at their defaults it is the shipped protocol itself, not a second one like it.
     results = JsonResult(tool_response_start, tool_response_end)
     own_tags = (tool_call_start, tool_call_end) == ("<tool_call>", "</tool_call>")
@@ -84,14 +76,7 @@ def json_mix_protocol(
 
     # A model leaves out line breaks around a delimiter more often than the delimiter.
     closers = tuple(dict.fromkeys((tool_call_end, tool_call_end.strip())))
-    spec = {
-        "body": "json_mix",
-        "id": id,
-        "tool_call_start": tool_call_start,
-        "tool_call_end": tool_call_end,
-        "tool_response_start": tool_response_start,
-        "tool_response_end": tool_response_end,
-    }
+    spec = {"body": "json_mix", "id": id, **texts}
     return Protocol(
         id=id or f"json_mix({tool_call_start.strip()}…{tool_call_end.strip()})",
         title="JSON between delimiters of your own",

@@ -48,16 +48,8 @@ from .message import (
 )
 from .source import BodySource, unescape_offsets
 
-_KEYS = (
-    "tool_calls",
-    "function_call",
-    "content",
-    "role",
-    "refusal",
-    "reasoning_content",
-    "reasoning",
-)
-_HEAD = re.compile(rf"""\{{\s{{0,40}}["'](?:{"|".join(_KEYS)})["']\s{{0,10}}:""")
+_KEYS = "tool_calls|function_call|content|role|refusal|reasoning_content|reasoning"
+_HEAD = re.compile(rf"""\{{\s{{0,40}}["'](?:{_KEYS})["']\s{{0,10}}:""")
 _HEAD_SO_FAR = re.compile(r"""\{\s{0,40}(?:["'][a-z_]{0,20}(?:["']\s{0,10})?)?\Z""")
 _CALLED = re.compile(r"""["'](?:tool_calls|function_call)["']\s*:\s*[\[{]""")
 _MOST_READINGS = 5
@@ -68,33 +60,23 @@ _NAMED = re.compile(r"""["']name["']\s*:\s*["']([^"'\\]*)["']""")
 class WholeMessage(Envelope):
     """Envelope: an answer that begins with `{` and a key of a message.
 
-    It ends behind the brace that closes it.
+    It ends after the brace that closes it.
     """
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return nothing: no text inside an answer opens a message."""
         return ()
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return None, as nothing opens a message but the beginning of the answer."""
         return None
 
     def speculates(self, text: str) -> Opening | NeedMore | None:
-        """Return the opening, if the answer begins with the head of a message.
-
-        It is speculative: if the body is no message, the text is text.
-        """
         if _HEAD.match(text):
             return Opening(0, speculative=True)
         return NEED_MORE if _HEAD_SO_FAR.match(text) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner that ends behind the message's own brace."""
         return Balanced()
 
 
@@ -107,28 +89,24 @@ class MessageCalls(Codec):
 
     # How it works: a message that is strict JSON, as a provider's own always is, gives a `Message`,
     # in which each call and each text has its place. One that is damaged can only be a model's
-    # text; its edits may lie between the calls, so it is one piece. One that the text ends in is
+    # text; its edits may be between the calls, so it is one piece. One that the text ends in is
     # completed with the few endings that a message can have, to read the calls before the last.
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the message is strict JSON, and so are the arguments of its calls.
-
-        Arguments that are not text, or an empty one, are none that could be damaged.
-        """
         values = read_if_strict(body, reading.max_depth)
         if values is None or len(values) != 1:
             return False
-        calls = calls_in(values[0]).values()
-        return all(_has_strict_arguments(call, reading.max_depth) for call in calls)
+        # Arguments that are not text, or an empty one, are none that could be damaged.
+        texts = map(arguments_of, calls_in(values[0]).values())
+        return all(
+            bool(read_if_strict(text, reading.max_depth))
+            for text in texts
+            if isinstance(text, str) and text.strip()
+        )
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a message.
-
-        Raises Refusal if it has none, or cannot be read.
-
-        A message that is whole and has no call is still a `Message`: its texts are the answer. JSON
-        that is not a message at all is refused, so that it stays the text it was.
-        """
+        # A whole message without a call is still a `Message`: its texts are the answer. JSON that
+        # is not a message at all is refused, so that it stays the text it was.
         if not reading.closed:
             return _cut_message(body, reading)
 
@@ -145,16 +123,14 @@ class MessageCalls(Codec):
         return _message(values[0], calls, body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a message with one call, its arguments as text."""
         members = f'"name":{write_canonical(name)},"arguments":{write_canonical(arguments_json)}'
         return f'{_OPEN}{_ID}"call_0","type":"function","function":{{{members}}}}}{_CLOSE}'
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return the calls of several messages in one, each with an id of its own."""
         begin = len(_OPEN + _ID) + len('"call_0"')
-        numbered: list[str] = []
-        for number, text in enumerate(calls):
-            numbered.append(f'{_ID}"call_{number}"{text[begin : -len(_CLOSE)]}')
+        numbered = (
+            f'{_ID}"call_{number}"{text[begin : -len(_CLOSE)]}' for number, text in enumerate(calls)
+        )
         return _OPEN + ",".join(numbered) + _CLOSE
 
 
@@ -164,44 +140,23 @@ _OPEN, _ID, _CLOSE = '{"content":null,"tool_calls":[', '{"id":', "]}"
 # A message and its calls
 
 
-def _has_strict_arguments(call: Value, max_depth: int) -> bool:
-    """Return True if the arguments of a call are strict JSON, or no text that could be damaged."""
-    text = arguments_of(call)
-    if not isinstance(text, str) or not text.strip():
-        return True
-    return bool(read_if_strict(text, max_depth))
-
-
 def _message(value: Value, calls: dict[str, Value], body: str, reading: Reading) -> Message:
-    """Return a message that is strict JSON, with the place of each call and text.
-
-    calls: as `calls_in` has them. Each call is a segment of its own, each text another. The text
-    between them is markup.
-    """
+    # Each call and each text is a segment of its own. The text between them is markup.
     source = BodySource(body, (), [(0, path) for path in calls])
     whole = Span(0, len(body))
     pieces = [Piece("call", source.span_of(0, path) or whole) for path in calls]
-    if "" not in calls:  # a call alone has no text beside it
-        for path, kind in texts_in(value).items():
-            span = source.span_of(0, path)
-            if span:
-                pieces.append(Piece(kind, span))
-
-    return Message(_decoded(calls, source, reading), pieces)
-
-
-def _decoded(calls: dict[str, Value], source: BodySource, reading: Reading) -> list[Decoded]:
-    """Return each call. calls: path -> call, as `calls_in` has them."""
-    return [_read_call(call, path, source, reading) for path, call in calls.items()]
+    if "" not in calls:  # a call alone has no text next to it
+        spans = ((kind, source.span_of(0, path)) for path, kind in texts_in(value).items())
+        pieces += [Piece(kind, span) for kind, span in spans if span]
+    return Message([_read_call(calls[path], path, source, reading) for path in calls], pieces)
 
 
 def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> Decoded:
-    """Return one call, at `path` of the message."""
     place = source.span_of(0, path) or Span(0, 0)
     edits = source.edits_of(0, path)
     inner, below = inner_of(call)
-    name = _name_in(inner)
-    if not name:
+    name = inner.get("name") if isinstance(inner, dict) else None
+    if not isinstance(name, str) or not name:
         problem = Problem("read", "call.no-name", "error", "the call names no tool", "", place)
         return Decoded("", None, problems=(problem,), readable=False, edits=edits)
 
@@ -215,56 +170,33 @@ def _read_call(call: Value, path: str, source: BodySource, reading: Reading) -> 
         name_span=name_span,
         edits=edits,
         unescape=unescape_offsets,
-        wire_id=_text_or_none(wire_id),
+        wire_id=wire_id if isinstance(wire_id, str) and wire_id else None,
     )
     _read_arguments(decoded, inner, path + below, source, reading)
     return decoded
 
 
-def _name_in(inner: Value) -> str:
-    """Return the tool's name in the object that should hold it, "" if it is not there.
-
-    >>> _name_in({"name": "f"}), _name_in({"name": 5}), _name_in(None)
-    ('f', '', '')
-    """
-    name = inner.get("name") if isinstance(inner, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _text_or_none(value: Value) -> str | None:
-    """Return a text that is not empty, None for anything else."""
-    return value if isinstance(value, str) and value else None
-
-
 def _read_arguments(
-    decoded: Decoded,
-    inner: dict[str, Value],
-    path: str,
-    source: BodySource,
-    reading: Reading,
+    decoded: Decoded, inner: dict[str, Value], path: str, source: BodySource, reading: Reading
 ) -> None:
-    """Put the arguments into `decoded`: a text of JSON, an object as it is, or nothing.
-
-    path: of `inner`, the object that holds them.
-    """
+    # path: of `inner`, the object that contains them
     key = arguments_key(inner)
     base = f"{path}/{escape_token(key)}" if key else path
     arguments = inner[key] if key else None
-    doubt = doubt_about(inner)
-    if doubt:
-        _refuse(decoded, Refusal("decode.ambiguous", doubt, 0), source.span_of(0, path))
-        return
-    definition = definition_of(arguments, decoded.name, reading)
-    if definition is not None:
-        _refuse(decoded, definition, source.span_of(0, base))
-        return
-    stray = next((name for name, value in inner.items() if _may_be_arguments(name, value)), None)
-    if key is None and stray is not None:
-        refusal = Refusal("decode.ambiguous", f"no arguments, but {stray!r} may hold them", 0)
-        _refuse(decoded, refusal, source.span_of(0, path))
-        return
-    if key is None and decoded.edits:
-        message = "no arguments, and the damage may be what took them away"
+    message = doubt_about(inner)
+    if not message:
+        definition = definition_of(arguments, decoded.name, reading)
+        if definition is not None:
+            _refuse(decoded, definition, source.span_of(0, base))
+            return
+        if key is None:
+            # The key may be damaged; what a server adds is no object, and known by name.
+            stray = next((n for n, v in inner.items() if _may_be_arguments(n, v)), None)
+            if stray is not None:
+                message = f"no arguments, but {stray!r} may hold them"
+            elif decoded.edits:
+                message = "no arguments, and the damage may be what took them away"
+    if message:
         _refuse(decoded, Refusal("decode.ambiguous", message, 0), source.span_of(0, path))
         return
     # A tool without parameters is often called with nothing at all.
@@ -284,7 +216,6 @@ def _read_arguments(
 
 
 def _may_be_arguments(name: str, value: Value) -> bool:
-    # The key of the arguments may be damaged; what a server adds is no object, and known by name.
     is_object = isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{")
     return is_object and name not in ("name", "provider_specific_fields", "extra_content")
 
@@ -292,10 +223,7 @@ def _may_be_arguments(name: str, value: Value) -> bool:
 def _read_text(
     decoded: Decoded, text: str, base: str, source: BodySource, reading: Reading
 ) -> None:
-    """Put the arguments that a JSON text inside a string says into `decoded`.
-
-    Its edits are placed in the body. The fault with it is a problem with its place there.
-    """
+    # Its edits are placed in the body, and so is the fault with it.
     try:
         value, edits = _object_of(decoded.name, text, reading)
         placed: list[Edit] | None = source.nested_edits(0, base, text, edits) if edits else []
@@ -304,7 +232,7 @@ def _read_text(
             raise Refusal("decode.ambiguous", message, 0)
     except Refusal as refusal:
         _refuse(decoded, refusal, _place_in_text(refusal, text, base, source))
-        # Those with edits say where in the text, which stands in a string of the body.
+        # Those with edits say where in the text, which is in a string of the body.
         named = [replace(r, name=decoded.name) for r in refusal.readings if not r.edits]
         decoded.readings = tuple(named)
         return
@@ -315,10 +243,7 @@ def _read_text(
 
 
 def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -> Span | None:
-    """Return the character of the body that a refusal of the text at `base` is about.
-
-    The whole string where that cannot be told.
-    """
+    # the whole string where the character cannot be told
     place = source.span_of(0, base)
     if place is None:
         return None
@@ -332,13 +257,8 @@ def _place_in_text(refusal: Refusal, text: str, base: str, source: BodySource) -
 
 
 def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value], list[Edit]]:
-    """Return the one object that a text says, and the edits it took.
-
-    Raises Refusal.
-
-    name: of the tool whose arguments they are. No bracket is added: the text may have ended early
-    with the answer, and a stream may have lost its end in any call.
-    """
+    # No bracket is added: the text may have ended early with the answer, and a stream may have lost
+    # its end in any call.
     strict = read_if_strict(text, reading.max_depth)
     if strict is not None:
         return _only_object(strict), []
@@ -362,10 +282,7 @@ def _object_of(name: str, text: str, reading: Reading) -> tuple[dict[str, Value]
 
 
 def _only_object(values: list[Value]) -> dict[str, Value]:
-    """Return the only value, an object. Raises Refusal for anything else.
-
-    Several objects may be those of as many calls, or one that was sent again: each is a reading.
-    """
+    # Several objects may be those of as many calls, or one that was sent again: each is a reading.
     if len(values) != 1:
         refusal = Refusal("decode.ambiguous", f"the arguments are {len(values)} JSON values", 0)
         objects = dict.fromkeys([write_canonical(v) for v in values if isinstance(v, dict)])
@@ -380,10 +297,7 @@ def _only_object(values: list[Value]) -> dict[str, Value]:
 
 
 def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
-    """Make `decoded` an unreadable call, with the refusal as its problem.
-
-    place: where in the body it went wrong, None if that is unknown.
-    """
+    # place: where in the body it went wrong, None if that is unknown
     decoded.arguments = None
     decoded.readable = False
     # A body of several calls cannot tell the engine that it was cut off; the call does.
@@ -401,10 +315,7 @@ def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
 
 
 def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    """Return the calls of a message whose own JSON is damaged, as only a model's text can be.
-
-    They are one segment, since edits may lie between them.
-    """
+    # They are one segment, since edits may be between them.
     # The whole message may be beyond repair and still plainly have calls: they are reported then.
     try:
         values, edits = read_body_values(body, reading)
@@ -412,7 +323,7 @@ def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
         if not calls:
             raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
         source = BodySource(body, tuple(edits), [(0, path) for path in calls])
-        return tuple(_decoded(calls, source, reading))
+        return tuple(_read_call(calls[path], path, source, reading) for path in calls)
     except Refusal as refusal:
         if not _CALLED.search(body):
             raise
@@ -420,71 +331,39 @@ def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
 
 
 # The endings that make a message whole that was cut off inside its last call, from the innermost
-# place to the outermost: in the text of the arguments, behind it, behind the call, behind the list.
+# place to the outermost: in the text of the arguments, after it, after the call, after the list.
 _ENDS = ('"}}]}', "}}]}", "}]}", "]}")
 
 
 def _cut_message(body: str, reading: Reading) -> Message:
-    """Return a message that the text ends in.
-
-    The calls before the last one are read as they are. The last is truncated unless it is whole.
-    Raises Refusal for a message without calls, which is text. The body is completed with one ending
-    after the other until it is JSON: four tries at most, so this is linear.
-    """
+    # The calls before the last are read as they are; the last is truncated unless it is whole. Four
+    # endings are tried at most, so this is linear.
     refusal = Refusal("decode.truncated-value", "the text ends inside the message", len(body))
     if not _CALLED.search(body):
         raise refusal
     for end in _ENDS:
-        value, calls = _read_with_end(body + end, reading.max_depth)
-        if calls:
-            message = _message(value, calls, body + end, reading)
-            if end != "]}":  # the last call itself is not closed
-                _truncate(message[-1], list(calls.values())[-1], refusal, len(body))
-            return Message(message, _pieces_within(message, len(body)))
+        values = read_if_strict(body + end, reading.max_depth)
+        calls = calls_in(values[0]) if values and len(values) == 1 else {}
+        if not values or not calls:
+            continue
+        message = _message(values[0], calls, body + end, reading)
+        if end != "]}":  # the last call itself is not closed
+            last = message[-1]
+            last.edits = last.steps = ()
+            if arguments_of(list(calls.values())[-1]) is None:  # its name may go on
+                last.name, last.name_span = "", None
+            _refuse(last, refusal, Span(len(body), len(body)))
+        pieces = [
+            Piece(piece.kind, Span(piece.span.start, min(piece.span.end, len(body))))
+            for piece in message.pieces
+        ]
+        return Message(message, pieces)
 
     return _unread(body, refusal)
 
 
-def _read_with_end(text: str, max_depth: int) -> tuple[Value, dict[str, Value]]:
-    """Return the one JSON value of a completed text, and the calls in it.
-
-    None and no calls where the text is still no JSON, or several values.
-    """
-    values = read_if_strict(text, max_depth)
-    if not values or len(values) != 1:
-        return None, {}
-    return values[0], calls_in(values[0])
-
-
-def _truncate(decoded: Decoded, call: Value, refusal: Refusal, size: int) -> None:
-    """Make the last call of a message one that the text ends in, at `size`.
-
-    call: as it was read from the completed body.
-    """
-    decoded.edits = decoded.steps = ()
-    if arguments_of(call) is None:  # its name may go on
-        decoded.name = ""
-        decoded.name_span = None
-    _refuse(decoded, refusal, Span(size, size))
-
-
-def _pieces_within(message: Message, size: int) -> list[Piece]:
-    """Return the pieces of a message that was completed, as far as its text goes.
-
-    size: the length of the text that came.
-    """
-    pieces: list[Piece] = []
-    for piece in message.pieces:
-        span = Span(piece.span.start, min(piece.span.end, size))
-        pieces.append(Piece(piece.kind, span))
-    return pieces
-
-
 def _unread(body: str, refusal: Refusal) -> Message:
-    """Return a message that says it has calls as one call that cannot be read.
-
-    It has the first name that stands in it.
-    """
+    # with the first name that is in it
     named = _NAMED.search(body)
     name = named[1] if named else ""
     name_span = Span(*named.span(1)) if named else None

@@ -19,17 +19,12 @@ class StrictCalls(MessageCalls):
     """Codec: the calls of a message, without the nulls that only the strict form asked for."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a message as of a tool's own schema.
-
-        Raises Refusal if it has none, or cannot be read.
-        """
         # Not `super()`: a dataclass with slots is another class than the one its methods close over
         message = MessageCalls.read(self, body, reading)
         calls = [_without_nulls(call, reading.tools) for call in message]
         return Message(calls, message.pieces) if isinstance(message, Message) else tuple(calls)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return a message with one call, null in it for what is left out."""
         if tool is not None:
             strict = strict_arguments(read_strict(arguments_json), tool.schema_json)
             arguments_json = write_canonical(strict)
@@ -37,11 +32,8 @@ class StrictCalls(MessageCalls):
 
 
 def _without_nulls(call: Decoded, tools: Tools) -> Decoded:
-    """Return a call with the arguments that its tool's own schema has in mind.
-
-    A provider writes underscores for the dots of a tool's name. Of two such tools nobody knows
-    which one was meant.
-    """
+    # A provider writes underscores for the dots of a tool's name. Of two such tools nobody knows
+    # which one was meant.
     names = [name for name in tools if call.name in (name, name.replace(".", "_"))]
     if not call.readable or len(names) != 1:
         return call

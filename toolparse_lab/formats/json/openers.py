@@ -1,4 +1,4 @@
-"""Envelope family: JSON behind headers of any form, with closers or without.
+"""Envelope family: JSON after headers of any form, with closers or without.
 
 A row of `json/rows.py` is this envelope with the constants of one format.
 """
@@ -6,14 +6,10 @@ A row of `json/rows.py` is this envelope with the constants of one format.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ...core.toolspec import ToolSpec
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools
-from ..prompt.gbnf import literal
-from ..prompt.grammar import MAX_DEPTH, GrammarWriter, object_schema
 from ..scan import LiteralBody, Scanner
 from .header import NO_TOOL_WORDS, Header
 from .run import ValueRun
@@ -25,7 +21,7 @@ _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> wha
 
 @dataclass(frozen=True)
 class JsonHeaders(Envelope):
-    """Envelope of JSON behind a header.
+    """Envelope of JSON after a header.
 
     templates: of the headers, see `json/header.py`. The first one that is complete counts. lone:
     templates that count at the beginning of an answer, where the prompt may hold the text before
@@ -37,7 +33,7 @@ class JsonHeaders(Envelope):
     alone: templates of headers that are openers only where this format is named, since another one
     has them too; the body then begins as `first` says.
     sure: a header is an opener whatever its body begins with. Then `first` only tells formats with
-    the same opener apart. runs: a body ends behind its values, and a closer may be missing.
+    the same opener apart. runs: a body ends after its values, and a closer may be missing.
     separators, quotes: see `ValueRun`. speculative: a body that holds no good call is text after
     all, and `auto` leaves such text to the recovery of calls outside their format.
     """
@@ -62,19 +58,16 @@ class JsonHeaders(Envelope):
 
     @property
     def among_others(self) -> Envelope:
-        """The envelope without the headers that another format has too."""
         return replace(self, alone=()) if self.alone else self
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
-        """The literals that headers begin with, and the markup, each once."""
         openers = (header.head for header in self._headers)
         tokens = (*self.markup, *dict(self.texts), *dict(self.thoughts))
         return tuple(dict.fromkeys((*tokens, *openers)))
 
     @cached_property
     def _tokens(self) -> tuple[tuple[str, Opening], ...]:
-        """The literals that open no call, with their kind."""
         markup = [(token, Opening(len(token), "markup")) for token in self.markup]
         thoughts = [(token, Opening(len(token), "reasoning")) for token, _ in self.thoughts]
         texts = [(token, Opening(len(token), "markup", text=ends)) for token, ends in self.texts]
@@ -82,31 +75,26 @@ class JsonHeaders(Envelope):
 
     @cached_property
     def _beginnings(self) -> frozenset[str]:
-        """Every beginning of a head, the whole left out."""
+        # every beginning of a head, the whole left out
         return frozenset(head[:n] for head in self._heads for n in range(1, len(head)))
 
     @cached_property
     def _long(self) -> tuple[str, ...]:
-        """The heads that begin with another head, and may still come where that one stands."""
+        # heads that begin with another head, and may still come where that one is
         heads = self._heads
         return tuple(h for h in heads if any(h != k and h.startswith(k) for k in heads))
 
     @cached_property
     def _stops(self) -> tuple[str, ...]:
-        """The literals that begin the text behind a body without a closer."""
+        # what begins the text after a body without a closer
         # A fence's opener begins with its closer, which is found there already.
         return tuple(h for h in self._heads if not h.startswith(self.closers or ("\0",)))
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
-        return True
+    heads_are_fixed = True
 
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
-        """Return the rest of each header with that head, and the beginning of its body.
-
-        Empty where markup begins like it, and where nothing is said of the body.
-        """
+        # The rest of each header with that head, and the beginning of its body. Empty where markup
+        # begins like it, and where nothing is said of the body.
         tokens = (*self.markup, *dict(self.texts), *dict(self.thoughts))
         if not self.first or self.speculative or head.startswith(tokens):
             return ()
@@ -126,15 +114,12 @@ class JsonHeaders(Envelope):
         return tuple(patterns)
 
     def token(self, head: str) -> Opening | None:
-        """Return the opening of markup, or of a thought."""
         return next((opening for token, opening in self._tokens if head.startswith(token)), None)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the beginnings of all headers, and the markup."""
         return self._heads
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the markup, the thought or the call at `text[pos]`. See `Envelope.open`."""
         if self._long and not final and self._may_grow(text, pos):
             return NEED_MORE
         for token, opening in self._tokens:
@@ -159,30 +144,23 @@ class JsonHeaders(Envelope):
         return None
 
     def _may_grow(self, text: str, pos: int) -> bool:
-        """Return True if the text from `pos` to its end may become a head that is longer."""
         rest = len(text) - pos
         return any(rest < len(head) and head.startswith(text[pos:]) for head in self._long)
 
     @property
     def may_resume(self) -> bool:
-        """True if there are templates for the beginning of an answer."""
         return bool(self.lone)
 
     @property
     def repeats(self) -> bool:
-        """True if the templates of an answer's beginning begin with a tool's name."""
         return bool(self.lone) and all(t.startswith("{name}") for t in self.lone)
 
     @property
     def in_auto(self) -> bool:
-        """True if the openers are the format's own."""
         return not self.speculative
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of an answer that begins behind the text in the prompt.
-
-        A name has to be a known tool's, since nothing else says that this is a call.
-        """
+        # A name has to be a known tool's, since nothing else says that this is a call.
         more: NeedMore | None = None
         for template in self.lone:
             opening = Header.of(template).match(text, 0, False)
@@ -197,7 +175,6 @@ class JsonHeaders(Envelope):
         return more
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the first characters of the templates, of the tools' names where those begin."""
         heads = [Header.of(template).head for template in self.lone]
         if any(head.startswith("{") and head != "{name}" for head in heads):
             return None
@@ -205,7 +182,6 @@ class JsonHeaders(Envelope):
         return "".join(names if head == "{name}" else head[0] for head in heads)
 
     def _begins(self, text: str, at: int, final: bool) -> bool | NeedMore:
-        """Return True if a body of this format begins at `text[at]`."""
         begin = _behind_space(text, at)
         if begin >= len(text):
             return False if final else NEED_MORE
@@ -220,10 +196,7 @@ class JsonHeaders(Envelope):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `text[at]` begins as this format's do.
-
-        Behind markup that is a call of this format.
-        """
+        # after markup that is a call of this format
         if opening.kind == "markup":
             return self._opens_call(text, at, final, tools)
         if opening.kind != "call" or not self.first:
@@ -231,7 +204,7 @@ class JsonHeaders(Envelope):
         return self._begins(text, at, final)
 
     def _opens_call(self, text: str, at: int, final: bool, tools: Tools) -> bool | NeedMore | None:
-        """Return True if a call opens behind markup. None for anything else."""
+        # None for anything else
         begin = _behind_space(text, at)
         if begin >= len(text):
             return None if final else NEED_MORE
@@ -243,7 +216,6 @@ class JsonHeaders(Envelope):
         return True if call is not None and call.kind == "call" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a body: to its closer, or behind its values."""
         if opening.kind == "reasoning":
             # Special tokens, which no model writes in its thought: the next message's end it too.
             ends = tuple(dict.fromkeys(dict(self.thoughts).values()))
@@ -259,11 +231,9 @@ class JsonHeaders(Envelope):
         return JsonBody(self.closers, self._stops)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if JSON that was given up behind `text` ends inside a value."""
         return ends_in_value(text)
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the text that each of the closers contains, None if none has to follow."""
         if opening.kind != "call" or self.runs or not self.closers:
             return None
         shortest = min(self.closers, key=len)
@@ -271,7 +241,7 @@ class JsonHeaders(Envelope):
 
 
 def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
-    """Return False if words begin at `text[at]`: a sentence about the token before them."""
+    # words are a sentence about the token before them
     begin = _behind_space(text, at)
     if begin >= len(text):
         return True if final else NEED_MORE
@@ -279,61 +249,13 @@ def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
 
 
 def _calls_nothing(call: Opening, tools: Tools) -> bool:
-    """Return True for a word that says that no tool is called, and is the name of none."""
+    # `Action: None`
     return call.name in NO_TOOL_WORDS and call.name not in tools
 
 
 def _behind_space(text: str, at: int) -> int:
-    """Return the offset behind the white space at `text[at]`, of which a bounded run counts."""
+    # a bounded run of it
     stop = min(len(text), at + _MOST_SPACE)
     while at < stop and text[at].isspace():
         at += 1
     return at
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The text around a call's name and arguments where the format writes them apart.
-
-    template: a header, see `json/header.py`, with the text before it. closer: behind the arguments.
-    """
-
-    template: str
-    closer: str = ""
-
-    def __call__(self, name: str, arguments_json: str) -> str:
-        """Return the call.
-
-        >>> Frame("<call {name}>", "</call>")("f", "{}")
-        '<call f>{}</call>'
-        """
-        return f"{Header.of(self.template).write(name)}{arguments_json}{self.closer}"
-
-
-@dataclass(frozen=True, slots=True)
-class FramedGrammar:
-    """Writes the grammar of one call in a frame: the name in its header, then the arguments."""
-
-    frame: Frame
-
-    def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        """Return the GBNF of exactly one call of one of these tools."""
-        return _FramedCalls(tools, self.frame).grammar("call")
-
-
-class _FramedCalls(GrammarWriter):
-    """Writes calls as a header with the name, the arguments, and the closer."""
-
-    def __init__(self, tools: Sequence[ToolSpec], frame: Frame) -> None:
-        """Begin a grammar. tools: those that may be called."""
-        self.frame = frame  # before the base class, which writes the calls at once
-        super().__init__(tools)
-
-    def call(self, tool: ToolSpec) -> str | None:
-        """Return the rule of one tool's call, or None if its schema admits no arguments."""
-        arguments = self.json_value(object_schema(tool), MAX_DEPTH)
-        if arguments is None:
-            return None
-        header = Header.of(self.frame.template).write(tool.name)
-        closer = f" {literal(self.frame.closer)}" if self.frame.closer else ""
-        return f"{literal(header)} {arguments}{closer}"

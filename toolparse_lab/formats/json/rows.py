@@ -13,10 +13,9 @@ from ..results import JsonResult, ResultForm, TextResult
 from ..tags import JsonTags
 from .bare import BareJson
 from .call import JsonCall
-from .command import CommandHeaders, JsonOrCommand
-from .forms import JsonList, JsonSection, NamedOrObject
-from .grammar import JsonGrammar
-from .openers import Frame, FramedGrammar, JsonHeaders
+from .forms import CommandHeaders, JsonList, JsonOrCommand, JsonSection, NamedOrObject
+from .grammar import Frame, FramedGrammar, JsonGrammar
+from .openers import JsonHeaders
 
 _DELIMITED = frozenset(("delimited",))
 _SECTION = frozenset(("delimited", "section"))
@@ -34,10 +33,7 @@ def _listed(
     results: ResultForm | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    """Return the protocol of calls as objects in one list.
-
-    opener, closer: of a list that is written, brackets included. keys: of name and arguments.
-    """
+    # opener, closer: of a list that is written, brackets included. keys: of name and arguments.
     return Protocol(
         id=id,
         aliases=aliases,
@@ -62,10 +58,7 @@ def _named(
     results: ResultForm | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    """Return the protocol of calls whose headers name the tool.
-
-    template, closer: of a call that is written. section: around all calls.
-    """
+    # template, closer: of a call that is written. section: around all calls.
     whole = Frame(section[0] + template, closer + section[1])
     return Protocol(
         id=id,
@@ -80,7 +73,6 @@ def _named(
 
 
 def _around(opener: str, closer: str) -> Callable[[str, str, str], str]:
-    """Return the frame of a result that is nothing but its content between two tokens."""
     return lambda name, call_id, content: f"{opener}{content}{closer}"
 
 
@@ -104,7 +96,7 @@ _MISTRAL_LIST = JsonList("[TOOL_CALLS] [", "]")
 
 
 def _mistral(id: str, title: str, template: str, aliases: tuple[str, ...] = ()) -> Protocol:
-    """Return one generation's format: all are read, one is written. template: "" for the list."""
+    # All generations are read, one is written. template: "" for the list.
     frame = Frame(template or "[TOOL_CALLS]{name}[ARGS]")
     grammar = FramedGrammar(frame) if template else JsonGrammar("[TOOL_CALLS] [", "]")
     return Protocol(
@@ -123,10 +115,8 @@ def _mistral(id: str, title: str, template: str, aliases: tuple[str, ...] = ()) 
 
 
 def _deepseek(bars: str, space: str) -> tuple[JsonHeaders, JsonHeaders, dict[str, str]]:
-    """Return the envelopes of both generations, and the tokens, spelt in one of several ways.
-
-    bars: the characters for the bar in a token. space: for the space between its words.
-    """
+    # (fenced envelope, plain envelope, tokens) in one of several spellings. bars: the characters
+    # for the bar in a token. space: for the space between its words.
     words = ("calls begin", "calls end", "call begin", "call end", "sep")
     tokens = {w: f"<{bars}tool {w}{bars}>".replace(" ", space) for w in words}
     begin, end, sep = tokens["call begin"], tokens["call end"], tokens["sep"]
@@ -171,7 +161,7 @@ def _deepseek_row(id: str, title: str, envelope: JsonHeaders, tokens: dict[str, 
     )
 
 
-# CWM: what stands behind the name is JSON or a command
+# CWM: what follows the name is JSON or a command
 _CWM_FRAME = Frame("<tool: function>\n{name} ", "\n</tool>")
 _CWM = replace(
     _named(
@@ -238,7 +228,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         closer=_PLAMO_END,
         section=_PLAMO["tool_requests"],
     ),
-    # Solar Open 100B: the id stands first, and a section may be around the calls
+    # Solar Open 100B: the id is first, and a section may be around the calls
     _named(
         "solar_open",
         "calls with ids and a token for each part",
@@ -409,11 +399,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         "granite3",
         "a list behind <|tool_call|>",
         JsonHeaders(
-            ("<|tool_call|>",),
-            _TOOL_CALL_ENDS,
-            alone=("<tool_call>{ }",),
-            first="[{",
-            runs=True,
+            ("<|tool_call|>",), _TOOL_CALL_ENDS, alone=("<tool_call>{ }",), first="[{", runs=True
         ),
         opener="<|tool_call|>[",
     ),
@@ -452,10 +438,7 @@ PROTOCOLS += (
     Protocol(
         id="apertus",
         title="a list of {name: arguments}",
-        envelope=JsonHeaders(
-            ("<|tools_prefix|>",),
-            ("<|tools_suffix|>",),
-        ),
+        envelope=JsonHeaders(("<|tools_prefix|>",), ("<|tools_suffix|>",)),
         codec=JsonList("<|tools_prefix|>[", "]<|tools_suffix|>", name_is_key=True),
         tags=_DELIMITED,
         grammar=FramedGrammar(Frame('<|tools_prefix|>[{"{name}":', "}]<|tools_suffix|>")),
@@ -473,7 +456,6 @@ def _objects(
     keys: tuple[str, str] = ("name", "arguments"),
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    """Return the protocol of calls as one object each, with delimiters of its own."""
     return Protocol(
         id=id,
         aliases=aliases,
@@ -525,10 +507,7 @@ PROTOCOLS += (
         "inkling",
         "JSON in a message that invokes a tool",
         JsonHeaders(
-            (
-                "<|message_model|>{any}<|content_invoke_tool_json|>",
-                "<|content_invoke_tool_json|>",
-            ),
+            ("<|message_model|>{any}<|content_invoke_tool_json|>", "<|content_invoke_tool_json|>"),
             ("<|end_message|>",),
             markup=("<|end_message|>",),
             texts=(
@@ -588,7 +567,7 @@ PROTOCOLS += (
 )
 
 
-# No delimiters at all, or a code fence that any JSON may stand in
+# No delimiters at all, or a code fence that any JSON may be in
 
 PROTOCOLS += (
     # Command R and R+ of 08-2024
@@ -596,10 +575,7 @@ PROTOCOLS += (
         "command_r_plus",
         "a list in a json fence behind Action:",
         JsonHeaders(
-            ("Action:{ }```json{ }", "Action:{ }```{ }"),
-            ("\n```", "```"),
-            first="[{",
-            sure=False,
+            ("Action:{ }```json{ }", "Action:{ }```{ }"), ("\n```", "```"), first="[{", sure=False
         ),
         opener="Action:\n```json\n[",
         closer="]\n```",

@@ -1,8 +1,8 @@
-"""If a JSON body without a closer of its own ends: behind its values."""
+"""Where a JSON body without a closer of its own ends: after its values."""
 
 # How it works
 #
-# Brackets outside of strings are counted. Behind the bracket that closes the first one stands the
+# Brackets outside of strings are counted. After the bracket that closes the first one is the
 # end of the body, unless a separator and another value follow. A closer that may follow belongs to
 # the body's end. Kinds of brackets are not told apart: one too many ends a list early, and what
 # follows it says so, another call or the bracket that the list began with. A literal outside of
@@ -10,14 +10,14 @@
 # is remembered, and ends a body whose quotes turn out to be out of step (`finish`).
 #
 # Invariant: no answer depends on text that is still to come: a literal that may be under way and
-# white space behind a value are held back. Cost: one pass; what is held back is bounded.
+# white space after a value are held back. Cost: one pass; what is held back is bounded.
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-from ..scan import Close, any_of, partial_start
+from ..scan import BodyScanner, Close, any_of, partial_start
 from .call import behind_stray_brackets, next_call
 
 _MOST_SPACE = 64
@@ -31,22 +31,20 @@ _KEY_SO_FAR = re.compile(r"""(?:,\s{0,8}+)?(?:"[^"\\\n]{0,40}+(?:"\s{0,8}+)?)?\Z
 def _patterns(
     quotes: str, literals: tuple[str, ...]
 ) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
-    """Return the characters that count outside strings, and inside a string of each quote."""
+    # (the characters that count outside strings, those inside a string of each quote)
     stop = f"(?P<stop>{any_of(literals)})"
     outside = re.compile(rf"{stop}|[{re.escape(quotes)}{{}}\[\]]")
     inside = {quote: re.compile(rf"{stop}|[{re.escape(quote)}\\]") for quote in quotes}
     return outside, inside
 
 
-class ValueRun:
-    """Ends behind the values of a body, and behind a closer that may follow them."""
+class ValueRun(BodyScanner):
+    """Ends after the values of a body, and after a closer that may follow them."""
 
     __slots__ = (
-        "_at",
         "_begin",
         "_calls",
         "_closers",
-        "_hidden",
         "_level",
         "_literals",
         "_patterns",
@@ -65,14 +63,11 @@ class ValueRun:
         separators: str = "",
         calls: bool = False,
     ) -> None:
-        """Make a scanner for one body.
-
-        closers: literals that may stand behind the values and belong to them. stops: those that
-        begin the next call. quotes: the quotes around strings. separators: characters of which one,
-        or none, may stand between two values, or "" if there is one value. calls: the values say
-        which tool they call, so that another one may follow although a bracket seemed to be the
-        last.
-        """
+        # closers: literals that may follow the values and belong to them. stops: those that begin
+        # the next call. separators: characters of which one, or none, may be between two values, ""
+        # if there is one value. calls: the values say which tool they call, so that another one may
+        # follow although a bracket seemed to be the last.
+        self._at, self._hidden = 0, None
         self._closers = closers
         self._literals = (*closers, *stops)
         self._patterns = _patterns(quotes, self._literals)
@@ -82,19 +77,9 @@ class ValueRun:
         self._stray = False  # a list was closed too early, so that its own bracket is to come
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
-        self._at = 0  # characters settled so far
         self._whole = False  # a value ends where the settled text does
-        self._hidden = -1  # where a literal stood in a string that is still open
-
-    def finish(self) -> Close | None:
-        """Return the place of a literal in a string that was never closed, if there was one."""
-        return Close(self._hidden, self._hidden, "rescued") if self._hidden >= 0 else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Count brackets outside strings.
-
-        Returns the close, or how many characters of the tail are final.
-        """
         pos = 0
         while True:
             if self._whole:
@@ -112,8 +97,8 @@ class ValueRun:
             if match.lastgroup is not None:
                 if not self._quote:
                     return self._at_literal(match)
-                if self._hidden < 0:
-                    self._hidden = self._at + match.start()
+                if self._hidden is None:  # in a string that is still open
+                    self._hidden = (self._at + match.start(),) * 2
             elif match[0] == "\\":
                 if pos >= len(tail):
                     return self._settle(len(tail) if final else match.start())
@@ -122,7 +107,7 @@ class ValueRun:
                 self._count(match[0])
 
     def _next(self, tail: str, pos: int, final: bool) -> re.Match[str] | int:
-        """Return the next thing that counts, or how much of the tail is final without one."""
+        # the next thing that counts, or how much of the tail is final without one
         outside, inside = self._patterns
         pattern = inside[self._quote] if self._quote else outside
         match = pattern.search(tail, pos)
@@ -135,17 +120,15 @@ class ValueRun:
         return match
 
     def _at_literal(self, match: re.Match[str]) -> Close:
-        """Return the close at a literal outside of strings, before the values are whole."""
         start = self._at + match.start()
         if match[0] in self._closers:
             return Close(start, self._at + match.end(), "closer")
         return Close(start, start, "implicit")
 
     def _count(self, char: str) -> None:
-        """Take a quote or a bracket into account."""
         if self._quote:
             self._quote = ""
-            self._hidden = -1
+            self._hidden = None
         elif char in "{[":
             self._begin = self._begin or char
             self._level += 1
@@ -158,10 +141,7 @@ class ValueRun:
             self._quote = char
 
     def _behind_value(self, tail: str, pos: int, final: bool) -> Close | int:
-        """Return the close behind a value that ends at tail[pos], or where the next one begins.
-
-        -1 if more text has to tell.
-        """
+        # the close after a value that ends at tail[pos], where the next one begins, or -1 to wait
         begin = self._behind_call(tail, pos, final) if self._calls else None
         if begin is not None:
             return begin
@@ -169,7 +149,7 @@ class ValueRun:
         return -1 if pos < 0 else self._end_at(tail, pos, final)
 
     def _end_at(self, tail: str, pos: int, final: bool) -> Close | int:
-        """Return what `_behind_value` does, for a value that is no call or the last one."""
+        # as `_behind_value`, for a value that is no call or the last one
         end = self._at + pos
         after = _skip_space(tail, pos)
         rest = tail[after : after + _MOST_SPACE]
@@ -191,10 +171,7 @@ class ValueRun:
         return Close(end, end, "end") if begin is None else begin
 
     def _behind_call(self, tail: str, pos: int, final: bool) -> int | None:
-        """Return where another call begins behind one that ends at tail[pos].
-
-        None if there is none, -1 if more text has to tell.
-        """
+        # None if no call follows, -1 to wait
         begin = next_call(tail, pos, final)
         # Behind nothing but white space it is for recovery to say whether that is a call.
         if begin is None or (begin >= 0 and _SPACE.fullmatch(tail, pos, begin)):
@@ -204,10 +181,7 @@ class ValueRun:
         return begin
 
     def _next_value(self, tail: str, after: int, final: bool) -> int | None:
-        """Return where the next value begins, behind the white space that ends at `after`.
-
-        None if there is none, -1 if more text has to tell.
-        """
+        # None if no value follows, -1 to wait
         begin = after
         if tail[after] in self._separators:
             begin = _skip_space(tail, after + 1)
@@ -215,13 +189,7 @@ class ValueRun:
             return -1
         return begin if tail[begin : begin + 1] == "{" else None
 
-    def _settle(self, settled: int) -> int:
-        """Move on behind the final part. Return it."""
-        self._at += settled
-        return settled
-
 
 def _skip_space(text: str, pos: int) -> int:
-    """Return the offset behind the white space at `pos`, of which a bounded run is looked at."""
     match = _SPACE.match(text, pos)
     return match.end() if match else pos

@@ -1,17 +1,15 @@
-"""If a JSON body between delimiters ends: behind strings and comments, at a closer or opener."""
+"""Where a JSON body between delimiters ends: at a closer or opener outside strings and comments."""
 
 # How it works
 #
-# A body that is one strict JSON value with its closer behind it is found by reading it, in one go;
+# A body that is one strict JSON value with its closer after it is found by reading it, in one go;
 # the value goes along with the `Close`, so that nobody reads it again. Everything else (damage, a
-# second value, a stream) is walked over by a machine of five states: outside strings, in a double
-# or a single quoted string, in a line or a block comment.
+# second value, a stream) is walked over, outside of strings and inside of a string or a comment.
 #
-# State: `_state` is the method that reads on, `_pos` where in the tail it begins. A state returns
-# the answer of `scan`, or None when it has handed over to another state at a new `_pos`.
+# State: `_inside` is what opened the string or comment, `_pos` where in the tail it goes on.
 # `_strict` stays true until something was met that strict JSON forbids. `_hidden` is the first
-# closer inside a string of a body that was strict so far, behind which an opener or the end
-# stands: content most likely, and the place to close at if the rest proves the quotes out of step.
+# closer inside a string of a body that was strict so far, after which an opener or the end
+# is: content most likely, and the place to close at if the rest proves the quotes out of step.
 #
 # Invariant: `_at` characters are settled, and a state never decides on a symbol that more text
 # could turn into a delimiter, an escape or a comment; it settles what is before it.
@@ -22,15 +20,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
 
 from ...arguments.rjson.strict import read_one
-from ..scan import SPACE, Close, FollowCheck, any_of, partial_pattern
+from ..scan import SPACE, BodyScanner, Close, FollowCheck, any_of, partial_pattern
 
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
-# behind a string: anything else says that its quotes are out of step, and a text goes on. The last
+# after a string: anything else says that its quotes are out of step, and a text goes on. The last
 # token is no string for the same reason.
 _BETWEEN_TOKENS = re.compile(
     r"""\s*+(?:(?:[{}\[\],:]
@@ -51,7 +47,7 @@ _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|([{\[])|([}\]])')
 
 
 def ends_in_value(text: str) -> bool:
-    """Return True if JSON that breaks off behind `text` may break off inside a value.
+    """Return True if JSON that breaks off after `text` may break off inside a value.
 
     The arguments are a value themselves, open until their own bracket and the call's are there. The
     name of a call is none, and a whole one is over.
@@ -73,30 +69,8 @@ def ends_in_value(text: str) -> bool:
 
 
 class _Delimiters:
-    """The patterns that a JSON body is looked through with, compiled once for its delimiters."""
-
-    __slots__ = (
-        "block",
-        "clean",
-        "closers",
-        "double",
-        "firsts",
-        "line",
-        "literals",
-        "longest",
-        "loose",
-        "nested",
-        "openers",
-        "outside",
-        "partial",
-        "single",
-    )
-
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...]) -> None:
-        """Compile the patterns for a set of delimiters.
-
-        closers, openers: literals. An empty one is none.
-        """
+        # closers, openers: literals. An empty one is none.
         # The longest first: one delimiter may begin with another, as `<<end>>` does with `<<`.
         closers = tuple(sorted(filter(None, closers), key=len, reverse=True))
         openers = tuple(filter(None, openers))
@@ -106,7 +80,7 @@ class _Delimiters:
         self.firsts = {literal[0] for literal in self.literals}
         self.longest = max(map(len, self.literals), default=0)
         self.partial = partial_pattern(self.literals)
-        # One holds another before its last character, so that it may go on behind it.
+        # One contains another before its last character, so it may go on after it.
         self.nested = any(
             short in literal[:-1] for literal in self.literals for short in self.literals
         )
@@ -117,20 +91,16 @@ class _Delimiters:
         firsts = re.escape("".join(self.firsts))
         self.clean = re.compile(rf"""(?:[^"'/{firsts}]++|"[^"\\\x00-\x1f{firsts}]*+")*+""")
         # Control characters matter only while the body may still be strict JSON.
-        self.double = re.compile(rf"{close}|[\"\\\x00-\x1f]")
-        self.loose = re.compile(rf'{close}|["\\]')
-        self.single = re.compile(rf"{close}|['\\]")
-        self.line = re.compile(rf"{close}|\n")
-        self.block = re.compile(rf"{close}|\*/")
+        self.strict = re.compile(rf"{close}|[\"\\\x00-\x1f]")
+        signs = {'"': r'["\\]', "'": r"['\\]", "//": r"\n", "/*": r"\*/"}
+        self.inside = {kind: re.compile(f"{close}|{sign}") for kind, sign in signs.items()}
 
 
-@lru_cache(maxsize=512)
-def _delimiters(closers: tuple[str, ...], openers: tuple[str, ...]) -> _Delimiters:
-    """Return the patterns for these delimiters. A stream of calls needs them once."""
-    return _Delimiters(closers, openers)
+_delimiters = lru_cache(maxsize=512)(_Delimiters)  # a stream of calls needs them once
+_ENDS = {'"': '"', "'": "'", "//": "\n", "/*": "*/"}
 
 
-class JsonBody:
+class JsonBody(BodyScanner):
     """Finds the closer of a JSON body, knowing strings and comments.
 
     A closer inside a string is content. But a string that strict JSON could not hold (a raw line
@@ -138,38 +108,20 @@ class JsonBody:
     space and an opener, or the end, closes the body.
     """
 
-    __slots__ = ("_at", "_by", "_follow", "_hidden", "_pos", "_previous", "_state", "_strict")
+    __slots__ = ("_by", "_follow", "_inside", "_pos", "_previous", "_strict")
 
     def __init__(self, closers: tuple[str, ...], openers: tuple[str, ...] = ()) -> None:
-        """Make a scanner for one body.
-
-        closers: the literals that end it. openers: those that begin the next call, before which a
-        body without a closer ends too.
-        """
+        self._at, self._hidden = 0, None
         self._by = _delimiters(closers, openers)
         # Most bodies never meet a closer in a string, so this is made when the first one does.
         self._follow: FollowCheck | None = None
-        self._at = 0  # characters settled so far
         self._pos = 0  # where in the tail the state begins to read
-        self._state: _State = _outside
+        self._inside = ""  # what opened the string or comment, "" outside of both
         self._strict = True  # nothing yet that strict JSON forbids
-        self._hidden: tuple[int, int] | None = None
         self._previous = ""  # the last character of the settled text that is no white space
 
-    def finish(self) -> Close | None:
-        """Return the hidden closer as a rescue, if there was one.
-
-        Behind it an opener or the end followed, and no other closer came.
-        """
-        return Close(*self._hidden, "rescued") if self._hidden else None
-
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the tail.
-
-        See the head of this module.
-
-        Returns the close, or how many characters of the tail are final.
-        """
+        """Walk once over the tail. See the head of this module."""
         if self._at == 0:
             whole = self._whole_body(tail, final)
             if whole is not None:
@@ -177,15 +129,15 @@ class JsonBody:
 
         self._pos = 0
         while True:
-            answer = self._state(self, tail, final)
+            if self._inside:
+                answer = self._read_inside(tail, final)
+            else:
+                answer = self._read_outside(tail, final)
             if answer is not None:
                 return answer
 
     def _whole_body(self, tail: str, final: bool) -> Close | None:
-        """Return the closer behind one strict value at the beginning of the tail, or None.
-
-        None as well if a delimiter stands inside the value: then the machine has to decide.
-        """
+        # None as well if a delimiter is inside the value: then the machine has to decide.
         # In C, and so faster than any search for the end could be.
         try:
             value, end = read_one(tail)
@@ -204,14 +156,9 @@ class JsonBody:
 
         return None
 
-    # The states
-
-    def _outside(self, tail: str, final: bool) -> Close | int | None:
-        """Read between strings and comments, to a delimiter or to the opener of one of them.
-
-        A delimiter here is as it seems: nothing in JSON outside of strings can hold it. Returns the
-        close, or None in the state of the string or comment that begins.
-        """
+    def _read_outside(self, tail: str, final: bool) -> Close | int | None:
+        # A delimiter here is as it seems: nothing in JSON outside of strings can contain it. None
+        # in the state of the string or comment that begins.
         by = self._by
         pos = self._pos
         while True:
@@ -230,37 +177,34 @@ class JsonBody:
             if match.lastgroup is not None:
                 longer = self._longer_from(tail, pos, start, final) if by.nested else -1
                 if longer >= 0:
-                    return self._settle(tail, longer)
+                    return self._settle_at(tail, longer)
                 offset = self._at + start
                 if match.lastgroup == "close":
                     return Close(offset, self._at + match.end(), "closer", self._hidden)
                 return Close(offset, offset, "implicit", self._hidden)
 
             if self._is_cut(tail, start, final):
-                return self._settle(tail, start)
+                return self._settle_at(tail, start)
 
             pos = match.end()
             symbol = match[0]
             # An apostrophe that no value can begin at is one of bare text: `{a: it's}`.
             if symbol != "'" or self._before(tail, start) in "{[,:(":
                 self._pos = pos
-                self._state = _STATES[symbol]
+                self._inside = symbol
                 self._strict = self._strict and symbol == '"'
                 return None
 
-    def _double(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a string between double quotes.
-
-        While the body is strict so far, control characters are looked for as well: JSON has none in
-        strings, so one of them is the first evidence of a quote that is missing or one too many.
-        """
-        by = self._by
-        pos = self._pos
-        pattern = by.double if self._strict else by.loose
+    def _read_inside(self, tail: str, final: bool) -> Close | int | None:
+        # While the body is strict so far, control characters are looked for as well: JSON has none
+        # in strings, so one of them is the first evidence of a quote that is missing or one too
+        # many. None where the string or comment is over.
+        by, kind, pos = self._by, self._inside, self._pos
+        pattern = by.strict if kind == '"' and self._strict else by.inside[kind]
         while True:
             match = pattern.search(tail, pos)
             if match is None:
-                return self._settle_rest(tail, pos, final)
+                return self._settle_rest(tail, pos, final, "/*" if kind == "/*" else "")
 
             start, pos = match.span()
             symbol = match[0]
@@ -269,133 +213,47 @@ class JsonBody:
                 if answer is not None:
                     return answer
             elif self._is_cut(tail, start, final):
-                return self._settle(tail, start)
-            elif symbol == '"':
-                return self._end_double(tail, start, final)
+                return self._settle_at(tail, start)
             elif symbol == "\\":
-                if pos >= len(tail):
-                    return self._settle(tail, len(tail) if final else start)
-                pos += 1  # over what it escapes
+                if pos >= len(tail):  # what it escapes is not here yet
+                    return self._settle_at(tail, len(tail) if final else start)
+                pos += 1
+            elif symbol == _ENDS[kind]:
+                # A strict string is followed by a comma, colon or bracket. After a hidden closer
+                # anything else says that the quotes are out of step.
+                if self._hidden and kind == '"':
+                    space = SPACE.match(tail, pos)
+                    after = space.end() if space else pos
+                    if after < len(tail):
+                        if tail[after] not in ",:}]":
+                            return self._rescue(pos)
+                    elif not final:
+                        return self._settle_at(tail, start)
+                self._pos = pos
+                self._inside = ""
+                return None
             else:
                 # A raw control character: no strict JSON, and so the quotes may be out of step.
                 if self._hidden:
                     return self._rescue(pos)
                 self._strict = False
-                pattern = by.loose
-
-    def _end_double(self, tail: str, start: int, final: bool) -> Close | int | None:
-        """Leave the string at its quote, or go back to the hidden closer.
-
-        A strict string is followed by a comma, colon or bracket. Behind a hidden closer anything
-        else says that the quotes are out of step.
-        """
-        end = start + 1
-        # Without a closer in a string there is no doubt, and nothing to look ahead for.
-        if self._hidden:
-            answer = self._behind_string(tail, start, final)
-            if answer is not None:
-                return answer
-
-        self._pos = end
-        self._state = _outside
-        return None
-
-    def _behind_string(self, tail: str, start: int, final: bool) -> Close | int | None:
-        """Look at the text behind a string's end at `start`, where a closer was hidden before.
-
-        Returns the hidden closer if no string can end there, an offset if more text is necessary,
-        and None if the quotes are in step.
-        """
-        match = SPACE.match(tail, start + 1)
-        after = match.end() if match else start + 1
-        if after >= len(tail):
-            return None if final else self._settle(tail, start)
-        return None if tail[after] in ",:}]" else self._rescue(start + 1)
-
-    def _single(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a string between single quotes.
-
-        JSON has none of these, so the body is not strict any more: a closer in here that an opener
-        or the end follows ends it.
-        """
-        by = self._by
-        pos = self._pos
-        while True:
-            match = by.single.search(tail, pos)
-            if match is None:
-                return self._settle_rest(tail, pos, final)
-
-            start, pos = match.span()
-            symbol = match[0]
-            if match.lastgroup is not None:
-                answer = self._closer_inside(tail, start, pos, final)
-                if answer is not None:
-                    return answer
-            elif self._is_cut(tail, start, final):
-                return self._settle(tail, start)
-            elif symbol == "'":
-                self._pos = pos
-                self._state = _outside
-                return None
-            elif pos >= len(tail):  # a backslash, and what it escapes is not here yet
-                return self._settle(tail, len(tail) if final else start)
-            else:
-                pos += 1
-
-    def _line(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a comment that ends with its line."""
-        return self._comment(tail, final, self._by.line, "")
-
-    def _block(self, tail: str, final: bool) -> Close | int | None:
-        """Read inside a comment that ends with `*/`."""
-        return self._comment(tail, final, self._by.block, "/*")
-
-    def _comment(
-        self, tail: str, final: bool, pattern: re.Pattern[str], comment_char: str
-    ) -> Close | int | None:
-        """Read up to the end of a comment, which the pattern finds.
-
-        comment_char: the characters of the comment's own two that the tail may end with, and of
-        which the second may be yet to come.
-        """
-        pos = self._pos
-        while True:
-            match = pattern.search(tail, pos)
-            if match is None:
-                return self._settle_rest(tail, pos, final, comment_char)
-
-            start, pos = match.span()
-            if match.lastgroup is not None:
-                answer = self._closer_inside(tail, start, pos, final)
-                if answer is not None:
-                    return answer
-            elif self._is_cut(tail, start, final):
-                return self._settle(tail, start)
-            else:
-                self._pos = pos
-                self._state = _outside
-                return None
+                pattern = by.inside[kind]
 
     # What the states share
 
     def _closer_inside(self, tail: str, start: int, end: int, final: bool) -> Close | int | None:
-        """Decide on a closer inside a string or comment.
-
-        None = it is content, read on behind it.
-
-        In a body that was strict so far it is content, and remembered. In a damaged one it closes
-        the body if an opener or the end follows.
-        """
+        # None: it is content, read on after it. In a body that was strict so far it is content, and
+        # remembered. In a damaged one it closes the body if an opener or the end follows.
         longer = self._longer_from(tail, 0, start, final) if self._by.nested else -1
         if longer >= 0:
-            return self._settle(tail, longer)
+            return self._settle_at(tail, longer)
         if self._follow is None:
             self._follow = FollowCheck(self._by.openers)
 
         # What follows is evidence, and may not be here yet: then the closer stays in the tail.
         follows = self._follow.check(tail, end, self._at, final)
         if follows is None:
-            return self._settle(tail, start)
+            return self._settle_at(tail, start)
         if follows and not self._strict:
             return Close(self._at + start, self._at + end, "rescued")
         if follows and self._hidden is None:
@@ -403,23 +261,17 @@ class JsonBody:
         return None
 
     def _rescue(self, end: int) -> Close:
-        """Return the hidden closer as where the body ends.
-
-        end: how far the tail was looked at. The engine has to pay for going back from there, and
-        refuses when a text makes it do so too often.
-        """
+        # end: how far the tail was looked at. The engine has to pay for going back from there, and
+        # refuses when a text makes it do so too often.
         start, stop = self._hidden or (0, 0)
         return Close(start, stop, "rescued", reached=self._at + end)
 
     def _settle_rest(self, tail: str, pos: int, final: bool, comment_char: str = "") -> int:
-        """Settle the rest of the tail but for the beginning of a delimiter.
-
-        pos: up to there everything is decided. comment_char: the characters with which a comment's
-        two may begin or end, held back too.
-        """
+        # All but the beginning of a delimiter. Up to pos everything is decided. comment_char: the
+        # characters with which a comment's two may begin or end, held back too.
         size = len(tail)
         if final:
-            return self._settle(tail, size)
+            return self._settle_at(tail, size)
 
         by = self._by
         # The end of the tail, no longer than the longest delimiter, may begin one.
@@ -431,13 +283,11 @@ class JsonBody:
         else:
             settled = size
 
-        return self._settle(tail, settled)
+        return self._settle_at(tail, settled)
 
-    def _settle(self, tail: str, settled: int) -> int:
-        """Remember how far the tail is final, and its last character that is not a white space.
-
-        That character tells later if an apostrophe can begin a string. Returns `settled`.
-        """
+    def _settle_at(self, tail: str, settled: int) -> int:
+        # The last character that is not white space tells later if an apostrophe can begin a
+        # string.
         if settled:
             # Most chunks end in a character that counts; only white space needs a longer look.
             last = tail[settled - 1]
@@ -450,11 +300,9 @@ class JsonBody:
         return settled
 
     def _longer_from(self, tail: str, begin: int, start: int, final: bool) -> int:
-        """Return where a delimiter begins that goes on behind the tail, and over one at `start`.
-
-        One may begin with another, or hold it behind white space: then the longer one counts. -1 if
-        nothing of the kind is there. begin: the text before it is decided.
-        """
+        # Where a delimiter begins that goes on after the tail, and over one at `start`: one may
+        # begin with another, or contain it after white space. Then the longer one counts. -1 for
+        # none. Before `begin` all is decided.
         longest = self._by.longest
         size = len(tail)
         if final or size - start >= longest:
@@ -463,10 +311,7 @@ class JsonBody:
         return match.start() if match and match.start() <= start else -1
 
     def _is_cut(self, tail: str, pos: int, final: bool) -> bool:
-        """Return True if a delimiter may begin at `pos` and go on behind the tail.
-
-        Then the token at `pos` may be the beginning of that delimiter, and nothing can be decided.
-        """
+        # A delimiter may begin at `pos` and go on after the tail: then nothing can be decided.
         by = self._by
         if final or tail[pos] not in by.firsts:
             return False
@@ -478,26 +323,10 @@ class JsonBody:
         return any(lit.startswith(rest) for lit in by.literals)
 
     def _before(self, tail: str, pos: int) -> str:
-        """Return the last character before `pos` that is not a white space.
-
-        It may have been final with an earlier tail. At the beginning of the body it is `{`, since
-        an object that lost its brace begins with a key.
-        """
+        # It may have been final with an earlier tail. At the beginning of the body it is `{`, since
+        # an object that lost its brace begins with a key.
         while pos > 0:
             pos -= 1
             if not tail[pos].isspace():
                 return tail[pos]
         return self._previous or "{"
-
-
-_State: TypeAlias = Callable[[JsonBody, str, bool], Close | int | None]
-
-# Plain functions, not bound methods: a body that held its own method would be a reference cycle,
-# and the collector would have to find thousands of them.
-_outside: _State = JsonBody._outside
-_STATES: dict[str, _State] = {
-    '"': JsonBody._double,
-    "'": JsonBody._single,
-    "//": JsonBody._line,
-    "/*": JsonBody._block,
-}

@@ -23,7 +23,6 @@ class ShapedJson(JsonCall):
     shape: tuple[str, ...] = ()
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call between opener and closer."""
         values = {
             NAME: json.dumps(name, ensure_ascii=False)[1:-1],
             ARGUMENTS: arguments_json,

@@ -1,6 +1,6 @@
 """The places of values in a JSON body, found when someone asks for them.
 
-A codec answers with values. Most callers never ask where they stand. So a `BodySource` keeps the
+A codec answers with values. Most callers never ask where they are. So a `BodySource` keeps the
 body, its edits and the paths of its calls, and reads the places out of the edited text the first
 time one is wanted, once for all calls of the body.
 """
@@ -18,7 +18,7 @@ from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Places
 
-# A name that stands first and whole, as nearly every call has it: its place needs no reading.
+# A name that is first and whole, as nearly every call has it: its place needs no reading.
 _NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
 _VALUE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\]:,"]++', re.DOTALL)
 _ESCAPED = re.compile(
@@ -32,11 +32,7 @@ ONE_CALL = [(0, "")]
 
 
 def name_first(body: str, name: str) -> Span | None:
-    """Return where `name` stands if it is the first member, named "name", else None.
-
-    >>> name_first('{"name": "f"}', "f")
-    Span(start=10, end=11)
-    """
+    """Return where `name` is if it is the first member, named "name", else None."""
     match = _NAME_FIRST.match(body)
     if match and match[1] == name:
         return Span(match.start(1), match.end(1))
@@ -44,11 +40,7 @@ def name_first(body: str, name: str) -> Span | None:
 
 
 def items_of(value: Value) -> tuple[list[Value] | None, str]:
-    """Return the list of calls that a value is or wraps, and its path. None for any other value.
-
-    >>> items_of([{}]), items_of({"tool_calls": [{}]}), items_of({"name": "f"})
-    (([{}], ''), ([{}], '/tool_calls'), (None, ''))
-    """
+    """Return the list of calls that a value is or wraps, and its path. None for any other value."""
     if isinstance(value, list):
         return value, ""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(_WRAPPER), list):
@@ -57,11 +49,7 @@ def items_of(value: Value) -> tuple[list[Value] | None, str]:
 
 
 def units_of(values: list[Value]) -> list[tuple[int, str]]:
-    """Return where the calls of a body stand: the number of their value, and the path in it.
-
-    A list holds one call per item, also where it is the `tool_calls` of an object and all that is
-    in it. Any other value is one call.
-    """
+    """Return where the calls of a body are: (number of their value, path in it)."""
     units: list[tuple[int, str]] = []
     for i, value in enumerate(values):
         items, base = items_of(value)
@@ -87,12 +75,7 @@ class BodySource:
     # once, so asking for every argument of a hundred calls costs no more than asking for one.
 
     def __init__(self, body: str, edits: tuple[Edit, ...], units: list[tuple[int, str]]) -> None:
-        """Keep a body and its edits.
-
-        Places are only worked out when the first one is asked for.
-
-        units: the calls, as `units_of` returns them.
-        """
+        # units: the calls, as `units_of` returns them
         self.body = body
         self.edits = edits
         self.units = units
@@ -102,14 +85,12 @@ class BodySource:
         # The beginning and the places of each value of the edited body.
         self._edited_places: list[tuple[int, dict[str, tuple[int, int]]]] = []
         self._shares: dict[tuple[int, str], tuple[Edit, ...]] | None = None
+        # By index: paths in document order, and the rank of each.
         self._ranked: dict[int, tuple[list[str], dict[str, int]]] = {}
 
     def edits_of(self, index: int, path: str) -> tuple[Edit, ...]:
-        """Return the edits of the call at `path`.
-
-        Each edit goes with the call it stands in or behind. Those before the first call go with the
-        first. So every edit belongs to one call, and their sum is the cost of the body.
-        """
+        # Each edit goes with the call it is in or after. Those before the first call go with the
+        # first. So every edit belongs to one call, and their sum is the cost of the body.
         if len(self.units) <= 1 or not self.edits:
             return self.edits
         if self._shares is None:
@@ -117,26 +98,16 @@ class BodySource:
         return self._shares[index, path]
 
     def _shared_out(self) -> dict[tuple[int, str], tuple[Edit, ...]]:
-        """Return the edits of each unit.
-
-        An edit belongs to the last call that begins before it.
-        """
         starts = [edit.span.start for edit in self.edits]
         places = self._all()
 
         # Both are sorted, so each unit's share is a slice.
-        cuts = [0]
-        for i, path in self.units[1:]:
-            cuts.append(bisect_left(starts, places[i][path][0]))
-
-        cuts.append(len(starts))
+        inner = (bisect_left(starts, places[i][path][0]) for i, path in self.units[1:])
+        cuts = [0, *inner, len(starts)]
         return {unit: self.edits[cuts[k] : cuts[k + 1]] for k, unit in enumerate(self.units)}
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
-        """Return the places of each top-level value, in the body as it came.
-
-        They are found in the edited body, and moved back by the edits. Once for all questions.
-        """
+        # Found in the edited body, and moved back by the edits. Once for all questions.
         if self._raw_places is not None:
             return self._raw_places
 
@@ -145,32 +116,27 @@ class BodySource:
         for start, end in _value_spans(edited):
             places = find_places(edited[start:end]).values
             self._edited_places.append((start, places))
-            raw: dict[str, tuple[int, int]] = {}
-            for path, (a, b) in places.items():
-                raw[path] = self._back.raw_span(start + a, start + b)
-            raw_places.append(raw)
+            back = self._back.raw_span
+            raw_places.append({p: back(start + a, start + b) for p, (a, b) in places.items()})
 
         self._raw_places = raw_places
         return raw_places
 
     def span_of(self, index: int, path: str) -> Span | None:
-        """Return where the value at `path` stands, strings without their quotes."""
+        """Return where the value at `path` is, strings without their quotes."""
         place = self._all()[index].get(path)
         return Span(*place) if place else None
 
     def key_span(self, index: int, path: str, key: str) -> Span | None:
-        """Return where the key of a member stands, given the path of its value.
-
-        It is the last place of its name before the member's value.
-        """
-        # `find_places` knows values only; a key stands right before its value.
+        """Return where the key of a member is, given the path of its value."""
+        # `find_places` knows values only; a key is right before its value.
         place = self._all()[index].get(path)
         start = self.body.rfind(key, 0, place[0]) if place else -1
         return Span(start, start + len(key)) if start >= 0 else None
 
     def name_span(self, index: int, at: str, key: str, name: str) -> Span | None:
-        """Return where the name of the call at path `at` stands, which is the value of `key`."""
-        # The pattern looks at the beginning of the body, which edits behind it leave as it is.
+        """Return where the name of the call at path `at` is, which is the value of `key`."""
+        # The pattern looks at the beginning of the body, which edits after it leave as it is.
         if key == "name" and index == 0 and at == "":
             span = name_first(self.body, name)
             if span is not None and (not self.edits or self.edits[0].span.start > span.end):
@@ -187,8 +153,8 @@ class BodySource:
     ) -> Callable[[], Places]:
         """Return a function that finds the places at and below `base`.
 
-        nested: the text that stands there and is read as JSON, or nothing. members: the arguments,
-        where the object at `base` holds more than them (the name beside them). Only their places
+        nested: the text that is there and is read as JSON, or nothing. members: the arguments,
+        where the object at `base` has more than them (the name next to them). Only their places
         are wanted then. edits: those of the nested text, where they are known.
         """
 
@@ -210,11 +176,8 @@ class BodySource:
         return find
 
     def _below(self, index: int, base: str) -> dict[str, tuple[int, int]]:
-        """Return the places at and below `base`, by their paths from there.
-
-        A value is found after those inside it, so in document order they stand right before it: the
-        walk back from `base` touches nothing else, however many calls the body has.
-        """
+        # A value is found after those inside it, so in document order they are right before it: the
+        # walk back from `base` touches nothing else, however many calls the body has.
         # Arguments that are not there (flat, or missing) have the place of the whole call.
         places = self._all()[index]
         if base not in places:
@@ -233,43 +196,29 @@ class BodySource:
     def nested_edits(
         self, index: int, base: str, text: str, edits: list[Edit]
     ) -> list[Edit] | None:
-        """Return edits of a text that stands inside a JSON string as edits of that string.
-
-        None if the string has edits itself, or the places in it cannot be told.
-        """
+        # Edits of a text inside a JSON string as edits of that string. None if the string has edits
+        # itself, or the places in it cannot be told.
         start, end = self._all()[index][base]
-        offsets = self._inside(start, end, text)
-        if offsets is None:
-            return None
-        if any(edit.span.start < end and start < edit.span.end for edit in self.edits):
-            return None
-
-        placed: list[Edit] = []
-        for edit in edits:
-            span = Span(start + offsets[edit.span.start], start + offsets[edit.span.end])
-            # What is put into the string is escaped as the string is.
-            placed.append(Edit(span, write_canonical(edit.text)[1:-1], edit.rule))
-
-        return placed
-
-    def _inside(self, start: int, end: int, text: str) -> list[int] | None:
-        """Return where each character of a string's meaning stands inside it.
-
-        None if that cannot be told.
-        """
         raw = self.body[start:end]
         # Without escapes each character is itself.
         offsets = list(range(len(text) + 1)) if raw == text else unescape_offsets(raw)
         if offsets is None or len(offsets) != len(text) + 1:
             return None
-        return offsets
+        if any(edit.span.start < end and start < edit.span.end for edit in self.edits):
+            return None
+        # What is put into the string is escaped as the string is.
+        return [
+            Edit(
+                Span(start + offsets[edit.span.start], start + offsets[edit.span.end]),
+                write_canonical(edit.text)[1:-1],
+                edit.rule,
+            )
+            for edit in edits
+        ]
 
     def _nested_places(self, index: int, base: str, text: str, edits: list[Edit] | None) -> Places:
-        """Return the places in a text that stands inside a JSON string.
-
-        They are found by way of the edited body: its strings are strict, so that each escape has a
-        known length. If that fails the whole string stands for all of it.
-        """
+        # By way of the edited body: its strings are strict, so that each escape has a known length.
+        # If that fails the whole string stands for all of it.
         self._all()
         begin, places = self._edited_places[index]
         first, last = (begin + offset for offset in places[base])
@@ -295,11 +244,7 @@ class BodySource:
 
 
 def _value_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans of top-level values of strict JSON texts, one behind the other.
-
-    >>> _value_spans('{"a": [1]} 5')
-    [(0, 10), (11, 12)]
-    """
+    # of top-level values of strict JSON, one after the other
     spans: list[tuple[int, int]] = []
     level, start = 0, 0
     for match in _VALUE.finditer(text):

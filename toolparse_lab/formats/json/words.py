@@ -62,7 +62,6 @@ def read_words(
 
 
 def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_name: str) -> None:
-    """Raise Refusal where a comment in front of a call names another tool than the call does."""
     for edit in edits:
         if edit.rule != "rjson.comment" or not _is_first(edit, body):
             continue
@@ -73,7 +72,7 @@ def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_na
 
 
 def _is_label(match: re.Match[str], reading: Reading, whole_name: str) -> bool:
-    """Return True if a word only labels the whole call after it, or says its name beforehand."""
+    # It only labels the whole call after it, or says its name beforehand.
     name = match["name"]
     if not whole_name or match["sign"]:
         return False
@@ -102,10 +101,8 @@ def _named(
     match: re.Match[str],
     keys: tuple[str, str],
 ) -> list[Edit] | None:
-    """Return the edits that put an object and the name in front of it into one call.
-
-    None if its parenthesis does not close, or more follows than that.
-    """
+    # The edits that put an object and the name in front of it into one call. None if its
+    # parenthesis does not close, or more follows than that.
     start, end = words.span.start + match.start("name"), words.span.start + match.end("name")
     closes = behind is not None and _CLOSER.fullmatch(behind.span.of(body))
     if (match["sign"] == "(") != bool(closes):

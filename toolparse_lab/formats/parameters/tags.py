@@ -32,7 +32,7 @@ from ..base import (
     Signs,
     Tools,
 )
-from ..json.body import json_calls
+from ..json.call import json_calls
 from ..json.scan import JsonBody, ends_in_value
 from ..prompt.wording import Wordings
 from ..results import Between, TextResult

@@ -74,17 +74,7 @@ _BY_FORMAT = {
 }
 # Tried on a pattern that no value for the parameter's name fits.
 _CODES = (
-    "fi",
-    "sw",
-    "FI",
-    "FIN",
-    "fi-FI",
-    "31",
-    "4417",
-    "0031",
-    "A1",
-    "#3a7f2c",
-    "1.4.2",
+    *("fi", "sw", "FI", "FIN", "fi-FI", "31", "4417", "0031", "A1", "#3a7f2c", "1.4.2"),
     "+4915550117",
 )
 _WORDS = ("cedar", "lantern", "harbour", "pepper")
@@ -93,7 +83,8 @@ _NUMBERS = (2.75, 18.5, 63.25, 141.5)
 
 
 class _NoValue(Exception):
-    """No value at hand matches a pattern of the schema."""
+    # no value at hand matches a pattern of the schema
+    pass
 
 
 def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None:
@@ -119,11 +110,8 @@ def example_arguments(tool: ToolSpec, variant: int = 0) -> dict[str, Any] | None
 
 
 def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> Any:
-    """Return an example of one value.
-
-    name: of the parameter that holds it, for whose words values are known. node: its resolved
-    schema. depth: the levels below it that may still be followed. Raises _NoValue.
-    """
+    # name: of the parameter that has it. node: its resolved schema. depth: levels below that may be
+    # followed.
     # `examples` is JSON Schema's keyword, `example` that of OpenAPI.
     examples = node.get("examples")
     if not examples and "example" in node:
@@ -136,98 +124,49 @@ def _value(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: i
             options = choices_of(node)
             return options[variant % len(options)] if options else None
         case "union":
-            return _value(name, _first_member(node, root), root, variant, depth)
+            # An optional value is often a union with null, which would be a poor example.
+            members = (m for m in alternatives_of(node, root) if kind_of(m) != "null")
+            return _value(name, next(members, {}), root, variant, depth)
+        case "array" if depth <= 0:
+            return []
         case "array":
-            return _array(name, node, root, variant, depth) if depth > 0 else []
+            positions = [resolve(position, root) for position in positions_of(node)]
+            if positions:
+                return [_value(name, member, root, variant, depth - 1) for member in positions]
+            member = resolve(items_of(node), root)
+            count = max(1, min(int(node.get("minItems", 1)), VARIANTS))
+            return [_value(name, member, root, variant + i, depth - 1) for i in range(count)]
         case "object":
             return _object(node, root, variant, depth) if depth > 0 else {}
-        case kind:
-            return _scalar(name, node, kind, variant)
-
-
-def _scalar(name: str, node: Mapping[str, Any], kind: str, variant: int) -> Any:
-    """Return an example of a value that holds no others.
-
-    A text where any value will do.
-
-    Raises _NoValue for a text whose pattern fits none at hand.
-    """
-    if kind == "integer":
-        return _integer(node, variant)
-    if kind == "number":
-        return _bounded(node, _NUMBERS[variant % VARIANTS], variant)
-    if kind == "boolean":
-        return variant % 2 == 0
-    if kind == "null":
-        return None
-    return _text(name, node, variant)
-
-
-def _first_member(node: Mapping[str, Any], root: Any) -> Mapping[str, Any]:
-    """Return the first member of a union that is more than null.
-
-    An optional value is often a union with null, which would be a poor example. A union of nothing
-    else takes any value.
-    """
-    for member in alternatives_of(node, root):
-        if kind_of(member) != "null":
-            return member
-    return {}
+        case "integer":
+            value = int(_bounded(node, _INTEGERS[variant % VARIANTS], variant))
+            step = node.get("multipleOf")
+            # Zero is a multiple of a step too, but a dull example.
+            if isinstance(step, int) and step > 1:
+                return value // step * step or step
+            return value
+        case "number":
+            return _bounded(node, _NUMBERS[variant % VARIANTS], variant)
+        case "boolean":
+            return variant % 2 == 0
+        case "null":
+            return None
+        case _:
+            return _text(name, node, variant)
 
 
 def _object(node: Mapping[str, Any], root: Any, variant: int, depth: int) -> dict[str, Any]:
-    """Return the required properties of an object, each with a variant of its own.
-
-    node: its resolved schema. depth: the levels below it that may still be followed.
-    """
-    properties: dict[str, Any] = {}
-    for i, (name, schema, required) in enumerate(properties_of(node)):
-        if required:
-            properties[name] = _value(name, resolve(schema, root), root, variant + i, depth - 1)
-    return properties
-
-
-def _array(name: str, node: Mapping[str, Any], root: Any, variant: int, depth: int) -> list[Any]:
-    """Return one item for each position of a tuple, else as few items as the schema admits.
-
-    name: of the parameter that holds the array, which its items share. A list has one item at the
-    least, and never more than there are variants.
-    """
-    positions = positions_of(node)
-    if positions:
-        nodes = [resolve(position, root) for position in positions]
-        return [_value(name, member, root, variant, depth - 1) for member in nodes]
-
-    member = resolve(items_of(node), root)
-    count = max(1, min(int(node.get("minItems", 1)), VARIANTS))
-    return [_value(name, member, root, variant + i, depth - 1) for i in range(count)]
-
-
-def _integer(node: Mapping[str, Any], variant: int) -> int:
-    """Return an integer within the schema's bounds.
-
-    One with a step is moved to a multiple of it.
-
-    >>> _integer({"minimum": 10}, 0), _integer({"multipleOf": 5}, 1)
-    (11, 25)
-    """
-    value = int(_bounded(node, _INTEGERS[variant % VARIANTS], variant))
-    step = node.get("multipleOf")
-    if isinstance(step, int) and step > 1:
-        # Zero is a multiple too, but a dull example.
-        return value // step * step or step
-    return value
+    # the required properties, each with a variant of its own
+    return {
+        name: _value(name, resolve(schema, root), root, variant + i, depth - 1)
+        for i, (name, schema, required) in enumerate(properties_of(node))
+        if required
+    }
 
 
 def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
-    """Return the value, moved inside the schema's bounds.
-
-    A bound itself is avoided where there is room, since it may be exclusive. `variant` is added to
-    the distance, so that variants differ.
-
-    >>> _bounded({"minimum": 10}, 7, 0), _bounded({"maximum": 5}, 7, 1), _bounded({}, 7, 0)
-    (11, 3, 7)
-    """
+    # A bound itself is avoided where there is room, since it may be exclusive. `variant` is added
+    # to the distance, so that variants differ.
     low: float | None = node.get("minimum", node.get("exclusiveMinimum"))
     high: float | None = node.get("maximum", node.get("exclusiveMaximum"))
     if low is not None and value <= low:
@@ -235,18 +174,11 @@ def _bounded(node: Mapping[str, Any], value: float, variant: int) -> float:
     if high is None or value < high:
         return value
 
-    below = high - variant - 1
-    if low is not None and below < low:
-        return low
-    return below
+    return max(high - variant - 1, low) if low is not None else high - variant - 1
 
 
 def _text(name: str, node: Mapping[str, Any], variant: int) -> str:
-    """Return a text that fits the schema's format, pattern and lengths.
-
-    name: of the parameter that holds it. Too short a text is repeated, too long a one cut. Raises
-    _NoValue if no text at hand fits the pattern.
-    """
+    # Too short a text is repeated, too long a one cut.
     pool = _pool(name, node)
     pattern = node.get("pattern")
     if isinstance(pattern, str):
@@ -262,11 +194,6 @@ def _text(name: str, node: Mapping[str, Any], variant: int) -> str:
 
 
 def _pool(name: str, node: Mapping[str, Any]) -> Sequence[str]:
-    """Return the values for a schema's format, else for a word of the parameter's name.
-
-    >>> _pool("departureTime", {})[0], _pool("x", {"format": "date"})[0], _pool("x", {})[0]
-    ('06:40', '2031-03-14', 'cedar')
-    """
     by_format = _BY_FORMAT.get(str(node.get("format")))
     if by_format is not None:
         return by_format
@@ -280,14 +207,7 @@ def _pool(name: str, node: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
-    """Return a value that a pattern admits.
-
-    pool: the values for the parameter's name, which are tried first. Then all others are. Raises
-    _NoValue if the pattern admits none.
-
-    >>> _matching("^[a-z]{2}$", ("cedar",), 0), _matching("^c", ("lantern", "cedar"), 0)
-    ('fi', 'cedar')
-    """
+    # pool: tried first, then all other values are
     for i in range(len(pool)):
         value = pool[(variant + i) % len(pool)]
         if _fits(pattern, value):
@@ -301,10 +221,7 @@ def _matching(pattern: str, pool: Sequence[str], variant: int) -> str:
 
 
 def _fits(pattern: str, value: str) -> bool:
-    """Return True if a pattern admits the value.
-
-    As in JSON Schema, it may match anywhere in the value unless it is anchored.
-    """
+    # As in JSON Schema, it may match anywhere in the value unless it is anchored.
     try:
         return re.search(pattern, value) is not None
     except re.error:

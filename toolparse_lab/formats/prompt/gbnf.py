@@ -65,13 +65,11 @@ class Alphabet:
 
 
 def _escape_xml(text: str) -> str:
-    """Return JSON text without markup."""
     # JSON's own escapes say the same, so that no second layer of escapes is needed.
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def _escape_yaml(text: str) -> str:
-    """Return JSON text that is YAML as well."""
     return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -90,7 +88,6 @@ def literal(text: str) -> str:
 
 
 def _escape_terminal(character: str) -> str:
-    """Return one character as it is written inside a terminal."""
     if character in '"\\':
         return "\\" + character
     if character in _LINE_ESCAPES:

@@ -1,7 +1,7 @@
 """Grammars in GBNF, as llama.cpp reads it, under which a model can only write one well-formed call.
 
 This module holds the parts that every format needs: JSON values and the rules they share. The
-grammar of a format is written beside its codec and derives from `GrammarWriter`.
+grammar of a format is written next to its codec and derives from `GrammarWriter`.
 """
 
 # How it works. A schema is walked once, from the tool's arguments down. Every method returns the
@@ -112,7 +112,6 @@ class GrammarWriter(ABC):
     """
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
-        """Write the call of every tool. Raises BadToolSpec if one of them has none."""
         self.rules: dict[str, str] = {}
         self.root_schema: Any = None
         self.calls = [self._call_of(tool) for tool in tools]
@@ -122,11 +121,9 @@ class GrammarWriter(ABC):
         lines = [f"root ::= {root}", f"call ::= {' | '.join(self.calls)}"]
         lines += [f"{name} ::= {body}" for body, name in self.rules.items()]
         text = "\n".join(lines)
-
         return "\n".join([text, *shared_rules(text)])
 
     def _call_of(self, tool: ToolSpec) -> str:
-        """Return the rule of one tool's call. Raises BadToolSpec if no call is possible."""
         self.root_schema = tool.schema
         call = self.call(tool)
         if call is None:
@@ -142,10 +139,7 @@ class GrammarWriter(ABC):
         """Return the rule of one tool's call, None if no value within the depth bound fits."""
 
     def rule(self, body: str) -> str:
-        """Return the name of the rule with that body, made where it does not exist yet.
-
-        body: an expression. The name of a rule stands for itself.
-        """
+        # The name of a rule stands for itself.
         if is_rule_name(body):
             return body
         return self.rules.setdefault(body, f"v{len(self.rules) + 1}")
@@ -164,9 +158,13 @@ class GrammarWriter(ABC):
         node = resolve(schema, self.root_schema)
         match kind_of(node):
             case "choice":
-                return self._json_choice(node, chars)
+                texts = [literal(self.json_text(value, chars)) for value in choices_of(node)]
+                return one_of(texts) if texts else None
             case "union":
-                return self._json_union(node, depth, chars)
+                members = alternatives_of(node, self.root_schema)
+                values = [self.json_value(member, depth, chars) for member in members]
+                possible = [value for value in values if value is not None]
+                return one_of(possible) if possible else None
             case "array":
                 return self._json_array(node, depth, chars)
             case "object":
@@ -180,7 +178,6 @@ class GrammarWriter(ABC):
                 return self.bare(node, kind)
 
     def json_text(self, value: Any, chars: Alphabet) -> str:
-        """Return a value as JSON text, written with the characters of one place."""
         return chars.escape(write_canonical(value))
 
     def bare(self, node: Mapping[str, Any], kind: str) -> str:
@@ -203,7 +200,7 @@ class GrammarWriter(ABC):
         return "number"
 
     def _integer(self, node: Mapping[str, Any]) -> str:
-        """Return the expression of an integer: all of a small range, else a rule for many."""
+        # all of a small range, else a rule for many
         low, high = integer_bounds(node)
         if not isinstance(low, int):
             return "integer"
@@ -212,28 +209,9 @@ class GrammarWriter(ABC):
             return self.rule(one_of([f'"{n}"' for n in range(low, high + 1)]))
         return "natural" if low >= 0 else "integer"
 
-    def _json_choice(self, node: Mapping[str, Any], chars: Alphabet) -> str | None:
-        """Return the expression of any listed value, None for an empty list."""
-        texts = [literal(self.json_text(value, chars)) for value in choices_of(node)]
-        if not texts:
-            return None
-        return one_of(texts)
-
-    def _json_union(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of any member that is possible within the depth bound."""
-        members = alternatives_of(node, self.root_schema)
-        values = [self.json_value(member, depth, chars) for member in members]
-        possible = [value for value in values if value is not None]
-        if not possible:
-            return None
-        return one_of(possible)
-
     def _json_string(self, node: Mapping[str, Any], chars: Alphabet) -> str:
-        """Return the expression of a quoted string of a bounded length, or of a known format.
-
-        If the schema limits the length, each character counts, else a blank counts with the
-        character behind it.
-        """
+        # If the schema limits the length, each character counts, else a blank counts with the
+        # character after it.
         text = FORMATS.get(str(node.get("format")))
         if text:
             return self.rule(f'"\\"" {text} "\\""')
@@ -243,14 +221,14 @@ class GrammarWriter(ABC):
         return self.rule(f'"\\"" {unit}{{{low},{high}}} "\\""')
 
     def _json_array(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of a list of at most `MAX_ITEMS` items, or of a tuple.
-
-        If no item is possible within the depth bound, this is the empty list, or None for a schema
-        that does not admit it.
-        """
-        positions = positions_of(node)
-        if positions:
-            return self._json_tuple(positions, depth, chars)
+        # If no item is possible within the depth bound: the empty list, or None for a schema that
+        # does not admit it.
+        positions = [self.json_value(p, depth - 1, chars) for p in positions_of(node)]
+        if positions:  # of a tuple: every one is filled
+            possible = [value for value in positions if value is not None]
+            if len(possible) < len(positions):
+                return None
+            return "(" + ' "[" ' + ' ", " '.join(possible) + ' "]" )'
 
         member = self.json_value(items_of(node), depth - 1, chars)
         low, high = bounds(node, "minItems", "maxItems", MAX_ITEMS)
@@ -264,22 +242,8 @@ class GrammarWriter(ABC):
             return self.rule(f'"[" {several} "]"')
         return self.rule(f'"[" ({several})? "]"')
 
-    def _json_tuple(self, positions: Sequence[Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of a list with one schema for each position.
-
-        Every position is filled. None if one of them is not possible.
-        """
-        values = [self.json_value(position, depth - 1, chars) for position in positions]
-        possible = [value for value in values if value is not None]
-        if len(possible) < len(values):
-            return None
-        return "(" + ' "[" ' + ' ", " '.join(possible) + ' "]" )'
-
     def _json_object(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str | None:
-        """Return the expression of an object with the properties of its schema, in their order.
-
-        Optional properties that are not possible drop out. None if a required one is not.
-        """
+        # Optional properties that are not possible drop out. None if a required one is not.
         required: list[str] = []
         optional: list[str] = []
         for name, schema, needed in properties_of(node):
@@ -300,28 +264,18 @@ class GrammarWriter(ABC):
 
         if optional:
             return self._any_of(optional)
-        return self._json_map(node, depth, chars)
-
-    def _any_of(self, pairs: Sequence[str]) -> str:
-        """Return the expression of an object of any of these pairs, in their order."""
-        # Whichever pair comes first has no comma before it: one alternative for each first pair.
-        starts = []
-        for i, pair in enumerate(pairs):
-            rest = "".join(f' (", " {later})?' for later in pairs[i + 1 :])
-            starts.append(pair + rest)
-        return self.rule('"{" (' + " | ".join(starts) + ')? "}"')
-
-    def _json_map(self, node: Mapping[str, Any], depth: int, chars: Alphabet) -> str:
-        """Return the expression of an object whose keys the schema does not name.
-
-        Without a schema for its values this is the empty object: free values would only be noise.
-        """
+        # Of an object whose schema names no keys. Without a schema for its values this is the empty
+        # object: free values would only be noise.
         extra = node.get("additionalProperties")
-        if not isinstance(extra, Mapping):
-            return '"{}"'
-
-        value = self.json_value(extra, depth - 1, chars)
+        value = self.json_value(extra, depth - 1, chars) if isinstance(extra, Mapping) else None
         if value is None:
             return '"{}"'
-        pairs = [self.rule(f'"\\"" {key} "\\": " {value}') for key in _FREE_KEYS]
-        return self._any_of(pairs)
+        return self._any_of([self.rule(f'"\\"" {key} "\\": " {value}') for key in _FREE_KEYS])
+
+    def _any_of(self, pairs: Sequence[str]) -> str:
+        # Whichever pair comes first has no comma before it: one alternative for each first pair.
+        starts = (
+            pair + "".join(f' (", " {later})?' for later in pairs[i + 1 :])
+            for i, pair in enumerate(pairs)
+        )
+        return self.rule('"{" (' + " | ".join(starts) + ')? "}"')

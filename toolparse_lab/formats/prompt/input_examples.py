@@ -52,7 +52,6 @@ def with_input_examples(prompt: str, protocol: Explained, tools: Iterable[ToolSp
 
 
 def _objection(text: str, tool: ToolSpec) -> str:
-    """Return why an example is not an input of the tool, or nothing."""
     value = read_plain(text)
     if not isinstance(value, dict):
         return "an example is an object"

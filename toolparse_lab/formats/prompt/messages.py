@@ -7,6 +7,7 @@ way to write a call. Nothing in this module asks which format it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 from typing import Protocol as Interface
 
@@ -14,7 +15,7 @@ from ...core import hooks
 from ...core.errors import BadCase, BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from .input_examples import with_input_examples
-from .shots import Shot, make_shots
+from .shots import make_shots
 from .signatures import write_tools_json, write_tools_lines, write_tools_signatures, write_tools_xml
 from .type_rules import RulesLevel, TypeRules
 from .wording import Wordings, asks_for, fill
@@ -71,12 +72,7 @@ class PromptBuilder(Interface):
         tools: tuple[ToolSpec, ...],
         shots: tuple[tuple[str, str], ...],
         type_rules: RulesLevel,
-    ) -> str:
-        """Return the text of the prompt.
-
-        An exception makes the built-in one take its place.
-        """
-        ...
+    ) -> str: ...
 
 
 def render_system(
@@ -132,7 +128,7 @@ def build_messages(
     goes to the end.
 
     `few_shot` examples are made from `tools`. None shows what the input, or `target` if given, asks
-    for. They stand in the prompt where its wording has a place for them, else as user and assistant
+    for. They are in the prompt where its wording has a place for them, else as user and assistant
     turns before the input. One that the protocol cannot write drops out.
 
     `builder` replaces the system prompt. When it raises, the built-in one is used and
@@ -193,11 +189,13 @@ def explain_tools(
             return prompt, []  # a builder is handed the examples and shows them itself
 
     prompt = _render(protocol, template, specs, shots, type_rules)
-    return prompt, [] if asks_for(template, "examples") else _turns(shots)
+    if asks_for(template, "examples"):
+        return prompt, []
+    turns = [(("user", request), ("assistant", call)) for request, call in shots]
+    return prompt, [{"role": role, "content": text} for turn in turns for role, text in turn]
 
 
 def _check_few_shot(few_shot: int) -> None:
-    """Raise BadOptions for anything that is not a number of examples."""
     if isinstance(few_shot, bool) or not isinstance(few_shot, int) or not 0 <= few_shot <= 16:
         raise BadOptions("few_shot is a number of examples", got=few_shot, expected="0 to 16")
 
@@ -205,23 +203,15 @@ def _check_few_shot(few_shot: int) -> None:
 def _shots(
     protocol: Explained, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
 ) -> tuple[tuple[str, str], ...]:
-    """Return examples as (request, written call).
-
-    avoided: `text` and `target` of `make_shots`, which the examples must not give away.
-    """
-    tools = {tool.name: tool for tool in specs}
+    # avoided: `text` and `target` of `make_shots`, which the examples must not give away
+    tools = {tool.name: tool for tool in specs}  # a fixed example has one that is not among these
     shots: list[tuple[str, str]] = []
     for shot in make_shots(specs, count, **avoided):
-        try:
-            shots.append((shot.request, _write(protocol, shot, tools)))
-        except UnwritableCall:
-            continue  # a format that cannot carry this call is shown by the other examples
+        # A format that cannot carry this call is shown by the other examples.
+        with suppress(UnwritableCall):
+            tool = tools.get(shot.name)
+            shots.append((shot.request, protocol.write_call(shot.name, shot.arguments_json, tool)))
     return tuple(shots)
-
-
-def _write(protocol: Explained, shot: Shot, tools: Mapping[str, ToolSpec]) -> str:
-    """Return the call of an example. A fixed one has a tool that `tools` lacks."""
-    return protocol.write_call(shot.name, shot.arguments_json, tools.get(shot.name))
 
 
 def _render(
@@ -230,14 +220,7 @@ def _render(
     specs: tuple[ToolSpec, ...],
     shots: Sequence[tuple[str, str]],
     type_rules: RulesLevel,
-) -> str:
-    """Return a template filled with the parts of a prompt that it has a place for."""
-
-    def examples() -> str:
-        """Return all examples as text, a blank line between two."""
-        return "\n\n".join(f"Request: {request}\nAnswer:\n{call}" for request, call in shots)
-
-    # Functions, since a template asks for few of these parts and some take long to write.
+) -> str:  # Functions, since a template asks for few of these parts and some take long to write.
     prompt = fill(
         template,
         {
@@ -246,7 +229,9 @@ def _render(
             "tools_xml": lambda: write_tools_xml(specs),
             "tools_lines": lambda: write_tools_lines(specs),
             "type_rules": lambda: protocol.type_rules.at(type_rules),
-            "examples": examples,
+            "examples": lambda: "\n\n".join(
+                f"Request: {request}\nAnswer:\n{call}" for request, call in shots
+            ),
             "form": lambda: protocol.write_call(*_FORM_CALL),
             # The chat template that a protocol was derived from, rendered in its own process.
             "model_prompt": lambda: str(hooks.call("model_prompt_of", protocol, specs)),
@@ -263,10 +248,7 @@ def _ask_builder(
     shots: tuple[tuple[str, str], ...],
     type_rules: RulesLevel,
 ) -> str | None:
-    """Return the prompt of the user's builder.
-
-    None if it fails, which `on_error` is told.
-    """
+    # None if it fails, which `on_error` is told
     try:
         prompt: object = builder(
             protocol_id=protocol_id, tools=specs, shots=shots, type_rules=type_rules
@@ -285,13 +267,12 @@ def _ask_builder(
 
 
 def _read_input(case_input: Any) -> list[dict[str, Any]]:
-    """Return an input as new message dicts.
-
-    Raises BadCase if it is neither text nor list.
-    """
     if isinstance(case_input, str):
         return [{"role": "user", "content": case_input}]
-    if isinstance(case_input, (list, tuple)) and all(map(_is_message, case_input)):
+    if isinstance(case_input, (list, tuple)) and all(
+        isinstance(message, Mapping) and isinstance(message.get("role"), str)
+        for message in case_input
+    ):
         return [dict(message) for message in case_input]
     raise BadCase(
         "the input is neither a text nor a list of messages",
@@ -300,13 +281,7 @@ def _read_input(case_input: Any) -> list[dict[str, Any]]:
     )
 
 
-def _is_message(value: Any) -> bool:
-    """Return True for a message of a conversation: a mapping that names its role."""
-    return isinstance(value, Mapping) and isinstance(value.get("role"), str)
-
-
 def _text_of(message: Message) -> str:
-    """Return the text of a message, whose content may be a text or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -315,23 +290,10 @@ def _text_of(message: Message) -> str:
     return "\n".join(texts)
 
 
-def _turns(shots: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Return examples as turns of a conversation: the request, then the call that answers it."""
-    turns: list[dict[str, Any]] = []
-    for request, call in shots:
-        turns.append({"role": "user", "content": request})
-        turns.append({"role": "assistant", "content": call})
-    return turns
-
-
 def _place(
     prompt: str, turns: list[dict[str, Any]], messages: list[dict[str, Any]], placement: Placement
 ) -> list[dict[str, Any]]:
-    """Return the messages with prompt and turns added.
-
-    See `build_messages` for the places.
-    """
-    at = _system_index(messages)
+    at = next((i for i, message in enumerate(messages) if message["role"] == "system"), None)
     if at is None:
         ours = {"role": "system", "content": prompt}
         return [ours, *turns, *messages] if placement == "first" else [*turns, *messages, ours]
@@ -341,16 +303,8 @@ def _place(
     return [*messages[:at], merged, *turns, *messages[at + 1 :]]
 
 
-def _system_index(messages: Sequence[Message]) -> int | None:
-    """Return the place of the first system message, if there is one."""
-    for index, message in enumerate(messages):
-        if message["role"] == "system":
-            return index
-    return None
-
-
 def merge_prompt(prompt: str, content: Any, placement: Placement) -> Any:
-    """Return a system message's content with the prompt before or behind it.
+    """Return a system message's content with the prompt before or after it.
 
     A blank line separates the two. Content in parts gets the prompt as one more part.
 

@@ -1,6 +1,4 @@
-"""A prompt of the caller's own beside a protocol's wordings: a template, or a function that builds
-it.
-"""
+"""A prompt of the caller's own: a template, or a function that builds it."""
 
 from __future__ import annotations
 
@@ -77,7 +75,6 @@ def is_own_prompt(value: Any) -> bool:
 
 
 def _checked(name: str) -> str:
-    """Return a name for frames and files. Raises BadOptions."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadOptions(
             "a prompt's name is one short word", got=name, expected="letters, digits, _ . : + -"

@@ -1,7 +1,7 @@
 """The shape of one value as its schema describes it, as far as prompts and grammars need it.
 
 References are followed, `allOf` is merged, and every node is of exactly one kind. The functions
-behind `resolve` take nodes that it returned.
+after `resolve` take nodes that it returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_THE_UNION = ("anyOf", "oneOf", "description", "title", "default")
 def resolve(node: Any, root: Any) -> dict[str, Any]:
     """Return `node` with its local `$ref`s followed and its `allOf` members merged in.
 
-    Keywords beside a reference win. `root` is the schema that `#` means. A true schema is `{}`.
+    Keywords next to a reference win. `root` is the schema that `#` means. A true schema is `{}`.
     Raises BadToolSpec for a reference that is not local, names nothing or only leads to further
     references.
 
@@ -53,7 +53,6 @@ def resolve(node: Any, root: Any) -> dict[str, Any]:
 
 
 def _target(ref: Any, root: Any) -> dict[str, Any]:
-    """Return the schema that a reference names. Raises BadToolSpec if it names none."""
     target = None
     if isinstance(ref, str) and ref.startswith("#"):
         with suppress(KeyError, ValueError):
@@ -71,11 +70,7 @@ def _target(ref: Any, root: Any) -> dict[str, Any]:
 
 
 def _merge(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return both schemas as one: properties and required names add up, else the first wins.
-
-    >>> _merge({"type": "object", "required": ["a"]}, {"type": "null", "required": ["b", "a"]})
-    {'type': 'object', 'required': ['a', 'b']}
-    """
+    # properties and required names add up, else the first wins
     merged = {**second, **first}
     if "properties" in first and "properties" in second:
         merged["properties"] = {**second["properties"], **first["properties"]}
@@ -101,35 +96,15 @@ def kind_of(node: Mapping[str, Any]) -> str:
 
     declared = node.get("type")
     if isinstance(declared, list):
-        return _kind_of_listed(node, declared)
+        # A list of one type is written for that type, an empty one for no type at all.
+        if len(declared) == 1:
+            return kind_of({**node, "type": declared[0]})
+        return "union" if declared else "any"
     if declared in _DECLARABLE:
         return str(declared)
-    return _implied_kind(node)
-
-
-def _kind_of_listed(node: Mapping[str, Any], types: list[Any]) -> str:
-    """Return the kind of a node whose `type` is a list of types.
-
-    A list of one type is written for that type, an empty one for no type at all.
-    """
-    if not types:
-        return "any"
-    if len(types) > 1:
-        return "union"
-    return kind_of({**node, "type": types[0]})
-
-
-def _implied_kind(node: Mapping[str, Any]) -> str:
-    """Return the kind that a node without a usable `type` shows by its other keywords.
-
-    >>> _implied_kind({"items": {}}), _implied_kind({"minimum": 1})
-    ('array', 'any')
-    """
     if "properties" in node or isinstance(node.get("additionalProperties"), Mapping):
         return "object"
-    if "items" in node or "prefixItems" in node:
-        return "array"
-    return "any"
+    return "array" if "items" in node or "prefixItems" in node else "any"
 
 
 def choices_of(node: Mapping[str, Any]) -> list[Any]:
@@ -145,7 +120,7 @@ def choices_of(node: Mapping[str, Any]) -> list[Any]:
 def alternatives_of(node: Mapping[str, Any], root: Any) -> list[dict[str, Any]]:
     """Return the resolved members of a union, in schema order.
 
-    node: of the kind "union". Keywords beside `anyOf` hold for each member, apart from those that
+    node: of the kind "union". Keywords next to `anyOf` count for each member, apart from those that
     describe the union as a whole.
 
     >>> alternatives_of({"type": ["integer", "null"], "minimum": 1}, {})
@@ -172,10 +147,7 @@ def properties_of(node: Mapping[str, Any]) -> list[tuple[str, Any, bool]]:
     required = [str(name) for name in node.get("required") or ()]
 
     # Python sorts stably, so each of the two groups keeps its order.
-    rows = []
-    for name, schema in declared.items():
-        if schema is not False:
-            rows.append((str(name), schema, name in required))
+    rows = [(str(n), s, n in required) for n, s in declared.items() if s is not False]
     rows += [(name, {}, True) for name in required if name not in declared]
     return sorted(rows, key=lambda row: not row[2])
 
@@ -188,15 +160,12 @@ def positions_of(node: Mapping[str, Any]) -> list[Any]:
     >>> positions_of({"items": [{"type": "string"}, {}]}), positions_of({"items": {}})
     ([{'type': 'string'}, {}], [])
     """
-    for keyword in ("prefixItems", "items"):
-        positions = node.get(keyword)
-        if isinstance(positions, list):
-            return positions
-    return []
+    arrays = (node.get(keyword) for keyword in ("prefixItems", "items"))
+    return next((positions for positions in arrays if isinstance(positions, list)), [])
 
 
 def items_of(node: Mapping[str, Any]) -> Any:
-    """Return the schema of an array's items behind its positions.
+    """Return the schema of an array's items after its positions.
 
     False if none may follow.
 

@@ -31,27 +31,20 @@ class Shot:
 
 
 # Used where an example made from the case's own tools would show what the case asks for.
-FIXED_SHOTS = (
-    Shot("Wake me at 06:40.", "set_alarm", '{"time":"06:40"}', own=False),
-    Shot(
-        "How far is it from Bergen to Lima?",
-        "measure_distance",
-        '{"start":"Bergen","end":"Lima"}',
-        own=False,
-    ),
-    Shot(
-        "Lend the book Dune to member 512.", "lend_book", '{"title":"Dune","member":512}', own=False
-    ),
-    Shot(
-        "Dim the lamp in the attic to 15 percent.",
-        "dim_lamp",
-        '{"room":"attic","percent":15}',
-        own=False,
-    ),
-    Shot(
-        "Water the fern with 0.3 litres.", "water_plant", '{"plant":"fern","litres":0.3}', own=False
-    ),
-    Shot("Print 4 copies of menu.pdf.", "print_file", '{"path":"menu.pdf","copies":4}', own=False),
+FIXED_SHOTS = tuple(
+    Shot(*row, own=False)
+    for row in (
+        ("Wake me at 06:40.", "set_alarm", '{"time":"06:40"}'),
+        (
+            "How far is it from Bergen to Lima?",
+            "measure_distance",
+            '{"start":"Bergen","end":"Lima"}',
+        ),
+        ("Lend the book Dune to member 512.", "lend_book", '{"title":"Dune","member":512}'),
+        ("Dim the lamp in the attic to 15 percent.", "dim_lamp", '{"room":"attic","percent":15}'),
+        ("Water the fern with 0.3 litres.", "water_plant", '{"plant":"fern","litres":0.3}'),
+        ("Print 4 copies of menu.pdf.", "print_file", '{"path":"menu.pdf","copies":4}'),
+    )
 )
 
 
@@ -65,7 +58,7 @@ def make_shots(
     """Return `count` examples, one tool after the other, that give away neither text nor target.
 
     `text` is everything the case says to the model, `target` its calls ({"name", "arguments"})
-    where known. A call gives the case away when a value that is not on the schema's own list stands
+    where known. A call gives the case away when a value that is not on the schema's own list is
     in the text or in the target, or when all its values are on such lists, so that it may be the
     answer itself. Then other values are tried and, where none will do, an example with a tool that
     the case does not have is used.
@@ -79,38 +72,26 @@ def make_shots(
     shots: list[Shot] = []
     for i in range(count):
         tool = tools[i % len(tools)]
-        shot = _new_shot(tool, i, shots, folded, answers)
-        if shot is None:
-            shot = _fixed_shot(tools, shots, folded)
-        shots.append(shot)
+        # None if every variant is used, or shows too much.
+        variants = (_own_shot(tool, variant) for variant in range(i, i + VARIANTS))
+        new = (
+            shot
+            for shot in variants
+            if shot is not None
+            and shot not in shots
+            and not _gives_away(shot, tool, folded, answers)
+        )
+        shots.append(next(new, None) or _fixed_shot(tools, shots, folded))
     return tuple(shots)
-
-
-def _new_shot(
-    tool: ToolSpec, variant: int, shots: Sequence[Shot], folded: str, answers: set[str]
-) -> Shot | None:
-    """Return an example with one tool that is not among `shots` and gives nothing away.
-
-    folded: the text of the case, case-folded. answers: the values of its target, as canonical JSON.
-    None if every variant is used, or shows too much.
-    """
-    for candidate in range(variant, variant + VARIANTS):
-        shot = _own_shot(tool, candidate)
-        if shot is None or shot in shots:
-            continue
-        if not _gives_away(shot, tool, folded, answers):
-            return shot
-    return None
 
 
 @lru_cache(maxsize=4096)  # the cases of a dataset share their tools
 def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
-    """Return an example with one tool, None if no arguments for it are at hand."""
     arguments = example_arguments(tool, variant)
     if arguments is None:
         return None
 
-    # The request is the first sentence about the tool, with the values behind it.
+    # The request is the first sentence about the tool, with the values after it.
     description = " ".join(tool.description.split())
     sentence = re.split(r"(?<=[.!?])\s", description, maxsplit=1)[0].rstrip(".")
     request = sentence or tool.name.replace("_", " ")
@@ -121,51 +102,38 @@ def _own_shot(tool: ToolSpec, variant: int) -> Shot | None:
 
 
 def _fixed_shot(tools: Sequence[ToolSpec], shots: Sequence[Shot], folded: str) -> Shot:
-    """Return a fixed example, preferably with a tool and values that are new to the case.
-
-    There are only a few, so that the last resort is one shown before.
-    """
+    # There are only a few, so that the last resort is one shown before.
     names = {tool.name for tool in tools} | {shot.name for shot in shots}
     usable = [shot for shot in FIXED_SHOTS if shot.name not in names]
     for shot in usable:
-        if not any(_stands_in(value, folded) for value in _leaf_values(shot)):
+        if not any(_occurs_in(value, folded) for value in _leaf_values(shot)):
             return shot
 
-    if not usable:
-        return FIXED_SHOTS[0]
-    return usable[0]
+    return usable[0] if usable else FIXED_SHOTS[0]
 
 
 def _gives_away(shot: Shot, tool: ToolSpec, folded: str, answers: Collection[str]) -> bool:
-    """Return True if an example shows the call that the case asks for.
-
-    folded, answers: as for `_new_shot`. An example without any value of its own choosing, because
-    the schema lists them all, counts as one that does.
-    """
-    listed_values = _listed_values(tool)
-    free = []
-    for value in _leaf_values(shot):
-        # A boolean, or an empty list, is too common to say anything about the case.
-        common = isinstance(value, (bool, dict, list))
-        if not common and write_canonical(value) not in listed_values:
-            free.append(value)
-
-    if not free:
-        return True
-    return any(write_canonical(value) in answers or _stands_in(value, folded) for value in free)
+    # An example without any value of its own choosing, because the schema lists them all, may be
+    # the answer itself.
+    listed = _listed_values(tool)
+    # A boolean, or an empty list, is too common to say anything about the case.
+    free = [
+        value
+        for value in _leaf_values(shot)
+        if not isinstance(value, (bool, dict, list)) and write_canonical(value) not in listed
+    ]
+    return not free or any(
+        write_canonical(value) in answers or _occurs_in(value, folded) for value in free
+    )
 
 
 def _leaf_values(shot: Shot) -> Iterator[Any]:
-    """Return the values in an example's arguments that hold no others, in their order."""
     return (value for _, value in leaves(read_plain(shot.arguments_json)))
 
 
 @lru_cache(maxsize=4096)
 def _listed_values(tool: ToolSpec) -> frozenset[str]:
-    """Return the values that a tool's schema lists itself, at any depth, as canonical JSON.
-
-    The model sees these anyway, so that an example that shows one gives nothing away.
-    """
+    # The model sees these anyway, so an example that shows one gives nothing away.
     values: set[str] = set()
     stack = [tool.schema]
     while stack:
@@ -180,24 +148,11 @@ def _listed_values(tool: ToolSpec) -> frozenset[str]:
     return frozenset(values)
 
 
-def _stands_in(value: Any, folded: str) -> bool:
-    """Return True if a leaf occurs in the case-folded text, as a whole word or number.
-
-    >>> _stands_in("Oslo", "from oslo to lima"), _stands_in(7, "at 17:00")
-    (True, False)
-    """
-    word = _words_of(value)
-    if not word:
-        return False
-    return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", folded) is not None
+def _occurs_in(value: Any, folded: str) -> bool:
+    # as a whole word or number
+    word = re.escape(_words_of(value).casefold())
+    return word != "" and re.search(rf"(?<!\w){word}(?!\w)", folded) is not None
 
 
 def _words_of(value: Any) -> str:
-    """Return a value as a request names it: a text without quotes, all else as JSON.
-
-    >>> _words_of("Oslo"), _words_of([1, True])
-    ('Oslo', '[1,true]')
-    """
-    if isinstance(value, str):
-        return value
-    return write_canonical(value)
+    return value if isinstance(value, str) else write_canonical(value)

@@ -33,12 +33,7 @@ _PYTHON_TYPES = {
 # A longer list of choices costs more tokens than it is worth.
 _MAX_CHOICES = 40
 # Keyword of a schema -> its words in a note.
-_LIMITS = {
-    "minimum": "at least",
-    "maximum": "at most",
-    "format": "format",
-    "pattern": "pattern",
-}
+_LIMITS = {"minimum": "at least", "maximum": "at most", "format": "format", "pattern": "pattern"}
 
 
 def write_tools_json(tools: Sequence[ToolSpec], *, examples: bool = False) -> str:
@@ -60,7 +55,6 @@ def write_tools_lines(tools: Sequence[ToolSpec]) -> str:
 
 @lru_cache(maxsize=1024)
 def _tool_json(tool: ToolSpec, examples: bool = False) -> str:
-    """Return one tool as compact JSON."""
     return write_canonical(tool.to_dict() if examples else tool.to_openai()["function"])
 
 
@@ -79,7 +73,6 @@ def write_tools_signatures(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> 
 
 @lru_cache(maxsize=1024)
 def _signature(tool: ToolSpec, max_depth: int) -> str:
-    """Return one tool's signature, its description and the notes about its parameters."""
     root = tool.schema
     parameters: list[str] = []
     notes: list[str] = []
@@ -87,7 +80,8 @@ def _signature(tool: ToolSpec, max_depth: int) -> str:
         node = resolve(schema, root)
         parameter = f"{name}: {python_type(node, root, max_depth=max_depth)}"
         if not required:
-            parameter += _default(node)
+            default = write_canonical(node["default"]) if "default" in node else "..."
+            parameter += f" = {default}"
         parameters.append(parameter)
 
         note = _note(node)
@@ -100,20 +94,10 @@ def _signature(tool: ToolSpec, max_depth: int) -> str:
     return "\n".join([*lines, *notes])
 
 
-def _default(node: Mapping[str, Any]) -> str:
-    """Return the default of an optional parameter, an ellipsis where the schema names none.
-
-    >>> _default({"default": 5}), _default({})
-    (' = 5', ' = ...')
-    """
-    value = write_canonical(node["default"]) if "default" in node else "..."
-    return f" = {value}"
-
-
 def python_type(node: Mapping[str, Any], root: Any, *, max_depth: int = 4) -> str:
-    """Return the type of a resolved schema node in Python's notation, choices spelt out.
+    """Return the type of a resolved schema node in Python's notation, choices written out.
 
-    root: the schema that `#` means in references. max_depth: the levels that are spelt out below
+    root: the schema that `#` means in references. max_depth: the levels that are written out below
     this one.
 
     >>> python_type({"type": "array", "items": {"enum": ["a", "b"]}}, {})
@@ -132,48 +116,25 @@ def python_type(node: Mapping[str, Any], root: Any, *, max_depth: int = 4) -> st
 
     if max_depth <= 0:
         return "list" if kind == "array" else "dict"
+
+    def inner(schema: Any) -> str:
+        return python_type(resolve(schema, root), root, max_depth=max_depth - 1)
+
     if kind == "array":
-        return _list_type(node, root, max_depth - 1)
-    return _dict_type(node, root, max_depth - 1)
-
-
-def _list_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
-    """Return the type of an array, a tuple where the schema has positions.
-
-    max_depth: the levels that are spelt out below its members.
-    """
-    positions = [
-        python_type(resolve(position, root), root, max_depth=max_depth)
-        for position in positions_of(node)
+        positions = positions_of(node)
+        if positions:
+            return f"tuple[{', '.join(map(inner, positions))}]"
+        items = items_of(node)
+        return f"list[{inner(items)}]" if resolve(items, root) else "list"
+    # A question mark follows the name of an optional property.
+    fields = [
+        f"{name}{'' if required else '?'}: {inner(schema)}"
+        for name, schema, required in properties_of(node)
     ]
-    if positions:
-        return f"tuple[{', '.join(positions)}]"
-
-    member = resolve(items_of(node), root)
-    if not member:
-        return "list"
-    return f"list[{python_type(member, root, max_depth=max_depth)}]"
-
-
-def _dict_type(node: Mapping[str, Any], root: Any, max_depth: int) -> str:
-    """Return the type of an object: its properties, or that of all values where none is named.
-
-    max_depth: the levels that are spelt out below its properties. A question mark follows the name
-    of an optional property.
-    """
-    fields = []
-    for name, schema, required in properties_of(node):
-        field_type = python_type(resolve(schema, root), root, max_depth=max_depth)
-        mark = "" if required else "?"
-        fields.append(f"{name}{mark}: {field_type}")
     if fields:
         return "{" + ", ".join(fields) + "}"
-
     extra = node.get("additionalProperties")
-    if not isinstance(extra, Mapping):
-        return "dict"
-    value_type = python_type(resolve(extra, root), root, max_depth=max_depth)
-    return f"dict[str, {value_type}]"
+    return f"dict[str, {inner(extra)}]" if isinstance(extra, Mapping) else "dict"
 
 
 def write_tools_xml(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
@@ -190,7 +151,6 @@ def write_tools_xml(tools: Sequence[ToolSpec], *, max_depth: int = 4) -> str:
 
 @lru_cache(maxsize=1024)
 def _outline(tool: ToolSpec, max_depth: int) -> str:
-    """Return one tool as an element with its parameters."""
     root = tool.schema
     opener = f"<{tool.name}>"
     if tool.description:
@@ -200,23 +160,21 @@ def _outline(tool: ToolSpec, max_depth: int) -> str:
 
 
 def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) -> list[str]:
-    """Return the lines of an object's properties.
-
-    depth: the levels between the object and the tool's element, by which lines are indented. From
-    `max_depth` on an object is named as JSON instead of being spelt out.
-    """
+    # From `max_depth` on an object is named as JSON instead of being written out.
     lines: list[str] = []
     pad = "  " * depth
     for name, schema, required in properties_of(node):
         child = resolve(schema, root)
         repeated = kind_of(child) == "array" and not positions_of(child)
         member = resolve(items_of(child), root) if repeated else child
-        words = _remarks(child, required=required, repeated=repeated)
+        words = [] if required else ["optional"]
+        words += ["repeat the element for every item"] * repeated
+        words += filter(None, [_note(child)])
 
         if kind_of(member) == "object" and properties_of(member) and depth < max_depth:
-            # Words behind an opener stand apart from it, as a tool's description does.
-            remark = f" {', '.join(words)}" if words else ""
-            lines.append(f"{pad}<{name}>{remark}")
+            # Words after an opener are apart from it, as a tool's description is.
+            note = f" {', '.join(words)}" if words else ""
+            lines.append(f"{pad}<{name}>{note}")
             lines += _children(member, root, depth + 1, max_depth)
             lines.append(f"{pad}</{name}>")
         else:
@@ -226,27 +184,7 @@ def _children(node: Mapping[str, Any], root: Any, depth: int, max_depth: int) ->
     return lines
 
 
-def _remarks(node: Mapping[str, Any], *, required: bool, repeated: bool) -> list[str]:
-    """Return the remarks of an outline about a parameter, beside its type.
-
-    repeated: it is a list written as repeated elements.
-    """
-    words = [] if required else ["optional"]
-    if repeated:
-        words.append("repeat the element for every item")
-
-    note = _note(node)
-    if note:
-        words.append(note)
-    return words
-
-
 def _plain_type(node: Mapping[str, Any], root: Any) -> str:
-    """Return the type of a node in plain words.
-
-    >>> _plain_type({"type": ["integer", "null"]}, {}), _plain_type({}, {})
-    ('integer or null', 'any text')
-    """
     kind = kind_of(node)
     if kind == "choice":
         return "one of " + _choice_text(node, bare=True)
@@ -259,48 +197,25 @@ def _plain_type(node: Mapping[str, Any], root: Any) -> str:
 
 
 def _choice_text(node: Mapping[str, Any], *, bare: bool = False) -> str:
-    """Return the choices of a node as JSON, cut off behind the first ones.
-
-    bare: texts are written without their quotes.
-
-    >>> _choice_text({"enum": ["a", 1]}), _choice_text({"enum": ["a", 1]}, bare=True)
-    ('"a" | 1', 'a | 1')
-    """
+    # bare: texts are written without their quotes
     values = choices_of(node)
-    texts = []
-    for value in values[:_MAX_CHOICES]:
-        if bare and isinstance(value, str):
-            texts.append(value)
-        else:
-            texts.append(write_canonical(value))
-
-    if len(values) > _MAX_CHOICES:
-        texts.append("...")
-    return " | ".join(texts)
+    texts = [
+        value if bare and isinstance(value, str) else write_canonical(value)
+        for value in values[:_MAX_CHOICES]
+    ]
+    return " | ".join(texts + ["..."] * (len(values) > _MAX_CHOICES))
 
 
 def _note(node: Mapping[str, Any]) -> str:
-    """Return the description of a node and its limits in brackets.
-
-    "" if it has neither.
-
-    >>> _note({"description": "The size.", "minimum": 1, "maximum": 9})
-    'The size. (at least 1, at most 9)'
-    """
     description = node.get("description")
     words = []
     if isinstance(description, str) and description.strip():
         words.append(_one_line(description))
-
-    limits = []
-    for keyword, label in _LIMITS.items():
-        if keyword in node:
-            limits.append(f"{label} {write_canonical(node[keyword])}")
+    limits = [f"{_LIMITS[key]} {write_canonical(node[key])}" for key in _LIMITS if key in node]
     if limits:
         words.append(f"({', '.join(limits)})")
     return " ".join(words)
 
 
 def _one_line(text: str) -> str:
-    """Return a text with every run of white space as one blank."""
     return " ".join(text.split())

@@ -1,6 +1,6 @@
 """Layer 1 of type safety: a prompt's rules about types, each with a right and a wrong example.
 
-A rule uses the notation of one format: `"enabled": true` is advice for JSON and wrong beside Python
+A rule uses the notation of one format: `"enabled": true` is advice for JSON and wrong for Python
 calls. So each protocol has its own `TypeRules`. Those of JSON are in this module, because most
 formats carry JSON. The others are in the folders of their formats.
 """
@@ -93,61 +93,42 @@ STRING = ("string", "str")
 ARRAY = ("array", "list")
 OBJECT = ("object", "map", "dict")
 
+
 # JSON, YAML and Python write numbers alike, as digits without quotes.
+def make_rules(pair: str, *rows: tuple[str, str, str, str, str]) -> TypeRules:
+    """Return rules with those of bare numbers before them.
+
+    rows: (type, parameter, example, anti-pattern, description) of each further type.
+    """
+    further = (TypeRule(_NAMES[row[0]], *row) for row in rows)
+    return TypeRules((BARE_NUMBER, BARE_INTEGER, *further), pair)
+
+
+_NAMES = {"boolean": BOOLEAN, "string": STRING, "array": ARRAY, "object": OBJECT}
 BARE_NUMBER = TypeRule(
     NUMBER,
-    "number",
-    "lat",
-    "35.6897",
-    '"35.6897"',
+    *("number", "lat", "35.6897", '"35.6897"'),
     "A number is written in digits and never stands in quotes.",
 )
 BARE_INTEGER = TypeRule(
-    INTEGER,
-    "integer",
-    "count",
-    "10",
-    '"10"',
-    "An integer has no quotes and no decimal point.",
+    INTEGER, "integer", "count", "10", '"10"', "An integer has no quotes and no decimal point."
 )
 
-JSON_TYPE_RULES = TypeRules(
+JSON_TYPE_RULES = make_rules(
+    '"{name}": {value}',
+    ("boolean", "enabled", "true", '"true"', "A boolean is the bare word true or false."),
     (
-        BARE_NUMBER,
-        BARE_INTEGER,
-        TypeRule(
-            BOOLEAN,
-            "boolean",
-            "enabled",
-            "true",
-            '"true"',
-            "A boolean is the bare word true or false.",
-        ),
-        TypeRule(
-            STRING,
-            "string",
-            "city",
-            '"Tokyo"',
-            "Tokyo",
-            "A string always stands in double quotes, also when it looks like a number.",
-        ),
-        TypeRule(
-            ARRAY,
-            "array",
-            "tags",
-            '["red","blue"]',
-            '"red, blue"',
-            "An array is a list in square brackets, not one string.",
-        ),
-        TypeRule(
-            OBJECT,
-            "object",
-            "size",
-            '{"w":3,"h":4}',
-            '"{\\"w\\":3,\\"h\\":4}"',
-            "An object is written as an object, not as a string that holds one.",
-        ),
-    )
+        *("string", "city", '"Tokyo"', "Tokyo"),
+        "A string always stands in double quotes, also when it looks like a number.",
+    ),
+    (
+        *("array", "tags", '["red","blue"]', '"red, blue"'),
+        "An array is a list in square brackets, not one string.",
+    ),
+    (
+        *("object", "size", '{"w":3,"h":4}', '"{\\"w\\":3,\\"h\\":4}"'),
+        "An object is written as an object, not as a string that holds one.",
+    ),
 )
 
 
@@ -156,7 +137,4 @@ def rule_for(type_name: str, rules: TypeRules = JSON_TYPE_RULES) -> TypeRule | N
 
     None if none does.
     """
-    for rule in rules.rules:
-        if type_name.lower() in rule.type_names:
-            return rule
-    return None
+    return next((rule for rule in rules.rules if type_name.lower() in rule.type_names), None)

@@ -69,7 +69,6 @@ GENERIC = Wordings()
 
 @lru_cache(maxsize=64)
 def _shipped_names(folder: str) -> tuple[str, ...]:
-    """Return the wordings in a folder of `templates`, none if there is no such folder."""
     from importlib import resources  # a tenth of the time to import us
 
     directory = resources.files(__package__).joinpath("templates", folder)
@@ -81,7 +80,6 @@ def _shipped_names(folder: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _read_shipped(folder: str, wording: str) -> str:
-    """Return the template of a wording that is in a folder of `templates`."""
     from importlib import resources  # as above
 
     file = resources.files(__package__).joinpath("templates", folder, f"{wording}.md")
@@ -106,7 +104,6 @@ def fill(template: str, values: Mapping[str, Callable[[], str]]) -> str:
     computed: dict[str, str] = {}
 
     def value(name: str) -> str:
-        """Return the text for a placeholder, computed when it is first needed."""
         if name not in values:
             raise BadOptions(
                 "a prompt template has an unknown placeholder",

@@ -29,7 +29,7 @@ _FENCE = re.compile(
 
 
 def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[Decoded, ...]:
-    """Return every call of a body: lists of calls, or calls one behind the other.
+    """Return every call of a body: lists of calls, or calls one after the other.
 
     json_words: see `PythonReader`. Raises Refusal.
     """
@@ -97,7 +97,7 @@ def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
 
 
 def _moved(call: Decoded, shift: int, size: int) -> Decoded:
-    """Return a call of a string with its places in the body. shift: -1 where they are unknown."""
+    # shift: -1 where the places are unknown
     # With escapes the string as a whole is the place of each value.
     places = dict.fromkeys(call.places(), (0, size))
     if shift >= 0:
@@ -111,8 +111,8 @@ class PythonCalls(Codec):
     """Codec: `[f(a=1), g(b="x")]` between `opener` and `closer`.
 
     Both are empty for the format without delimiters. in_list: calls are written as a list, else one
-    a line. `between` stands between two of them then. json_words: JSON's words for true, false and
-    null are those of the format.
+    a line. `between` is the text between two of them. json_words: JSON's words for true, false
+    and null are those of the format.
     """
 
     opener: str = ""
@@ -122,10 +122,7 @@ class PythonCalls(Codec):
     json_words: bool = False
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body, which may be JSON where delimiters are around it.
-
-        Raises Refusal.
-        """
+        # which may be JSON where delimiters are around it
         if self.opener and _JSON.match(body):
             return JsonCall(self.opener, self.closer).read(body, reading)
         # An empty list between delimiters says that there is nothing to call.
@@ -133,15 +130,11 @@ class PythonCalls(Codec):
 
     @property
     def _edges(self) -> tuple[str, str]:
-        """(text before the first call of an answer, text behind the last)."""
+        # (text before the first call of an answer, text after the last)
         start, end = ("[", "]") if self.in_list else ("", "")
         return self.opener + start, end + self.closer
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return one call, in a list where the format has one.
-
-        Raises UnwritableCall for names that are none in Python, and for values too deep.
-        """
         arguments = read_strict(arguments_json)
         sound = NAME.fullmatch(name) and all(_KEY.fullmatch(key) for key in arguments)
         if not sound:
@@ -153,7 +146,7 @@ class PythonCalls(Codec):
         return f"{start}{name}({', '.join(pairs)}){end}"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return calls of one answer between the same delimiters: a second list would be text."""
+        # a second list would be text
         start, end = self._edges
         inner = [call[len(start) : len(call) - len(end)] for call in calls]
         return f"{start}{(', ' if self.in_list else self.between).join(inner)}{end}"
@@ -168,12 +161,7 @@ _JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
 def _literal(value: Value, words: Mapping[str, str], depth: int = 0) -> str:
-    """Return a value as Python writes it.
-
-    Raises UnwritableCall for one that nests too deep.
-
-    words: of the format for True, False and None.
-    """
+    # words: of the format for True, False and None
     if depth > 150:
         raise UnwritableCall("nested too deep for a Python literal")
     if isinstance(value, str):

@@ -27,10 +27,9 @@ from math import isinf
 from ...arguments.rjson.damage import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Span, Step
+from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, number
 from ..base import Decoded, Reading
-from .siblings import NoLiteral, left_out
 from .strings import late_end, unescape_python
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
@@ -46,7 +45,7 @@ _LINE_END = re.compile(r"\r\n?")
 _TRIPLE = re.compile(r"'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"", re.DOTALL)
 _KEYWORD = re.compile(r"(?:[^\W\d]|\\_)(?:\w|\\_)*(?=\s*=)")
 _QUOTED_NAME = re.compile(r"([\"'])(?P<name>[^\W\d][\w.]{0,200})\1(?=[ \t]{0,8}\()")
-# What goes on behind a value where that is a part of an expression.
+# What goes on after a value where that is a part of an expression.
 _OPERATORS = "+-*/%@&|^<>.=!"
 _NUMBER = re.compile(
     r"-?(?:0|[1-9][0-9]*+(?:_[0-9]++)*+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.])"
@@ -59,9 +58,22 @@ _RAW_STRING = re.compile(r"[rR](?=['\"])")
 _PADDED = re.compile(r"(?P<sign>-?)(?P<zeros>0+)(?P<digits>[0-9]+)(?=\s*[,)\]}])")
 _WORDS = {"True": True, "False": False, "None": None}
 _JSON_WORDS = {"true": ("True", True), "false": ("False", False), "null": ("None", None)}
-# What stands before a name where a model calls through the module of its tools.
+# What is before a name where a model calls through the module of its tools.
 MODULES = ("default_api.", "functions.", "tools.", "api.")
 _METHOD = ".call"
+
+
+_PIECE = re.compile(
+    r"(?P<open>[(\[{])|(?P<close>[)\]}])"
+    r"|(?:(?<=[=,:(\[{])|(?<=[=,:(\[{][ ])|(?<=[=,:(\[{]\n))[bBrRfFuU]{0,2}+"
+    r"(?:'(?:[^'\\\n]|\\.)*+'|\"(?:[^\"\\\n]|\\.)*+\")(?=\s{0,64}[,)\]}:])"
+    r"|[^()\[\]{}'\"]"
+)
+_CALL_HEAD = re.compile(r"[^\W\d]\w{0,200}(?:\.[^\W\d]\w{0,200}){0,8}(?=[ \t]{0,8}\()")
+
+
+class NoLiteral(Refusal):
+    """A value that is an expression of Python, which nobody evaluates here."""
 
 
 class PythonReader:
@@ -74,10 +86,6 @@ class PythonReader:
     """
 
     def __init__(self, text: str, reading: Reading, json_words: bool = False) -> None:
-        """Make a reader for one body.
-
-        json_words: true, false and null are words of the format, and no repair.
-        """
         self.text = text
         self.pos = 0
         self.reading = reading
@@ -91,18 +99,16 @@ class PythonReader:
         self.view: View | None = None  # of the tool whose call is being read
 
     def skip(self) -> str:
-        """Move behind white space and comments. Return the next character, "" at the end."""
         match = _SPACE.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def fail(self, message: str) -> Refusal:
-        """Return a refusal at this place. At the end of the text it is a truncation."""
+        # At the end of the text it is a truncation.
         code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.pythonic"
         return Refusal(code, message, self.pos)
 
     def expect(self, char: str) -> None:
-        """Move behind this character."""
         got = self.skip()
         if got != char:
             instead = f", got {got!r}" if got else ", but the text ends"
@@ -110,7 +116,6 @@ class PythonReader:
         self.pos += 1
 
     def comma(self, closer: str) -> None:
-        """Move behind a comma, if there is one, else the closer has to follow."""
         char = self.skip()
         if char == ",":
             self.pos += 1
@@ -125,7 +130,6 @@ class PythonReader:
     # Values
 
     def value(self, path: str, depth: int) -> Value:
-        """Return the literal at this place. Its own place goes under `path`."""
         if depth > self.max_depth:
             raise Refusal("decode.too-deep", f"nested deeper than {self.max_depth}", self.pos)
 
@@ -150,12 +154,7 @@ class PythonReader:
         return value
 
     def word(self, path: str, char: str) -> Value:
-        """Return a number, or True, False or None.
-
-        JSON's words for them are repaired.
-
-        char: the first of it, "" at the end of the text.
-        """
+        # char: the first of it, "" at the end of the text
         start = self.pos
         # Where the schema has a text, these would lose their spelling.
         if char in ("+", "-", "0") and not self.takes_text(path):
@@ -166,7 +165,11 @@ class PythonReader:
             start += char == "+"
         digits = _NUMBER.match(self.text, start)
         if digits:
-            return self.digits(digits)
+            self.pos = digits.end()
+            lexeme = digits[0].replace("_", "")
+            if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
+                raise NoLiteral("decode.pythonic", f"{lexeme} is infinite in Python", start)
+            return _number(lexeme, start)
 
         match = NAME.match(self.text, start)
         word = match[0] if match else ""
@@ -182,60 +185,28 @@ class PythonReader:
 
         if not char:
             raise self.fail("the text ends where a value should be")
-        if self.repair and (padded := _PADDED.match(self.text, start)) is not None:
-            return self.padded(path, padded)
-        return self.bare_word(path, char)
-
-    def digits(self, match: re.Match[str]) -> Value:
-        """Return the number of a match of `_NUMBER`, which has to be a number for Python too."""
-        self.pos = match.end()
-        lexeme = match[0].replace("_", "")
-        if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
-            raise NoLiteral("decode.pythonic", f"{lexeme} is infinite in Python", match.start())
-        try:
-            return number(lexeme)
-        except ValueError as error:
-            raise Refusal("decode.json", str(error), match.start()) from None
-
-    def padded(self, path: str, match: re.Match[str]) -> Value:
-        """Return an integer with zeros before it; where the schema has a text, that text.
-
-        match: of `_PADDED`. Python refuses both.
-        """
-        self.pos = match.end()
-        if self.takes_text(path):
-            self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
-            return match[0]
-        self.edits.append(Edit(Span(*match.span("zeros")), "", "pythonic.leading-zeros"))
-        try:
-            return number(match["sign"] + match["digits"])
-        except ValueError as error:
-            raise Refusal("decode.json", str(error), match.start()) from None
-
-    def bare_word(self, path: str, char: str) -> str:
-        """Return words without quotes, where the schema has a place for a text and nothing else.
-
-        path: of the value. One inside another value has no place that is looked up.
-        """
-        match = _BARE_WORD.match(self.text, self.pos)
-        if match is None or not self.repair or not self.takes_text(path):
-            message = f"expected a value, got {char!r}"
-            raise NoLiteral("decode.pythonic", message, self.pos)
-        self.pos = match.end()
-        self.edits.append(Edit(Span(*match.span()), repr(match[0]), "pythonic.bare-word"))
-        return match[0]
+        takes_text = self.repair and self.takes_text(path)
+        padded = _PADDED.match(self.text, start) if self.repair else None
+        if padded is not None and not takes_text:  # Python refuses zeros before an integer
+            self.pos = padded.end()
+            self.edits.append(Edit(Span(*padded.span("zeros")), "", "pythonic.leading-zeros"))
+            return _number(padded["sign"] + padded["digits"], start)
+        # Only where the schema has a place for a text, which a value inside another one lacks.
+        bare = padded or _BARE_WORD.match(self.text, self.pos)
+        if bare is None or not takes_text:
+            raise NoLiteral("decode.pythonic", f"expected a value, got {char!r}", self.pos)
+        self.pos = bare.end()
+        self.edits.append(Edit(Span(*bare.span()), repr(bare[0]), "pythonic.bare-word"))
+        return bare[0]
 
     def takes_text(self, path: str) -> bool:
-        """Return True if the schema of the call's tool has a text at a path, and knows it."""
         name = path.removeprefix("/").replace("~1", "/").replace("~0", "~")
         member = self.view.child(name) if self.view is not None else None
         return member is not None and "string" in (member.types or ())
 
     def string(self, path: str, *, raw: bool = False) -> str:
-        """Return a string of any quotes. Its place is the gap between them.
-
-        raw: an `r` stood before it, so that a backslash is nothing but itself.
-        """
+        # Its place is the gap between the quotes. raw: an `r` was before it, so that a backslash is
+        # nothing but itself.
         # Three quotes begin a string of several lines, which one quote twice would not.
         triple = self.text.startswith(("'''", '"""'), self.pos)
         match = (_TRIPLE if triple else _STRING).match(self.text, self.pos)
@@ -248,7 +219,7 @@ class PythonReader:
         if self.repair and not triple and not raw:
             late = late_end(self.text, match.end(), inside=path.count("/") != 1)
         if late is not None:
-            # Quotes of the same kind stand inside, without a backslash.
+            # Quotes of the same kind are inside, without a backslash.
             inner = [end, *late[:-1]]
             self.edits += [Edit(Span(at, at), "\\", "pythonic.inner-quote") for at in inner]
             end = late[-1]
@@ -261,7 +232,14 @@ class PythonReader:
         elif "\n" in text or "\r" in text:
             if raw:
                 raise Refusal("decode.pythonic", "a line break in a raw string", match.start())
-            self.escape_breaks(start, end)
+            # They are no Python. But nothing else can be meant by them.
+            for at in _RAW_BREAK.finditer(self.text, start, end):
+                if at["raw"] and not self.repair:
+                    message = "a raw line break in a string"
+                    raise Refusal("decode.pythonic", message, at.start())
+                if at["raw"]:
+                    escape = "\\n" if at["raw"] == "\n" else "\\r"
+                    self.edits.append(Edit(Span(*at.span()), escape, "pythonic.raw-break"))
         if raw:
             return text
 
@@ -271,21 +249,7 @@ class PythonReader:
             message = f"a string Python cannot read: {error}"
             raise Refusal("decode.pythonic", message, match.start()) from None
 
-    def escape_breaks(self, start: int, end: int) -> None:
-        """Repair raw line breaks in a string between single quotes, or double ones.
-
-        They are no Python. But nothing else can be meant by them.
-        """
-        for match in _RAW_BREAK.finditer(self.text, start, end):
-            if not match["raw"]:
-                continue
-            if not self.repair:
-                raise Refusal("decode.pythonic", "a raw line break in a string", match.start())
-            escape = "\\n" if match["raw"] == "\n" else "\\r"
-            self.edits.append(Edit(Span(*match.span()), escape, "pythonic.raw-break"))
-
     def items(self, closer: str, path: str, depth: int) -> list[Value]:
-        """Return the items of a list or tuple, up to its closer."""
         self.pos += 1
         values: list[Value] = []
         while self.skip() != closer:
@@ -295,10 +259,7 @@ class PythonReader:
         return values
 
     def members(self, path: str, depth: int) -> dict[str, Value] | list[Value]:
-        """Return the members of a dict, or of a set as a list.
-
-        The keys of a dict are strings, each there once.
-        """
+        # Of a dict, or of a set as a list. The keys of a dict are strings, each there once.
         start, first_edit = self.pos, len(self.edits)
         self.pos += 1
         values: dict[str, Value] = {}
@@ -325,10 +286,7 @@ class PythonReader:
     def set_items(
         self, first: Value, path: str, depth: int, start: int, first_edit: int
     ) -> list[Value]:
-        """Return the items of a set, which a schema has as a list.
-
-        first: the item that was read. start: of the brace. first_edit: where its edit belongs.
-        """
+        # first: the item that was read. start: of the brace. first_edit: where its edit belongs.
         if self.skip() == ":":
             raise self.fail("expected a key in quotes")
         self.edits.insert(first_edit, Edit(Span(start, start + 1), "[", "pythonic.set"))
@@ -344,10 +302,6 @@ class PythonReader:
     # Calls
 
     def name(self) -> tuple[str, Span]:
-        """Return a name, dots included, and where it stands.
-
-        Escapes of Markdown are removed.
-        """
         self.skip()
         quoted = _QUOTED_NAME.match(self.text, self.pos) if self.repair else None
         if quoted is not None:
@@ -375,7 +329,6 @@ class PythonReader:
         return name, Span(start, end)
 
     def unescaped(self, match: re.Match[str]) -> str:
-        """Return a name without the escapes of Markdown in it."""
         if "\\" not in match[0]:
             return match[0]
         for escape in re.finditer(r"\\", match[0]):
@@ -384,32 +337,29 @@ class PythonReader:
         return match[0].replace("\\", "")
 
     def statement(self) -> Decoded:
-        """Return the call at this place, out of `print(…)`, `x = …` or quotes."""
+        # out of `print(…)`, `x = …` or quotes
         char = self.skip()
         if char in ("'", '"') and not _QUOTED_NAME.match(self.text, self.pos):
             return self.quoted()
 
         first = len(self.edits)
-        assignment = _ASSIGNMENT.match(self.text, self.pos)
-        if assignment is not None and self.repair:
+        assignment = _ASSIGNMENT.match(self.text, self.pos) if self.repair else None
+        if assignment is not None:
             self.edits.append(Edit(Span(*assignment.span()), "", "pythonic.assignment"))
             self.pos = assignment.end()
-        printer = _PRINT.match(self.text, self.pos)
-        if printer is None or "print" in self.reading.tools or not self.repair:
-            return replace(self.call(), edits=_in_order(self.edits[first:]))
-
-        self.edits.append(Edit(Span(*printer.span()), "", "pythonic.print"))
-        self.pos = printer.end()
-        call = self.call()
-        self.expect(")")
-        self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
+        printer = _PRINT.match(self.text, self.pos) if self.repair else None
+        if printer is not None and "print" not in self.reading.tools:
+            self.edits.append(Edit(Span(*printer.span()), "", "pythonic.print"))
+            self.pos = printer.end()
+            call = self.call()
+            self.expect(")")
+            self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
+        else:
+            call = self.call()
         return replace(call, edits=_in_order(self.edits[first:]))
 
     def statements(self, closer: str) -> list[Decoded]:
-        """Return the calls of a list, up to its closer.
-
-        One with a value that is no literal is refused alone, if another one can be read.
-        """
+        # One with a value that is no literal is refused alone, if another one can be read.
         calls: list[Decoded] = []
         first: Refusal | None = None
         while self.skip() != closer:
@@ -417,7 +367,7 @@ class PythonReader:
             try:
                 calls.append(self.statement())
             except NoLiteral as refusal:
-                call, self.pos = left_out(self.text, start, refusal)
+                call, self.pos = _left_out(self.text, start, refusal)
                 calls.append(call)
                 del self.edits[first_edit:]
                 first = first or refusal
@@ -427,7 +377,7 @@ class PythonReader:
         return calls
 
     def quoted(self) -> Decoded:
-        """Return the call that a string holds, which a model put into quotes as a whole."""
+        # a call that a model put into quotes as a whole
         start = self.pos
         text = self.string("")
         if not self.repair:
@@ -439,7 +389,7 @@ class PythonReader:
             raise Refusal("decode.pythonic", "something stands behind a call in quotes", start)
         edit = Edit(Span(start, self.pos), text, "pythonic.quoted-call")
         self.edits.append(edit)
-        # Escapes in the string move what stands behind them, so only a plain one has places.
+        # Escapes in the string move what follows them, so only a plain one has places.
         shift = start + 1
         plain = self.text[shift : shift + len(text)] == text
         span = call.name_span.shift(shift) if plain and call.name_span else None
@@ -449,7 +399,6 @@ class PythonReader:
         return replace(call, name_span=span, edits=(edit,), places=lambda: places)
 
     def call(self) -> Decoded:
-        """Return the call at this place, with its own edits and places."""
         first_edit = len(self.edits)
         self.places = {}
         name, span = self.name()
@@ -476,17 +425,16 @@ class PythonReader:
         )
 
     def arguments(self, parameters: list[str]) -> tuple[dict[str, Value], list[Step]]:
-        """Return the arguments up to the bracket, and the steps that named them.
-
-        parameters: positional arguments are named by the schema, in its own order.
-        """
+        # parameters: positional arguments are named by the schema, in its own order
         arguments: dict[str, Value] = {}
         steps: list[Step] = []
         while self.skip() != ")":
             key = self.keyword()
             named = key is not None
             if key is None:
-                key = self.positional(len(arguments), parameters)
+                if len(arguments) >= len(parameters):
+                    raise self.fail("a positional argument, and no schema that says which it is")
+                key = parameters[len(arguments)]
                 steps.append(Step("read", "read.positional", "", None, len(arguments), key))
             if key in arguments:
                 message = f"the argument {key!r} stands twice"
@@ -505,12 +453,9 @@ class PythonReader:
     def unfolded(
         self, arguments: dict[str, Value], steps: list[Step], parameters: list[str]
     ) -> tuple[dict[str, Value], list[Step]]:
-        """Return the members of a dict that is the only argument, where they are the arguments.
-
-        arguments, steps: one positional argument under the name of the first parameter. If that
-        parameter takes an object, the dict may be meant as its value; if it takes none, the dict
-        is no value of it, whatever its keys are.
-        """
+        # One positional argument under the name of the first parameter. If that parameter takes an
+        # object, the dict may be meant as its value; if it takes none, the dict is no value of it,
+        # whatever its keys are.
         ((name, value),) = arguments.items()
         member = self.view.child(name) if self.view is not None else None
         if not isinstance(value, dict) or not value:
@@ -529,7 +474,6 @@ class PythonReader:
         return value, [Step("read", "read.dict-argument", "", None, name, value)]
 
     def keyword(self) -> str | None:
-        """Move behind `key=` and return the key. Return None if no keyword stands."""
         match = _KEYWORD.match(self.text, self.pos)
         if not match:
             return None
@@ -539,23 +483,20 @@ class PythonReader:
         self.expect("=")
         return self.unescaped(match)
 
-    def positional(self, index: int, parameters: list[str]) -> str:
-        """Return the name of a positional argument: the schema's parameter of this number."""
-        if index >= len(parameters):
-            raise self.fail("a positional argument, and no schema that says which it is")
-        return parameters[index]
+
+def _number(lexeme: str, at: int) -> Value:
+    try:
+        return number(lexeme)
+    except ValueError as error:
+        raise Refusal("decode.json", str(error), at) from None
 
 
 def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:
-    """Return edits by their place."""
     return tuple(sorted(edits, key=lambda edit: edit.span.start))
 
 
 def _is_signature(tool: ToolSpec | None, count: int) -> bool:
-    """Return True if the first `count` parameters of a tool are surely those of its signature.
-
-    There no parameter that is required stands behind one that is not.
-    """
+    # in which no parameter that is required comes after one that is not
     schema = tool.schema if tool else None
     required = schema.get("required") if isinstance(schema, dict) else None
     if not isinstance(required, list):
@@ -565,7 +506,30 @@ def _is_signature(tool: ToolSpec | None, count: int) -> bool:
 
 
 def _parameters(tool: ToolSpec | None) -> list[str]:
-    """Return the names of a tool's parameters in the order of its schema."""
     schema = tool.schema if tool else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return list(properties) if isinstance(properties, dict) else []
+
+
+def _left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
+    # The call as an unreadable one, from its bracket to the one that closes it, and where it ends.
+    # That is only sure where no quote is out of step, so each string on the way has to begin where
+    # a value may, and to end in front of a separator: an apostrophe in loose words does neither.
+    head = _CALL_HEAD.match(text, start)
+    end = _end(text, head.end()) if head and isinstance(refusal, NoLiteral) else -1
+    if head is None or end < 0:
+        raise refusal
+    span = Span(*head.span())
+    problem = Problem("decode", refusal.code, "error", refusal.message, "", span)
+    return Decoded(head[0], None, name_span=span, problems=(problem,), readable=False), end
+
+
+def _end(text: str, at: int) -> int:
+    # -1 if that is not sure
+    level = 0
+    while (piece := _PIECE.match(text, at)) is not None:
+        at = piece.end()
+        level += bool(piece["open"]) - bool(piece["close"])
+        if level <= 0 and piece["close"]:
+            return at
+    return -1

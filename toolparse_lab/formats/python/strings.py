@@ -17,12 +17,12 @@ _ESCAPE = re.compile(
 _ONE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
-# What may stand behind the quote that ends a string: a bracket, or a comma and what follows one.
+# What may follow the quote that ends a string: a bracket, or a comma and what follows one.
 _BEHIND = re.compile(
     r"\s{0,40}+(?:[)\]}:]|,\s{0,40}+(?:[\"'\[{(\])}\d-]|(?:True|False|None|true|false|null)\b"
     r"|[^\W\d][\w.]{0,200}+\s{0,8}+[=(]))"
 )
-# Words that Python has behind a value; any other one stands inside a string.
+# Words that Python has after a value; any other one is inside a string.
 _PASTED = re.compile(r"(?!(?:if|else|for|in|is|and|or|not)\b)[\w/\\$~]")
 # Behind it a quote begins a value: a quote or a comma was lost, and two readings fit.
 _NAMED = re.compile(r"\w\s{0,4}[=:]\s{0,4}\Z")
@@ -31,11 +31,11 @@ _MOST_INNER = 64
 
 
 def late_end(text: str, pos: int, *, inside: bool = False) -> list[int] | None:
-    """Return where quotes stand in a string that goes on behind `pos`; the last one ends it.
+    """Return where quotes are in a string that goes on after `pos`; the last one ends it.
 
-    pos: behind a quote that ends the string as Python reads it. None where that is its end, as far
-    as can be told: what stands right behind it is no part of a word. A string goes on up to the
-    first quote of its kind behind which a value may end. Where it would take in another argument
+    pos: after a quote that ends the string as Python reads it. None where that is its end, as far
+    as can be told: what follows it at once is no part of a word. A string goes on up to the
+    first quote of its kind after which a value may end. Where it would take in another argument
     it does not go on.
     """
     if not _PASTED.match(text, pos) or _NAMED.search(text, max(0, pos - 12), pos - 1):
@@ -51,7 +51,7 @@ def late_end(text: str, pos: int, *, inside: bool = False) -> list[int] | None:
                 return None
             places.append(end)
             if _BEHIND.match(text, end + 1):
-                # One quote more behind an empty string: its first quote was doubled.
+                # One quote more after an empty string: its first quote was doubled.
                 is_doubled = pos > 1 and text[pos - 2] == quote and len(places) == 1
                 return None if is_doubled else places
         end = text.find(quote, end + 1)
@@ -78,12 +78,7 @@ def unescape_python(text: str) -> str:
 
 
 def _decode(match: re.Match[str]) -> str:
-    """Return the characters of one escape.
-
-    Raises ValueError for a broken one.
-
-    The group that matched is its kind: "line" is a line break that is escaped, and so nothing.
-    """
+    # "line" is a line break that is escaped, and so nothing
     kind = str(match.lastgroup)
     text = str(match[kind])
     if kind == "line":
@@ -100,15 +95,7 @@ def _decode(match: re.Match[str]) -> str:
 
     if kind == "bad":
         raise ValueError(f"a broken escape \\{text}")
-    return _character(text)
-
-
-def _character(digits: str) -> str:
-    """Return the character with this hexadecimal code.
-
-    Raises ValueError if there is none.
-    """
-    code = int(digits, 16)
+    code = int(text, 16)
     if code > 0x10FFFF:
-        raise ValueError(f"no such character: {digits}")
+        raise ValueError(f"no such character: {text}")
     return chr(code)

@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-from ..prompt.type_rules import (
-    ARRAY,
-    BARE_INTEGER,
-    BARE_NUMBER,
-    BOOLEAN,
-    OBJECT,
-    STRING,
-    TypeRule,
-    TypeRules,
-)
+from ..prompt.type_rules import make_rules
 
 # JSON's words for booleans and null are names in Python, so these rules cannot be JSON's.
-PYTHON_TYPE_RULES = TypeRules(
+PYTHON_TYPE_RULES = make_rules(
+    "{name}={value}",
+    ("boolean", "enabled", "True", '"True"', "A boolean is the bare word True or False."),
     (
-        BARE_NUMBER,
-        BARE_INTEGER,
-        TypeRule(
-            BOOLEAN,
-            "boolean",
-            "enabled",
-            "True",
-            '"True"',
-            "A boolean is the bare word True or False.",
-        ),
-        TypeRule(
-            STRING,
-            "string",
-            "city",
-            '"Tokyo"',
-            "Tokyo",
-            "A string always stands in quotes, also when it looks like a number.",
-        ),
-        TypeRule(
-            ARRAY,
-            "array",
-            "tags",
-            '["red", "blue"]',
-            '"red, blue"',
-            "An array is a list in square brackets, not one string.",
-        ),
-        TypeRule(
-            OBJECT,
-            "object",
-            "size",
-            '{"w": 3, "h": 4}',
-            "\"{'w': 3, 'h': 4}\"",
-            "An object is a dict in braces with quoted keys, not a string that holds one.",
-        ),
+        *("string", "city", '"Tokyo"', "Tokyo"),
+        "A string always stands in quotes, also when it looks like a number.",
     ),
-    pair="{name}={value}",
+    (
+        *("array", "tags", '["red", "blue"]', '"red, blue"'),
+        "An array is a list in square brackets, not one string.",
+    ),
+    (
+        *("object", "size", '{"w": 3, "h": 4}', "\"{'w': 3, 'h': 4}\""),
+        "An object is a dict in braces with quoted keys, not a string that holds one.",
+    ),
 )

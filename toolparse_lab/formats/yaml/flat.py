@@ -31,11 +31,8 @@ _MAX_BRACKETS = 100  # more of them are counted as PyYAML must
 
 @lru_cache(maxsize=64)
 def _patterns(indent: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns for a line that begins with a key, and for the lines of a block literal.
-
-    indent: that of the keys. The first matches the value, the line's end and blank lines behind it
-    as well. Its last group is "key" for no value, "plain", "double", "single" or "block".
-    """
+    # indent: that of the keys. The first matches the value, the line's end and blank lines after it
+    # as well. Its last group is "key" for no value, "plain", "double", "single" or "block".
     double = r"\"(?P<double>(?:[^\"\\\n\t]|\\[\"\\/bfnrt])*+)\""
     single = r"'(?P<single>[^'\n\t]*+)'"
     line = (
@@ -94,11 +91,7 @@ def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[
 def _block(
     text: str, line: re.Match[str], block: re.Pattern[str]
 ) -> tuple[str, tuple[int, int]] | None:
-    """Return the text and place of the block literal below a key's line, None if it is not a plain
-    one.
-
-    line: the match of the key's line. block: the pattern of a block literal's lines.
-    """
+    # None if it is not a plain one. block: the pattern of a block literal's lines.
     # A header on the last line has nothing below it: then `find` returns -1, and this is 0.
     start = text.find("\n", line.end("block")) + 1
     lines = block.match(text, start) if start else None
@@ -108,14 +101,8 @@ def _block(
 
 
 def _on_line(line: re.Match[str], view: View) -> tuple[Value, tuple[int, int]]:
-    """Return the value and place of the text behind the key on its own line.
-
-    Nothing there is null, or an empty text where the schema wants one. Its place is behind the
-    colon.
-
-    line: a match whose last group says in which way the value is written.
-    view: the schema of the whole mapping.
-    """
+    # Nothing there is null, or an empty text where the schema wants one. Its place is after the
+    # colon.
     kind = line.lastgroup or "key"
     if kind == "key":
         end = line.end("key") + 1
@@ -131,14 +118,6 @@ def _on_line(line: re.Match[str], view: View) -> tuple[Value, tuple[int, int]]:
 
 
 def _literal(lines: str, lead: str, header: str) -> str:
-    """Return the text of a block literal: its lines without their indentation.
-
-    It has one line break at the end, or none with the header `|-`.
-
-    lines: of the block, line breaks included. lead: the indentation that all of them have.
-
-    >>> _literal("  a\\n   b\\n", "  ", "|")
-    'a\\n b\\n'
-    """
+    # lead: the indentation that all lines have. One line break at the end, or none with `|-`.
     text = lines[len(lead) :].replace("\n" + lead, "\n").rstrip("\n")
     return text if header == "|-" else text + "\n"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from ...arguments.rjson.damage import Refusal
@@ -40,57 +41,28 @@ _BREAKS = "\x85\u2028\u2029"  # line breaks in YAML 1.1, but not in 1.2
 
 
 class _Frame:
-    """One mapping or sequence under way."""
-
+    # One mapping or sequence under way. box: the mapping or list. path, start: where it is, in the
+    # arguments and in the text. view: its schema, if it is known.
     __slots__ = ("again", "box", "key", "path", "start", "view")
 
     def __init__(self, box: Value, path: str, start: int, view: View | None) -> None:
-        """Open a frame.
-
-        box: the mapping or list, empty as yet. path, start: where it stands, in the arguments and
-        in the text. view: its schema, if it is known.
-        """
         self.box = box
         self.path = path
         self.start = start
         self.view = view
         self.key: str | None = None  # of the value that comes next, in a mapping
-        self.again: list[tuple[str, Value]] = []  # keys that stood before, with their new values
-
-    def member(self) -> tuple[str, View | None]:
-        """Return the path and the schema of the value that comes next.
-
-        The schema is None if nothing is known of the value. In a list its number decides.
-        """
-        view = self.view
-        if isinstance(self.box, dict):
-            key = self.key or ""
-            return f"{self.path}/{escape_token(key)}", view.child(key) if view else None
-
-        index = len(self.box)
-        path = f"{self.path}/{index}"
-        if view is None:
-            return path, None
-        return path, view.item(index)
+        self.again: list[tuple[str, Value]] = []  # keys that were there before, with new values
 
     def awaits_key(self) -> bool:
-        """Return True if a key comes next: the frame is a mapping, and its last key has a value."""
         return self.key is None and isinstance(self.box, dict)
 
     def put(self, value: Value) -> None:
-        """Add the next value.
-
-        A key that stood before keeps its first value for now.
-
-        value: complete if it is a scalar. A mapping or sequence goes in before it fills.
-        """
+        # value: complete if it is a scalar. A mapping or sequence goes in before it fills.
         if isinstance(self.box, list):
             self.box.append(value)
             return
-
         key = self.key or ""
-        # The next event in this mapping is a key again.
-        self.key = None
+        self.key = None  # the next event in this mapping is a key again
         if key in self.box:
             # It is not complete yet, so it is compared with the first one when the frame ends.
             self.again.append((key, value))
@@ -103,15 +75,12 @@ class NoYaml(Refusal):
 
 
 class MappingReader:
-    """Reads one YAML document as a mapping. `places` and `steps` fill while it reads."""
+    """Reads one YAML document as a mapping. `places` and `steps` fill while it reads.
+
+    max_depth: how many mappings and lists may be open at once.
+    """
 
     def __init__(self, text: str, max_depth: int) -> None:
-        """Make a reader for one text.
-
-        max_depth: how many mappings and lists may be open at once.
-
-        text: the body as it came, or as repairs have made it.
-        """
         self.text = text
         self.max_depth = max_depth
         self.places: dict[str, tuple[int, int]] = {}
@@ -122,25 +91,26 @@ class MappingReader:
         self._back: dict[int, int] = {}
 
     def read(self, view: View) -> dict[str, Value]:
-        """Return the mapping.
-
-        Raises Refusal.
-
-        view: the schema of the parameters.
-
-        An empty body is an empty mapping. A reader reads only once: `places` and `steps` are of
-        that time.
-        """
+        """Return the mapping, {} for an empty body. Reads only once. Raises Refusal."""
         empty = True
-        # Ends of documents and streams, and comments, say nothing.
         for event, kind in self._events():
-            if not empty:
-                _check_only_document(event, kind)
-            if kind == "ScalarEvent" and empty and _is_nothing(event):
-                self._root = {}  # a document marker with nothing behind it
-                continue
-            if self._take(event, kind, view):
-                empty = False
+            at = event.start_mark.index
+            if kind == "DocumentStartEvent" and not empty:
+                raise Refusal("decode.yaml", "there is more than one document", at)
+            if kind == "ScalarEvent":
+                if empty and not event.value and at == event.end_mark.index:
+                    self._root = {}  # a document marker or a comment with nothing after it
+                    continue
+                self._scalar(event, view)
+            elif kind == "MappingStartEvent":
+                self._begin({}, at, view)
+            elif kind == "SequenceStartEvent":
+                self._begin([], at, view)
+            else:
+                if kind in ("MappingEndEvent", "SequenceEndEvent"):
+                    self._end(event.end_mark.index)
+                continue  # ends of documents and streams say nothing
+            empty = False
 
         root = {} if empty else self._root
         if not isinstance(root, dict):
@@ -148,89 +118,56 @@ class MappingReader:
         self.places.setdefault("", (0, len(self.text)))
         return root
 
-    def _take(self, event: Any, kind: str, view: View) -> bool:
-        """Take one event of a value.
-
-        Return if a value began with it. Raises Refusal.
-
-        event: PyYAML's. kind: the name of its class. view: the schema of the parameters.
-        """
-        if kind == "ScalarEvent":
-            self._scalar(event, view)
-        elif kind == "MappingStartEvent":
-            self._begin({}, event.start_mark.index, view)
-        elif kind == "SequenceStartEvent":
-            self._begin([], event.start_mark.index, view)
-        else:
-            if kind in ("MappingEndEvent", "SequenceEndEvent"):
-                self._end(event.end_mark.index)
-            return False
-        return True
-
     def _events(self) -> Iterator[tuple[Any, str]]:
-        """Yield PyYAML's events with the names of their kinds.
-
-        Any error there is a Refusal.
-
-        Line breaks of YAML 1.1 that are none in 1.2 are shown to PyYAML as private characters that
-        the text does not hold, one for one, so that offsets stay. `_text` brings them back. Syntax
-        that is broken is a `NoYaml`, which may be repaired. Everything else is not.
-        """
+        # Line breaks of YAML 1.1 that are none in 1.2 are shown to PyYAML as private characters
+        # that the text does not contain, one for one, so that offsets stay. `_scalar` brings them
+        # back. Syntax that is broken is a `NoYaml`, which may be repaired. Everything else is not.
         import yaml  # takes longer to load than everything else here, and few bodies need it
 
         self._check_brackets()
-        text = self._without_odd_breaks()
+        text = self.text
+        if any(char in text for char in _BREAKS):
+            stand_ins = "".join(_unused(text, len(_BREAKS)))
+            self._back = str.maketrans(stand_ins, _BREAKS)
+            text = text.translate(str.maketrans(_BREAKS, stand_ins))
         try:
             for event in yaml.parse(text, Loader=yaml.SafeLoader):
                 kind = type(event).__name__
-                _check_event(event, kind)
+                # A small text of aliases can say a value of any size. A tag asks for types that
+                # JSON lacks.
+                if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
+                    at = event.start_mark.index
+                    raise Refusal("decode.yaml", "anchors and aliases are not read", at)
+                if getattr(event, "tag", None) is not None:
+                    raise Refusal("decode.yaml", "tags are not read", event.start_mark.index)
                 yield event, kind
         except yaml.MarkedYAMLError as error:
-            raise _broken_syntax(error, len(text)) from None
+            mark = error.problem_mark or error.context_mark  # may be missing, or after the end
+            at = min(mark.index, len(text)) if mark else 0
+            message = f"no YAML: {error.problem or error.context}"
+            raise NoYaml("decode.yaml", message, at) from None
         except yaml.reader.ReaderError as error:
             at = min(error.position, len(text))
             raise Refusal("decode.yaml", "a character that YAML does not allow", at) from None
         except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
             raise Refusal("decode.yaml", f"no YAML: {type(error).__name__}", 0) from None
 
-    def _without_odd_breaks(self) -> str:
-        """Return the text as PyYAML is to see it, with private characters for odd line breaks.
-
-        `_back` remembers which is which. Raises Refusal if too few characters are unused.
-        """
-        text = self.text
-        if not any(char in text for char in _BREAKS):
-            return text
-
-        stand_ins = "".join(_unused(text, len(_BREAKS)))
-        self._back = str.maketrans(stand_ins, _BREAKS)
-        return text.translate(str.maketrans(_BREAKS, stand_ins))
-
     def _check_brackets(self) -> None:
-        """Raise Refusal for brackets that nest too deep on one line.
-
-        There PyYAML looks ahead through all brackets that are open, at a cost for each.
-        """
+        # PyYAML looks ahead for a key through all brackets that are open on a line, at a cost each.
         depth = 0
         for match in _BRACKETS.finditer(self.text):
             if match["open"]:
                 depth += 1
-                _check_depth(depth, match.start())
-            # PyYAML looks ahead for a key within one line only.
+                if depth > MAX_DEPTH:
+                    message = f"brackets nest deeper than {MAX_DEPTH}"
+                    raise Refusal("decode.too-deep", message, match.start())
             elif match["line"]:
                 depth = 0
             elif match["close"]:
                 depth = max(0, depth - 1)
 
     def _begin(self, box: Value, start: int, root: View) -> None:
-        """Open a mapping or a sequence at `start`.
-
-        Raises Refusal if it is a key, or too deep.
-
-        root: the schema of the parameters, where this is the outermost.
-
-        box: the new mapping or list, empty as yet.
-        """
+        # root: the schema of the parameters, where this is the outermost
         frames = self._frames
         if len(frames) >= self.max_depth:
             message = f"lists and mappings nest deeper than {self.max_depth}"
@@ -244,194 +181,84 @@ class MappingReader:
         frames.append(_Frame(box, path, start, view))
 
     def _end(self, end: int) -> None:
-        """Close the innermost frame.
-
-        A key that stood twice with equal values is a step. Raises Refusal for different ones.
-
-        end: the offset at which PyYAML saw that it is over.
-        """
         frame = self._frames.pop()
         for key, value in frame.again:
-            self._compare(frame, key, value)
+            first = frame.box[key]
+            if not same(first, value):
+                message = f"{key!r} stands twice with different values"
+                raise Refusal("decode.duplicate-key", message, frame.start)
+            path = f"{frame.path}/{escape_token(key)}"
+            step = Step("read", "read.equal-duplicate", path, None, [first, value], first)
+            self.steps.append(step)
 
-        self.places.setdefault(frame.path, (frame.start, self._last_word(frame.start, end)))
-
-    def _last_word(self, start: int, end: int) -> int:
-        """Return the offset at which white space before `end` begins, not before `start`."""
-        # The event of an end stands where the next line's indentation told it.
-        while end > start and self.text[end - 1].isspace():
+        # The event of an end is where the next line's indentation told it.
+        while end > frame.start and self.text[end - 1].isspace():
             end -= 1
-        return end
-
-    def _compare(self, frame: _Frame, key: str, value: Value) -> None:
-        """Compare the value of a key that stood before with its first one.
-
-        Equal values are a step, which keeps both. Raises Refusal for different ones.
-        """
-        first = frame.box[key]
-        if not same(first, value):
-            message = f"{key!r} stands twice with different values"
-            raise Refusal("decode.duplicate-key", message, frame.start)
-
-        path = f"{frame.path}/{escape_token(key)}"
-        step = Step("read", "read.equal-duplicate", path, None, [first, value], first)
-        self.steps.append(step)
+        self.places.setdefault(frame.path, (frame.start, end))
 
     def _scalar(self, event: Any, root: View) -> None:
-        """Take a scalar, which is a key of the innermost mapping or a value.
-
-        Quoted it is a text. Unquoted its schema may decide.
-
-        event: PyYAML's, with the text and the style of its quotes.
-        root: the schema of the parameters.
-        """
-        text = self._text(event.value)
+        text = event.value.translate(self._back) if self._back else event.value
+        if _SURROGATE.search(text):  # written as two escapes, as JSON does
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         if self._frames and self._frames[-1].awaits_key():
             self._frames[-1].key = text
             return
 
         path, view = self._next(root)
-        self._check_colon(event)
         self._check_end(event, view)
         value = resolve_plain(text, view) if event.style is None else text
-        self.places.setdefault(path, self._place(event))
+        # Its place is without its quotes or its header: a block begins on the line after that.
+        start, end = event.start_mark.index, event.end_mark.index
+        if event.style in ("'", '"'):
+            start, end = start + 1, end - 1
+        elif event.style in ("|", ">"):
+            start = self.text.find("\n", start, end) + 1 or end
+        self.places.setdefault(path, (start, end))
         self._put(value)
 
-    def _check_colon(self, event: Any) -> None:
-        """Raise Refusal for a key of a mapping in braces that no colon follows, such as `{a}`."""
-        if event.value or event.style is not None or not self._frames:
-            return
-        at = event.start_mark.index
-        before = self.text[max(0, at - _LOOK) : at].rstrip()
-        if isinstance(self._frames[-1].box, dict) and not before.endswith(":"):
-            raise Refusal("decode.yaml", "a key without a value", at)
-
     def _check_end(self, event: Any, view: View | None) -> None:
-        """Raise Refusal for a text that may go on behind the place where YAML ends it.
-
-        That is a text cut by ` #`, where the schema wants a text and YAML sees a comment. And a
-        block without a line, because those behind it are not indented.
-
-        event: PyYAML's scalar. view: its schema, None if nothing is known of it.
-        """
-        end = event.end_mark.index
-        if event.style is None and _SWALLOWED_ITEM.search(self.text, event.start_mark.index, end):
+        # Raise Refusal for a scalar that may not be what YAML takes it for.
+        start, end, is_bare = event.start_mark.index, event.end_mark.index, event.style is None
+        if is_bare and not event.value and self._frames:
+            before = self.text[max(0, start - _LOOK) : start].rstrip()
+            if isinstance(self._frames[-1].box, dict) and not before.endswith(":"):
+                raise Refusal("decode.yaml", "a key without a value", start)  # as in `{a}`
+        if is_bare and _SWALLOWED_ITEM.search(self.text, start, end):
             message = "a line that looks like an item of a list is indented as text"
-            raise Refusal("decode.ambiguous", message, event.start_mark.index)
-        if event.style is None and view is not None and event.value and is_text(view):
+            raise Refusal("decode.ambiguous", message, start)
+        if is_bare and view is not None and event.value and is_text(view):
             line = self.text[end : end + _LOOK].split("\n", 1)[0]
             if line.lstrip(" \t").startswith("#"):
                 message = "it cannot be told if ` #` begins a comment or belongs to the text"
                 raise Refusal("decode.ambiguous", message, end)
         elif event.style in ("|", ">") and not event.value.strip() and self.text[end:].strip():
             message = "the lines behind `|` are not indented"
-            raise Refusal("decode.ambiguous", message, event.start_mark.index)
-
-    def _text(self, text: str) -> str:
-        """Return the text of a scalar with its own line breaks, and pairs as one character.
-
-        text: the value of PyYAML's event, in which characters may stand in for odd line breaks.
-        """
-        if self._back:
-            text = text.translate(self._back)
-        if _SURROGATE.search(text):  # written as two escapes, as JSON does
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-        return text
-
-    def _place(self, event: Any) -> tuple[int, int]:
-        """Return where a scalar stands, without its quotes or its header.
-
-        A block begins on the line behind its header.
-
-        event: PyYAML's scalar. Returns offsets in the text that the reader was made for.
-        """
-        start, end = event.start_mark.index, event.end_mark.index
-        if event.style in ("'", '"'):
-            return start + 1, end - 1
-        if event.style in ("|", ">"):
-            line = self.text.find("\n", start, end)
-            return (line + 1, end) if line >= 0 else (end, end)
-        return start, end
+            raise Refusal("decode.ambiguous", message, start)
 
     def _next(self, root: View) -> tuple[str, View | None]:
-        """Return the path and the schema of the value that comes next.
-
-        root: the schema of the parameters, of which the outermost value is.
-        """
-        return self._frames[-1].member() if self._frames else ("", root)
+        # (path, schema) of the value that comes next; in a list its number decides
+        if not self._frames:
+            return "", root
+        frame = self._frames[-1]
+        view = frame.view
+        if isinstance(frame.box, dict):
+            key = frame.key or ""
+            return f"{frame.path}/{escape_token(key)}", view.child(key) if view else None
+        index = len(frame.box)
+        return f"{frame.path}/{index}", view.item(index) if view is not None else None
 
     def _put(self, value: Value) -> None:
-        """Add the next value to the innermost frame.
-
-        Without a frame it is the outermost value of all.
-        """
         if self._frames:
             self._frames[-1].put(value)
         else:
             self._root = value
 
 
-def _broken_syntax(error: Any, size: int) -> NoYaml:
-    """Return PyYAML's error about syntax as a refusal.
-
-    error: a `MarkedYAMLError`, whose mark may be missing or behind the end. size: of the text.
-    """
-    mark = error.problem_mark or error.context_mark
-    at = min(mark.index, size) if mark else 0
-    return NoYaml("decode.yaml", f"no YAML: {error.problem or error.context}", at)
-
-
-def _is_nothing(event: Any) -> bool:
-    """Return True if a scalar is not even there: a marker or a comment has nothing behind it.
-
-    event: PyYAML's scalar event.
-    """
-    return not event.value and event.start_mark.index == event.end_mark.index
-
-
-def _check_depth(depth: int, at: int) -> None:
-    """Raise Refusal for a bracket at `at`, if too many are open with it."""
-    if depth > MAX_DEPTH:
-        raise Refusal("decode.too-deep", f"brackets nest deeper than {MAX_DEPTH}", at)
-
-
-def _check_only_document(event: Any, kind: str) -> None:
-    """Raise Refusal for the beginning of a document, where one came before it."""
-    if kind == "DocumentStartEvent":
-        at = event.start_mark.index
-        raise Refusal("decode.yaml", "there is more than one document", at)
-
-
-def _check_event(event: Any, kind: str) -> None:
-    """Raise Refusal for a construct that a mapping of parameters never has: anchors, aliases and
-    tags.
-
-    A small text of aliases can say a value of any size. A tag asks for types that JSON lacks.
-
-    event: PyYAML's. kind: the name of its class.
-    """
-    if kind == "AliasEvent" or getattr(event, "anchor", None) is not None:
-        at = event.start_mark.index
-        raise Refusal("decode.yaml", "anchors and aliases are not read", at)
-    if getattr(event, "tag", None) is not None:
-        raise Refusal("decode.yaml", "tags are not read", event.start_mark.index)
-
-
 def _unused(text: str, count: int) -> list[str]:
-    """Return private characters that the text neither holds nor writes as an escape.
-
-    Raises Refusal if there are fewer than `count`.
-
-    >>> [hex(ord(char)) for char in _unused("a text", 2)]
-    ['0xe000', '0xe001']
-    """
+    # Private characters. Written as an escape one would come back as a line break as well.
     lowered = text.lower()
-    unused: list[str] = []
-    # Written as an escape it would come back as a line break as well.
-    for code in range(0xE000, 0xF8FF):
-        if chr(code) not in text and f"{code:x}" not in lowered:
-            unused.append(chr(code))
-            if len(unused) == count:
-                return unused
-
-    raise Refusal("decode.yaml", "the body uses every private character there is", 0)
+    codes = (c for c in range(0xE000, 0xF8FF) if chr(c) not in text and f"{c:x}" not in lowered)
+    unused = [chr(code) for code in islice(codes, count)]
+    if len(unused) < count:
+        raise Refusal("decode.yaml", "the body uses every private character there is", 0)
+    return unused

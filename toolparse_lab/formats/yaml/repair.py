@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.schema.view import View
@@ -20,19 +19,8 @@ _FIRST = re.compile(r"(?:[ \t]*\r?\n)*+( *)(?=\S)")
 _MARKED = re.compile(r"[!|>]|[&*][\w-]+(?:\s|\Z)|[-?](?:\s|\Z)")
 
 
-# A bracket that opens, and the one that closes it.
-_PAIRS = (("[", "]"), ("{", "}"))
-
-
 def wrapping(body: str) -> tuple[Edit, ...]:
-    """Return edits that take off a code fence around the body, and tabs before every line.
-
-    Both are around the mapping and no part of it. YAML forbids tabs as indentation. Empty if there
-    is neither.
-
-    >>> [edit.rule for edit in wrapping("\\ta: 1\\n\\tb: 2\\n")]
-    ['yaml.tabs', 'yaml.tabs']
-    """
+    """Return edits that take off a code fence around the body, and tabs before every line."""
     edits: list[Edit] = []
     fence = _FENCE.match(body)
     start, end = 0, len(body)
@@ -40,9 +28,9 @@ def wrapping(body: str) -> tuple[Edit, ...]:
         start, end = fence.end("open"), fence.start("close")
         edits.append(Edit(Span(fence.start("open"), start), "", "yaml.fence"))
 
-    # Only tabs that all lines have are no part of the mapping's own shape.
+    # Only tabs that all lines have are no part of the mapping's own shape. YAML forbids them.
     lines = [(match.start(1), match[1]) for match in _LINE.finditer(body, start, end)]
-    tabs = min((_leading_tabs(lead) for _, lead in lines), default=0)
+    tabs = min((len(lead) - len(lead.lstrip("\t")) for _, lead in lines), default=0)
     if tabs:
         edits += [Edit(Span(at, at + tabs), "", "yaml.tabs") for at, _ in lines]
     if fence:
@@ -50,140 +38,61 @@ def wrapping(body: str) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def _leading_tabs(line: str) -> int:
-    """Return how many tabs a line begins with.
-
-    >>> _leading_tabs("\\t\\t a"), _leading_tabs(" a")
-    (2, 0)
-    """
-    return len(line) - len(line.lstrip("\t"))
-
-
 def raw_texts(body: str, view: View, max_depth: int) -> tuple[Edit, ...]:
-    """Return edits that quote text that is not YAML as it stands.
-
-    Each member is read on its own, so that only those that are broken are touched: where the schema
-    knows the key and wants a text under it. Empty where anything else of the body is no YAML, or a
-    text could also be meant as something else.
-
-    view: the schema of the parameters. max_depth: how deep their values may nest.
-    """
-    edits: list[Edit] = []
+    """Return edits that quote text that is not YAML as it is; () where that would be a guess."""
+    # Each member is read on its own, so that only those that are broken are touched: where the
+    # schema knows the key and wants a text under it. Members are keys of the schema as far to the
+    # right as the first line is, which has to be one.
+    first = _FIRST.match(body)
     names = "|".join(re.escape(name) for name in view.properties)
-    for key, start, end in _members(body, names):
+    if first is None or not names:
+        return ()
+    key = rf"^{first[1]}({names})[ \t]*:(?=\s|\Z)"
+    keys = list(re.finditer(key, body, re.MULTILINE))
+    if not keys or keys[0].start() != first.start(1):
+        return ()
+
+    edits: list[Edit] = []
+    ends = [match.start() for match in keys[1:]] + [len(body)]
+    for match, end in zip(keys, ends, strict=True):
+        start = match.start(1)
         try:
             MappingReader(body[start:end], max_depth).read(view)
         except NoYaml:
-            if not _wants_text(view.properties[key]):
-                return ()
-            colon = body.index(":", start + len(key))
-            edit = _quoting(body, colon + 1, end, names)
+            edit = None
+            if _wants_text(view.properties[match[1]]):
+                edit = _quoting(body, body.index(":", match.end(1)) + 1, end, names)
             if edit is None:
                 return ()
             edits.append(edit)
         except Refusal:
             return ()
-
     return tuple(edits)
 
 
-def _members(body: str, names: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each key of the schema that begins a line, and the offsets of its lines.
-
-    It has to stand as far to the right as the first line does, and the first line has to be one.
-    names: the keys, as the source of a pattern.
-
-    Yields nothing if the body is not laid out in that way.
-
-    >>> list(_members("a: 1\\nb: 2\\n", "a|b"))
-    [('a', 0, 5), ('b', 5, 10)]
-    """
-    first = _FIRST.match(body)
-    if first is None or not names:
-        return
-
-    key = rf"^{first[1]}({names})[ \t]*:(?=\s|\Z)"
-    # Keys that are deeper belong to a value; one that is less deep is no member of this mapping.
-    matches = list(re.finditer(key, body, re.MULTILINE))
-    if matches and matches[0].start() == first.start(1):
-        yield from _up_to_next(matches, len(body))
-
-
-def _up_to_next(matches: list[re.Match[str]], size: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the key of each match, its offset, and where the next one begins.
-
-    size: of the text, in which the last one ends.
-    """
-    ends = [match.start() for match in matches[1:]] + [size]
-    for match, end in zip(matches, ends, strict=True):
-        yield match[1], match.start(1), end
-
-
 def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
-    """Return the edit that quotes the value in [start, end).
-
-    None if it is not one line that is plainly a text. names: the schema's keys, as the source of a
-    pattern. One of them inside the value may be the next parameter.
-
-    start: behind the key's colon. end: of the value's lines.
-    """
+    # None if the value in [start, end) is not one line that is plainly a text: a comment after it,
+    # a tag, an anchor, a block, a list; a quoted text, or brackets, that lack their end.
     text = body[start:end].strip()
-    if not _is_plainly_text(text):
+    if not text or "\n" in text or " #" in text or _MARKED.match(text):
+        return None
+    if text[0] in "\"'" and text.count(text[0]) % 2 == 1:
+        return None
+    if text[0] in "[{" and any(text.count(a) != text.count(b) for a, b in ("[]", "{}")):
         return None
     if re.search(rf"(?:^|\s)(?:{names})[ \t]*:(?:\s|\Z)", text):
         return None  # two parameters on one line
 
-    # Behind the colon only blanks may stand before it: a line break would make it another line.
+    # Only blanks may be between the colon and it: a line break would make it another line.
     at = body.index(text, start)
     if body[start:at].strip(" \t"):
         return None
     return Edit(Span(at, at + len(text)), write_quoted(text), "yaml.raw-text")
 
 
-def _is_plainly_text(text: str) -> bool:
-    """Return True if a line was not meant as anything else that YAML knows.
-
-    That is a comment behind it, a tag, an anchor, a block, a list. A quoted text, or brackets, that
-    lack their end.
-
-    text: one line, trimmed and not empty.
-
-    >>> _is_plainly_text("a: b"), _is_plainly_text("[a, b"), _is_plainly_text("a # b")
-    (True, False, False)
-    """
-    if not text or "\n" in text:
-        return False
-    if " #" in text or _MARKED.match(text):
-        return False
-    return not _lacks_its_end(text)
-
-
-def _lacks_its_end(text: str) -> bool:
-    """Return True if a text begins with a quote or a bracket that may never be closed.
-
-    >>> _lacks_its_end("'a"), _lacks_its_end("[a]"), _lacks_its_end("a'")
-    (True, False, False)
-    """
-    first = text[0]
-    if first in "\"'":
-        return text.count(first) % 2 == 1
-    if first in "[{":
-        return any(text.count(opener) != text.count(closer) for opener, closer in _PAIRS)
-    return False
-
-
 def _wants_text(view: View) -> bool:
-    """Return True if nothing but a text, or null, may stand there.
-
-    A schema without types admits anything. At least one branch has to want a text.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _wants_text(view_of({"type": "string"})), _wants_text(view_of({}))
-    (True, False)
-    """
-    # Of several schemas each has to agree.
-    branches = view.any_of or (view,)
-    kinds = [set(branch.types or ("any",)) for branch in branches]
-    if not any("string" in kind for kind in kinds):
-        return False
-    return all(kind <= {"string", "null"} for kind in kinds)
+    # Nothing but a text, or null. Of several schemas each has to agree, and one has to want a text.
+    kinds = [set(branch.types or ("any",)) for branch in view.any_of or (view,)]
+    return any("string" in kind for kind in kinds) and all(
+        kind <= {"string", "null"} for kind in kinds
+    )

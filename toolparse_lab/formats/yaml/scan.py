@@ -1,4 +1,4 @@
-"""If an element that holds lines of YAML ends."""
+"""Where an element with lines of YAML in it ends."""
 
 # How it works
 #
@@ -8,7 +8,7 @@
 # State: `_first`, the indentation of the first line with a word on it; `_indent` and `_line`, those
 # of the line that is being read; and on the opener's own line (`_inline`), where nothing is
 # indented, the number of double quotes so far. So there are three phases, each with a pattern for
-# what can matter in it: before the first word, on the opener's line behind a word, on later lines.
+# what can matter in it: before the first word, on the opener's line after a word, on later lines.
 # `_hidden` is the first closing tag that text follows on its line.
 #
 # Invariant: a line's indentation is settled once its first character is there; until then its line
@@ -22,13 +22,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..scan import Close, FollowCheck
+from ..scan import BodyScanner, Close, FollowCheck
 
 _DEEPER = 64  # a line that is indented more is deeper than any first line
 _BEFORE, _INLINE, _LATER = range(3)
 
 
-class YamlBody:
+class YamlBody(BodyScanner):
     """Finds the closing tag of an element that holds lines of YAML.
 
     It counts on a line of its own that is indented no deeper than the first. Behind a line that is
@@ -38,10 +38,8 @@ class YamlBody:
     """
 
     __slots__ = (
-        "_at",
         "_first",
         "_follow",
-        "_hidden",
         "_indent",
         "_inline",
         "_line",
@@ -50,39 +48,21 @@ class YamlBody:
     )
 
     def __init__(self, name: str, tools: tuple[str, ...]) -> None:
-        """Make a scanner for one element.
-
-        name: of the element, which is the tool's. tools: the names of all tools, which open calls.
-        """
+        # name: of the element, which is the tool's. tools: the names of all tools, which open
+        # calls.
+        self._at, self._hidden = 0, None
         self._patterns = _patterns(name, tools or (name,))
         self._follow = FollowCheck(tuple("<" + tool for tool in tools))
-        self._at = 0
         self._first = -1  # indentation of the first line with a word on it; -1 = there was none yet
         self._inline = False  # still on the opener's line, with a word on it
         self._indent = 0  # indentation of this line
         self._line = 0  # where the words of this line begin
         self._quotes = 0  # double quotes on the opener's line
-        self._hidden: tuple[int, int] | None = None
-
-    def finish(self) -> Close | None:
-        """Return the hidden closing tag as a rescue, if there was one.
-
-        The engine asks this when the text is over and the body is not.
-        """
-        return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the lines and tags of the tail.
-
-        See the head of this module.
-
-        Returns the close, or how many characters of the tail are final.
-
-        tail: the text from what was final last on. final: no more text will come.
-        """
         pos = 0
         while True:
-            phase = self._phase()
+            phase = _BEFORE if self._first < 0 else _INLINE if self._inline else _LATER
             match = self._patterns[phase].search(tail, pos)
             if phase == _LATER:
                 stop = match.start() if match else len(tail)
@@ -104,7 +84,11 @@ class YamlBody:
                 self._indent = len(match[0]) - 1
                 self._line = self._at + pos
             elif kind == "word":
-                self._take_word(match)
+                if self._first < 0:
+                    self._first = self._indent
+                    self._inline = self._line == 0
+                # Only counted: an odd number of quotes means that one is open.
+                self._quotes += match["word"] == '"'
             elif kind == "open":
                 answer = self._opener(match)
             else:
@@ -113,36 +97,9 @@ class YamlBody:
             if answer is not None:
                 return answer
 
-    def _phase(self) -> int:
-        """Return which pattern finds the next character that can matter.
-
-        Before the first word everything can. Behind it on the opener's line, quotes, lines and
-        tags. On later lines only tags, since `_take_lines` finds the lines.
-        """
-        if self._first < 0:
-            return _BEFORE
-        return _INLINE if self._inline else _LATER
-
-    def _take_word(self, match: re.Match[str]) -> None:
-        """Take note of the first word of all, or of a double quote on the opener's line.
-
-        Quotes are only counted: an odd number of them means that one is open.
-
-        match: of a pattern with the group `word`.
-        """
-        if self._first < 0:
-            self._first = self._indent
-            self._inline = self._line == 0
-        if match["word"] == '"':
-            self._quotes += 1
-
     def _take_lines(self, tail: str, pos: int, end: int, final: bool) -> int | None:
-        """Take note of the last line that begins in [pos, end).
-
-        Returns where it begins, if its indentation may still grow: so far the tail is final.
-
-        pos, end: offsets in the tail, up to the next tag. final: no more text will come.
-        """
+        # Takes note of the last line that begins in [pos, end). Where it begins, if its indentation
+        # may still grow: so far the tail is final.
         line = tail.rfind("\n", pos, end)
         if line < 0:
             return None
@@ -159,13 +116,8 @@ class YamlBody:
         return None
 
     def _opener(self, match: re.Match[str]) -> Close | None:
-        """Decide on the opener of a call: it ends the body where no text can be.
-
-        That is at the beginning of a line that is not deeper than the first. Behind a hidden
-        closing tag any opener shows that the call had ended there.
-
-        match: of the opener of any tool's element. None if it is part of a text.
-        """
+        # It ends the body where no text can be: at the beginning of a line that is not deeper than
+        # the first. After a hidden closing tag any opener shows that the call had ended there.
         if self._hidden:
             return Close(*self._hidden, "rescued")
         start = self._at + match.start()
@@ -175,15 +127,9 @@ class YamlBody:
         return None
 
     def _closer(self, tail: str, match: re.Match[str], final: bool) -> Close | int | None:
-        """Decide on the element's closing tag.
-
-        None = it is part of a text.
-
-        On a line of its own its indentation decides. Behind words of a shallow line, the next call
-        or the end has to follow. On a deeper line it is part of a block of text.
-
-        Returns an offset instead where more text is necessary: so far the tail is final.
-        """
+        # None: it is part of a text. On a line of its own its indentation decides. After words of a
+        # shallow line, the next call or the end has to follow. On a deeper line it is part of a
+        # block of text.
         start, end = self._at + match.start(), self._at + match.end()
         close = Close(start, end, "closer")
         # The three easy answers first; only the last needs what follows the tag.
@@ -195,45 +141,19 @@ class YamlBody:
             return close if shallow else None
         if self._inline and self._quotes % 2 == 0:
             return close
-        return self._closer_in_text(tail, match, final, close)
-
-    def _closer_in_text(
-        self, tail: str, match: re.Match[str], final: bool, close: Close
-    ) -> Close | int | None:
-        """Decide on a closing tag behind words of a text, by the text behind it.
-
-        close: the end of the body, if it is one. Where something else follows, the first such tag
-        is remembered, in case no other comes.
-        """
         follows = self._follow.check(tail, match.end(), self._at, final)
         if follows is None:
             return self._settle(match.start())
-        if follows:
-            return close
-        if self._hidden is None:
-            self._hidden = (close.start, close.end)
-        return None
-
-    def _settle(self, settled: int) -> int:
-        """Move on behind the final part.
-
-        Return it.
-
-        settled: how many characters of the tail will not be looked at again.
-        """
-        self._at += settled
-        return settled
+        # The first such tag is remembered, in case no other comes.
+        if not follows and self._hidden is None:
+            self._hidden = (start, end)
+        return close if follows else None
 
 
 @lru_cache(maxsize=512)
 def _patterns(name: str, tools: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return a pattern for the characters that can matter in each of the three phases.
-
-    Groups: close, open, and cut for a tag that is not complete. Line for the beginning of a line,
-    start for one whose indentation may still grow. Word.
-
-    name: of the element. tools: the names whose openers count.
-    """
+    # For each phase. Groups: close, open, cut (a tag that is not complete), line (the beginning of
+    # one), start (one whose indentation may still grow), word.
     openers = "|".join(re.escape(tool) for tool in sorted(tools, key=len, reverse=True))
     longest = max(map(len, (name, *tools))) + 40
     tags = (

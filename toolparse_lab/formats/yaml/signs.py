@@ -14,18 +14,12 @@ from ..rxml.nearest import RULE
 _KEY_RULE = "yaml.near-key"
 _MOST_LINES = 8
 _BREAK = re.compile(r" \n(?= *[^ \n])|\n[:\"]")
-# A line's value behind its key or dash.
+# A line's value after its key or dash.
 _LINE = re.compile(r"^[ \t]*+(?:- )*+(?:[\w.\-]++: )?(?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
 
 
 def sign_edits(body: str) -> list[Edit]:
-    """Return the edits that each put one sign of a body right.
-
-    None if too many lines need one.
-
-    >>> [(edit.span.start, edit.text) for edit in sign_edits('>\\na: "b')]
-    [(0, ''), (7, '"')]
-    """
+    """Return the edits that each put one sign of a body right, () if too many lines need one."""
     edits: list[Edit] = []
     # The second bracket of a tag that has it twice.
     if body.startswith(">"):
@@ -50,7 +44,6 @@ def sign_edits(body: str) -> list[Edit]:
 
 
 def _quote_edits(value: str, at: int) -> Iterator[Edit]:
-    """Yield the edits that put right the quotes around a line's value, which begins at `at`."""
     end = at + len(value)
     first, last = value[:1], value[-1:]
     if len(value) < 2:
@@ -77,10 +70,7 @@ def _quote_edits(value: str, at: int) -> Iterator[Edit]:
 
 
 def is_half_quoted(value: Value, body: str) -> bool:
-    """Tell if a text stands bare in a body, with a quote at its end and none at its beginning.
-
-    One behind a digit may be inches, and a pair of them is a part of the text.
-    """
+    """Return True if a text is bare in a body, with a quote at its end and not at its beginning."""
     stack: list[Value] = [value]
     while stack:
         node = stack.pop()

@@ -45,78 +45,30 @@ def write_element(name: str, value: Value) -> str:
 
 
 def _lines(value: Value, depth: int) -> list[str]:
-    """Return the lines of a mapping or sequence that is not empty.
-
-    They lack the indentation of the place they go to. Raises UnwritableCall for depth and for keys
-    that are too long.
-
-    depth: how many mappings and sequences are around it.
-    """
+    # Of a mapping or sequence that is not empty, without the indentation of the place they go to.
     if depth > _MAX_DEPTH:
         raise UnwritableCall(f"the arguments nest deeper than {_MAX_DEPTH}")
-    if isinstance(value, dict):
-        return _mapping_lines(value, depth)
-
     lines: list[str] = []
-    for member in value:
-        # The first line stands beside the dash, the others below it.
-        first, *rest = _lines(member, depth + 1) if _is_nested(member) else _scalar(member)
-        lines.append("- " + first)
-        lines += _indented(rest)
-
-    return lines
-
-
-def _mapping_lines(value: dict[str, Value], depth: int) -> list[str]:
-    """Return the lines of a mapping.
-
-    See `_lines`.
-
-    value: not empty. depth: how many mappings and sequences are around it.
-
-    >>> _mapping_lines({"a": [1, 2], "b": "x"}, 0)
-    ['a:', '  - 1', '  - 2', 'b: x']
-    """
-    lines: list[str] = []
-    for key, member in value.items():
-        if _is_nested(member):
-            lines.append(f"{_key(key)}:")
-            lines += _indented(_lines(member, depth + 1))
+    is_mapping = isinstance(value, dict)
+    for key, member in value.items() if is_mapping else (("", item) for item in value):
+        is_nested = isinstance(member, (dict, list)) and bool(member)
+        inner = _lines(member, depth + 1) if is_nested else _scalar(member)
+        if not is_mapping:
+            # The first line is next to the dash, the others below it.
+            lines += [f"- {inner[0]}", *_indented(inner[1:])]
+        elif is_nested:
+            lines += [f"{_key(key)}:", *_indented(inner)]
         else:
             # The lines of a block literal are indented already, from the key's own place.
-            first, *rest = _scalar(member)
-            lines.append(f"{_key(key)}: {first}")
-            lines += rest
-
+            lines += [f"{_key(key)}: {inner[0]}", *inner[1:]]
     return lines
-
-
-def _is_nested(value: Value) -> bool:
-    """Return True if a value has lines of its own: a mapping or sequence that is not empty.
-
-    >>> _is_nested([1]), _is_nested([]), _is_nested("text")
-    (True, False, False)
-    """
-    return isinstance(value, (dict, list)) and bool(value)
 
 
 def _indented(lines: list[str]) -> list[str]:
-    """Return the lines two further to the right, empty ones as they are.
-
-    >>> _indented(["a", "", "b"])
-    ['  a', '', '  b']
-    """
     return ["  " + line if line else line for line in lines]
 
 
 def _key(key: str) -> str:
-    """Return a key, quoted in doubt.
-
-    Raises UnwritableCall for one that is too long.
-
-    >>> _key("city"), _key("12")
-    ('city', '"12"')
-    """
     text = key if _is_plain(key) else write_quoted(key)
     if len(text) > _MAX_KEY:
         raise UnwritableCall("a key is too long for YAML", got=key)
@@ -124,13 +76,7 @@ def _key(key: str) -> str:
 
 
 def _scalar(value: Value) -> list[str]:
-    """Return the lines of a scalar, or of an empty container.
-
-    Further lines are indented by two more than its place.
-
-    >>> _scalar("two\\nlines"), _scalar("no"), _scalar(None)
-    (['|-', '  two', '  lines'], ['"no"'], ['null'])
-    """
+    # Or an empty container. Further lines are indented by two more than its place.
     if not isinstance(value, str):
         return [write_canonical(value)]
     if _is_plain(value):
@@ -146,50 +92,19 @@ def _scalar(value: Value) -> list[str]:
 
 
 def _is_plain(text: str) -> bool:
-    """Return True if every reader takes the text for itself without quotes.
-
-    It begins with a letter, holds nothing that YAML could read, and is no word of its own.
-
-    >>> _is_plain("Berlin"), _is_plain("true"), _is_plain("a: b")
-    (True, False, False)
-    """
-    if _PLAIN.fullmatch(text) is None:
-        return False
-    return text.lower() not in _WORDS and not _ODD.search(text)
+    # It begins with a letter, contains nothing that YAML could read, and is no word of its own.
+    return bool(_PLAIN.fullmatch(text)) and text.lower() not in _WORDS and not _ODD.search(text)
 
 
 def _is_block(text: str) -> bool:
-    """Return True if a text is one of several lines that a block literal can hold as it is.
-
-    Lines of nothing but blanks lose them there, and a closing tag would end the element.
-
-    >>> _is_block("a\\nb"), _is_block("one line"), _is_block(" a\\nb")
-    (True, False, False)
-    """
-    if "\n" not in text or "</" in text or _ODD.search(text):
+    # Lines of nothing but blanks lose them there, and a closing tag would end the element. The
+    # first line gives the indentation, so it can begin with no white space.
+    if "\n" not in text or "</" in text or _ODD.search(text) or text[0] in " \t\n":
         return False
-    # The first line gives the indentation, so it can begin with no white space.
-    if text[0] in " \t\n":
-        return False
-    return not any(map(_is_blank, text.split("\n")))
-
-
-def _is_blank(line: str) -> bool:
-    """Return True if a line has blanks, and nothing else.
-
-    >>> _is_blank("  "), _is_blank("")
-    (True, False)
-    """
-    return line != "" and not line.strip(" \t")
+    return not any(line and not line.strip(" \t") for line in text.split("\n"))
 
 
 def write_quoted(text: str) -> str:
-    """Return the text as a JSON string, which is one of YAML.
-
-    A character that YAML does not print, and text like a closing tag, is escaped.
-
-    >>> write_quoted("a </b>")
-    '"a \\\\x3c/b>"'
-    """
+    """Return the text as a JSON string that is YAML: odd characters and `</` are escaped."""
     escaped = _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", write_canonical(text))
     return escaped.replace("</", "\\x3c/")

@@ -1,13 +1,11 @@
-"""`yaml_xml`: one element a call, named after the tool.
-
-Between its tags stands one YAML 1.2 mapping.
-"""
+"""`yaml_xml`: one element a call, named after the tool, with a YAML 1.2 mapping in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits
@@ -17,19 +15,20 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
 from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
 from ..json.mix import HERMES
+from ..prompt.gbnf import IN_YAML, literal
+from ..prompt.type_rules import make_rules
 from ..prompt.wording import Wordings
 from ..results import YamlResult
 from ..scan import Scanner
 from ..xml.attributes import with_attributes
+from ..xml.grammar import XML_NAME, ElementGrammar
 from ..xml.headless import NamedEnd, checked, has_property, headless
 from ..xml.morph_xml import ElementCall, ToolElements
 from .flat import read_flat
-from .grammar import yaml_grammar
 from .judge import MappingJudge, holds_unknown
 from .reader import MAX_DEPTH, MappingReader, NoYaml
 from .repair import raw_texts, wrapping
 from .scan import YamlBody
-from .type_rules import YAML_TYPE_RULES
 from .write import write_element
 
 _LOOK = 256  # white space before the first key that is looked past
@@ -64,38 +63,32 @@ class YamlElements(ToolElements):
     closers: tuple[str, ...] = ("</tool_call>",)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the beginnings of the tools' openers, and `<tool_call>`.
-
-        Unless a tool has that name. Without tools nothing opens.
-
-        tools: name -> tool, of all that may be called.
-        """
+        # unless a tool has that name; without tools nothing opens
         own = ToolElements.heads(self, tools)
         return (*own, _OPENER) if own and "tool_call" not in tools else own
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a tool's element, or of a call as `hermes` has it.
-
-        The latter says who reads the body: its owner is HERMES. NEED_MORE while either may come.
-
-        pos: where one of the heads stands in the text. final: no more text will come.
-        """
+        # A call as `hermes` has it says who reads the body: its owner is HERMES.
         opening = ToolElements.open(self, text, pos, final, tools)
         if opening is not None or not tools:
             return opening
 
         # A tool of that name has been tried, and has its own elements.
-        return None if "tool_call" in tools else _open_tool_call(text, pos, final)
+        if "tool_call" in tools:
+            return None
+        if not text.startswith(_OPENER, pos):  # half of it may be all that is here
+            cut = not final and _OPENER.startswith(text[pos : pos + len(_OPENER)])
+            return NEED_MORE if cut else None
+        # A brace has to follow: it is text otherwise, or the opener of another format.
+        at = _after_space(text, pos + len(_OPENER))
+        if at == len(text):
+            return None if final else NEED_MORE
+        return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
 
     def closer_of(self, opening: Opening) -> str:
-        """Return the literal that closes the body: of the element, or of `hermes`."""
         return self.closers[0] if opening.owner is HERMES else ToolElements.closer_of(self, opening)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of lines of YAML, or the one that `hermes` has.
-
-        opening: the result of `open`. tools: their names open further calls.
-        """
         if opening.owner is HERMES:
             return HERMES.envelope.scanner(opening, tools)
         if not opening.name:
@@ -103,7 +96,7 @@ class YamlElements(ToolElements):
         return YamlBody(opening.name, tuple(tools))
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return an opening without a name, where the answer begins with a tool's parameter."""
+        # an opening without a name, where the answer begins with a tool's parameter
         if not tools:
             return None
         key = _first_key(text, 0, False)
@@ -113,28 +106,19 @@ class YamlElements(ToolElements):
         return headless(key, tools) if key is not None else None
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if lines that were given up behind `text` may end inside a value.
-
-        A text without quotes may go on in the next line, so only one word, and a value that closes
-        itself, are over.
-        """
+        # A text without quotes may go on in the next line, so only one word, and a value that
+        # closes itself, are over.
         last = text.rstrip()
         return last != "" and _WHOLE_LINE.search(last) is None
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore:
-        """Return True if the body at `at` is of this format, where another has the same opener.
-
-        Its first line is a parameter and a colon then. NEED_MORE while the text ends inside that
-        line's beginning. White space in front of it is looked past as far as `_LOOK`.
-
-        opening: of the element. final: no more text will come.
-        """
+        # Its first line is a parameter and a colon where another format has the same opener.
         if opening.owner is HERMES or opening.whole:
             return False
 
-        start = _behind_space(text, at)
+        start = _after_space(text, at)
         if start == len(text):
             return False if final else NEED_MORE
         if text[start] == "<":  # an element, as most bodies with such an opener begin
@@ -143,29 +127,14 @@ class YamlElements(ToolElements):
         key = _first_key(text, start, final)
         if not isinstance(key, str):
             return key or False
-        on_new_line = "\n" in text[at:start]
-        return self._may_be_parameter(opening.name, key, on_new_line, tools)
-
-    def _may_be_parameter(self, name: str, key: str, on_new_line: bool, tools: Tools) -> bool:
-        """Return True if a key is a parameter of the tool with that name, or may be one.
-
-        on_new_line: it does not stand on the opener's own line.
-        """
-        properties = _properties(tools, name)
+        tool = tools.get(opening.name)
+        properties = view_of(tool.schema_json).properties if tool else ()
         # Of a tool without known parameters, a key on the opener's line may as well be a text.
-        return key in properties if properties else on_new_line
+        return key in properties if properties else "\n" in text[at:start]
 
 
 def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
-    """Return the key that a line of a mapping begins with at `start`, without its quotes.
-
-    None if it is no such line. NEED_MORE if it may become one.
-
-    start: behind white space. final: no more text will come.
-
-    >>> _first_key('"a b": 1', 0, True), _first_key("text", 0, True)
-    ('a b', None)
-    """
+    # without its quotes
     match = _KEY.match(text, start)
     if match is None:
         may_come = not final and _KEY_SO_FAR.match(text, start) is not None
@@ -177,51 +146,10 @@ def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
     return match["quoted"] or match["plain"]
 
 
-def _properties(tools: Tools, name: str) -> Collection[str]:
-    """Return the parameters of a tool, nothing for one that no one knows.
-
-    name: of a tool, as the opener has it.
-    """
-    tool = tools.get(name)
-    return view_of(tool.schema_json).properties if tool else ()
-
-
-def _behind_space(text: str, pos: int) -> int:
-    """Return the offset behind white space, as far as it is looked past.
-
-    The bound keeps the tail of a stream short, whatever a hostile text holds.
-
-    >>> _behind_space("a  b", 1)
-    3
-    """
+def _after_space(text: str, pos: int) -> int:
+    # The bound keeps the tail of a stream short, whatever a hostile text contains.
     match = _SPACE.match(text, pos)
     return match.end() if match else pos
-
-
-def _open_tool_call(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
-    """Return the opening of `<tool_call>` around JSON, if it stands at `pos`.
-
-    final: no more text will come.
-    """
-    if text.startswith(_OPENER, pos):
-        return _open_json(text, pos + len(_OPENER), final)
-
-    # Half of `<tool_call>` may be all that is here.
-    cut = not final and _OPENER.startswith(text[pos : pos + len(_OPENER)])
-    return NEED_MORE if cut else None
-
-
-def _open_json(text: str, end: int, final: bool) -> Opening | NeedMore | None:
-    """Return the opening of `<tool_call>`, which ends at `end`, if a brace follows.
-
-    None otherwise: it is text then, or the opener of another format.
-
-    final: no more text will come. NEED_MORE while nothing but white space follows.
-    """
-    at = _behind_space(text, end)
-    if at == len(text):
-        return None if final else NEED_MORE
-    return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,22 +162,14 @@ class YamlCall(Codec):
     # that are no YAML. So a body is read twice at most.
 
     def strict(self, body: str, reading: Reading) -> bool:
-        """Return True if the body reads without any repair, by the format that opened it."""
         if reading.opening.owner is HERMES:
             return HERMES.codec.strict(body, reading)
         # Not super(): dataclasses with slots are made anew, and super() looks for the first one.
         return Codec.strict(self, body, reading)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body.
-
-        Raises Refusal if it is not a mapping of parameters.
-
-        The closing tag is necessary, since without it the last text may go on. A tool that no one
-        knows has a schema that admits everything.
-
-        body: the text between the tags. reading: the opening, the tools, and the options.
-        """
+        # The closing tag is necessary, since without it the last text may go on. A tool that no one
+        # knows has a schema that admits everything.
         opening = reading.opening
         if opening.owner is HERMES:
             return HERMES.codec.read(body, reading)
@@ -272,12 +192,6 @@ class YamlCall(Codec):
         return (call,)
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a body that is not a flat mapping.
-
-        Raises Refusal.
-
-        view: the schema of the parameters.
-        """
         # No mapping begins with `<`.
         call = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
         if call is not None:
@@ -289,14 +203,8 @@ class YamlCall(Codec):
         return with_attributes(call, view, opening) if opening.attributes else call
 
     def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call as PyYAML reads it, repaired once if need be.
-
-        Raises Refusal.
-
-        The refusal is that of the body as it came, if there is nothing to repair.
-
-        view: the schema of the parameters. Places are told of the body as it came.
-        """
+        # As PyYAML reads it, repaired once if need be. The refusal is that of the body as it came,
+        # if there is nothing to repair.
         depth = min(reading.max_depth, MAX_DEPTH)
         edits: tuple[Edit, ...] = ()
         reader = MappingReader(body, depth)
@@ -304,7 +212,10 @@ class YamlCall(Codec):
             value = reader.read(view)
         except Refusal as refusal:
             if reading.repair:
-                edits = self._repairs(body, view, depth, refusal)
+                edits = wrapping(body)
+                # Quotes around texts can only help where it is not YAML.
+                if not edits and isinstance(refusal, NoYaml):
+                    edits = raw_texts(body, view, depth)
             if not edits:
                 raise
             reader = MappingReader(apply_edits(body, edits), depth)
@@ -316,35 +227,12 @@ class YamlCall(Codec):
 
         return _decoded(reading.opening, value, places, edits, tuple(reader.steps))
 
-    def _repairs(self, body: str, view: View, depth: int, refusal: Refusal) -> tuple[Edit, ...]:
-        """Return the edits that may make YAML of a body.
-
-        None if nothing is known to help.
-
-        refusal: of the body as it came. Quotes around texts can only help where it is not YAML.
-        """
-        edits = wrapping(body)
-        if edits or not isinstance(refusal, NoYaml):
-            return edits
-        return raw_texts(body, view, depth)
-
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as an element.
-
-        Raises UnwritableCall for values that YAML cannot carry.
-
-        arguments_json: strict JSON. tool: is superfluous, since YAML says all by itself.
-        """
         return write_element(name, read_strict(arguments_json))
 
 
 def _elements(body: str, view: View, reading: Reading) -> Decoded | None:
-    """Return the call whose parameters are elements, where the tool knows each, else None.
-
-    Models fall back to it, since the call itself is an element.
-
-    view: the schema of the tool's parameters.
-    """
+    # Models fall back to elements, since the call itself is one. The tool has to know each.
     try:
         (call,) = _ELEMENTS.read(body, reading)
     except Refusal:
@@ -368,13 +256,7 @@ def _decoded(
     edits: tuple[Edit, ...] = (),
     steps: tuple[Step, ...] = (),
 ) -> Decoded:
-    """Return a call.
-
-    The name is in its opener, before the beginning of the body.
-
-    value: the mapping. places: a function, since they are only worked out when asked for.
-    edits, steps: the changes of repair and reading to the body.
-    """
+    # places: a function, since they are only worked out when asked for
     name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
     return Decoded(
         opening.name,
@@ -388,15 +270,46 @@ def _decoded(
 
 
 def _unescape_offsets(raw: str) -> list[int] | None:
-    """Return where each character of a text begins in `raw`.
-
-    None for one that YAML folds, indents or escapes: it keeps no simple place for each.
-
-    >>> _unescape_offsets("ab"), _unescape_offsets("a\\nb")
-    ([0, 1, 2], None)
-    """
+    # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
     return None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1))
 
+
+def yaml_grammar(tools: Sequence[ToolSpec]) -> str:
+    """Return the grammar of one call.
+
+    Raises UnwritableCall for a name no element can have.
+    """
+    return _YamlCalls(tools).grammar("call")
+
+
+class _YamlCalls(ElementGrammar):
+    def field(self, name: str, schema: Any, depth: int) -> str | None:
+        # A key and a value in JSON, which is YAML as well.
+        value = self.json_value(schema, depth, IN_YAML)
+        if value is None:
+            return None
+        # A key that is no plain word needs quotes: it may hold a colon, or look like a number.
+        key = name if XML_NAME.fullmatch(name) else self.json_text(name, IN_YAML)
+        return f"{literal(f'{key}: ')} {value} {literal(chr(10))}"
+
+
+# The wrong boolean is `yes`: YAML 1.1 read it as true, version 1.2 reads it as text.
+YAML_TYPE_RULES = make_rules(
+    "{name}: {value}",
+    ("boolean", "enabled", "true", "yes", "A boolean is the bare word true or false."),
+    (
+        *("string", "code", '"0042"', "0042"),
+        "A string is plain text; one that looks like a number or a boolean stands in quotes.",
+    ),
+    (
+        *("array", "tags", "[red, blue]", "red, blue"),
+        "An array is a list in square brackets, or one line with a dash for each item.",
+    ),
+    (
+        *("object", "size", "{w: 3, h: 4}", '"w: 3, h: 4"'),
+        "An object is a mapping of its own, not a string that holds one.",
+    ),
+)
 
 YAML_XML = Protocol(
     id="yaml_xml",

@@ -22,7 +22,7 @@ from ...formats.base import Protocol
 from ...formats.derived import derived_protocol
 from ...formats.json.shaped import TEXT
 from ...formats.registry import protocols
-from ...formats.spec_fields import SpecFields
+from ...formats.spec import SpecFields
 from ..parse import parse_text
 from .answers import Answer, Answers, answers_of, rendered_like
 from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
