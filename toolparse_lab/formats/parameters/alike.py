@@ -26,7 +26,6 @@ _WORDS = (*_BLOCKS, "invoke")
 
 @lru_cache(maxsize=8)
 def _openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of an opener with any spelling of its token, and of its beginning."""
     bars = rf"[{re.escape(BARS)}]{{0,2}}"
     token = rf"{bars}\x20?{word}\x20?{bars}\x20?"
     letters = "".join(f"(?:{c}" for c in word) + ")?" * len(word)
@@ -40,7 +39,6 @@ def _openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @lru_cache(maxsize=8)
 def _functions(word: str) -> re.Pattern[str]:
-    """Return the pattern of a function's tag with any spelling of its token."""
     bars = rf"[{re.escape(BARS)}]{{0,2}}"
     return re.compile(
         rf"<(?P<token>{bars}\x20?{word}\x20?{bars}\x20?)invoke(?=[\s>])", re.IGNORECASE
@@ -69,7 +67,6 @@ class AlikeBlocks(Envelope):
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     @cached_property
@@ -81,11 +78,9 @@ class AlikeBlocks(Envelope):
         return tuple(dict.fromkeys((*heads, *map(str.lower, heads))))
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the beginnings of all openers."""
         return self._heads
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a block or of a function alone, with its spelling."""
         whole, partial = _openers(self.word)
         match = whole.match(text, pos)
         if match is None:
@@ -102,27 +97,23 @@ class AlikeBlocks(Envelope):
         return replace(opening, attributes=f"{_ALIKE}{match['token']}:{block}")
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a block in its own spelling."""
         return self._tags(opening).scanner(replace(opening, attributes=""), tools)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value."""
         return self._tags(opening).in_value(opening, text, tools)
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the block's closer in its own spelling."""
         return self._tags(opening).closer_of(opening)
 
     def _tags(self, opening: Opening) -> ParameterTags:
         return ParameterTags(_form_of(self.maker, *_spelling(opening)))
 
     def is_spelt_so(self, body: str) -> bool:
-        """Return True if the first function of a body has another spelling of the token."""
         match = _functions(self.word).search(body)
         return match is not None and match["token"] != self.own
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body, with a step that says how they were spelt. Raises Refusal."""
+        """Return the calls of a body, with a step that says how they were written."""
         match = _functions(self.word).search(body)
         token = match["token"] if match is not None else self.own
         form = _form_of(self.maker, token, self.block)
@@ -134,11 +125,9 @@ class AlikeBlocks(Envelope):
 
 
 def is_alike(opening: Opening) -> bool:
-    """Return True if an opening has another spelling of its format's token."""
     return opening.attributes.startswith(_ALIKE)
 
 
 def _spelling(opening: Opening) -> tuple[str, str]:
-    """Return the token and the block's word of an opening."""
     token, _, block = opening.attributes.removeprefix(_ALIKE).rpartition(":")
     return token, block

@@ -46,18 +46,12 @@ class MessageTags(ParameterTags):
     ends: tuple[str, ...] = ("<|eom|>", "<|eot|>")
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return those of the tags, and the tokens around a message."""
         return (*super().heads(tools), _START, *self.ends)
 
     def may_open(self, literal: str) -> bool:
-        """Return False if a literal begins neither a message's token nor a tag."""
         return literal.startswith((_START, *self.ends)) or super().may_open(literal)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the part that a header opens, or a block or function.
-
-        See `Envelope.open`.
-        """
         for end in self.ends:
             if text.startswith(end, pos):
                 return Opening(len(end), "markup")
@@ -69,7 +63,6 @@ class MessageTags(ParameterTags):
         return self._message(match[0], match.end() - pos)
 
     def _message(self, header: str, end: int) -> Opening:
-        """Return the opening of a message, whose recipient says what its text is."""
         recipient = _TO.search(header)
         name = recipient["name"] if recipient else ""
         if name == "self":
@@ -77,25 +70,22 @@ class MessageTags(ParameterTags):
         return Opening(end, "markup", text=(_START, *self.ends) if name == "user" else ())
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of an answer that begins inside the header of a message."""
+        # An answer may begin inside the header of a message.
         match = _LONE_HEADER.match(text)
         if match is not None:
             return self._message(match[0], match.end())
         return NEED_MORE if _LONE_SO_FAR.match(text) else None
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the first character of a header behind its role."""
         return "t"
 
     @property
     def may_resume(self) -> bool:
-        """True: the prompt ends behind a message's role."""
         return True
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the message at `at` begins with a block. See `Envelope.suits`."""
         if opening.kind == "call":
             return super().suits(opening, text, at, final, tools)
         if opening.kind == "reasoning":
@@ -108,7 +98,6 @@ class MessageTags(ParameterTags):
         return NEED_MORE if not final and opener.startswith(text[at : at + len(opener)]) else False
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a thought, a block or a function."""
         if opening.kind == "reasoning":
             return LiteralBody(self.ends, (_START,))
         if not opening.end:
@@ -117,7 +106,6 @@ class MessageTags(ParameterTags):
 
     @cached_property
     def _tokens(self) -> re.Pattern[str]:
-        """The tokens between two messages: a block without its closer ends with its message."""
         return re.compile("|".join(map(re.escape, (_START, *self.ends))))
 
 
@@ -147,22 +135,15 @@ class HeadedTags(ParameterTags):
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The end of a call."""
         return (_CALL,)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return what a header with a recipient begins with, and the tokens around a message."""
         return (_ROLE + " to=", " to=", "to=", *_AROUND)
 
     def may_open(self, literal: str) -> bool:
-        """Return True: every head begins a header."""
         return True
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a header whose body is tags, or of a thought or an answer.
-
-        See `Envelope.open`.
-        """
         for token in _AROUND:
             if text.startswith(token, pos):
                 return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
@@ -176,32 +157,26 @@ class HeadedTags(ParameterTags):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True for a call: its header itself says that tags follow."""
         return opening.kind == "call"
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a thought, or of the parameters up to the end of the call."""
         if opening.kind == "reasoning":
             return LiteralBody((_END,), ("<|start|>",))
         return ParameterScan(self._ending, tools, wrapped=True, name=opening.name)
 
     @cached_property
     def _ending(self) -> TagForm:
-        """The form of the parameters, with the end of a call as their block's closer."""
         return replace(self.form, closer=_CALL)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value."""
         # A parameter's tag behind the last closer: its value was still open.
         return text.rfind(f"<{self.form.parameter}") > text.rfind(self.form.parameter_closer)
 
     def closer_of(self, opening: Opening) -> str:
-        """Return the end of a call."""
         return _CALL
 
 
 def _begins_token(text: str, pos: int) -> bool:
-    """Return True if a text ends within a token around messages that begins at an offset."""
     return any(len(text) - pos < len(t) and t.startswith(text[pos:]) for t in _AROUND)
 
 
@@ -212,7 +187,6 @@ class HeadedCall(Codec):
     form: TagForm
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the call of a body. Raises Refusal."""
         # An end that the next header follows ended a value without its closer.
         swallowed = _NEXT_CALL.search(body)
         if swallowed is not None:
@@ -231,7 +205,6 @@ class HeadedCall(Codec):
         return tuple(_shifted(call, -len(head), len(body)) for call in calls)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call with its header. Raises UnwritableCall."""
         text = ParameterCall(self.form).write(name, arguments_json, tool)
         head, closer = self.form.function_tag(name), self.form.function_closer
         inner = text[len(head) : len(text) - len(closer)]
@@ -240,10 +213,7 @@ class HeadedCall(Codec):
 
 
 def _shifted(call: Decoded, by: int, size: int) -> Decoded:
-    """Return a call whose offsets count from the beginning of the body, `by` characters later.
-
-    size: of the body, beyond which nothing of a call stands.
-    """
+    # Nothing of a call is beyond the body, whose size is `size`.
 
     def moved(start: int, end: int) -> tuple[int, int]:
         return max(0, min(size, start + by)), max(0, min(size, end + by))

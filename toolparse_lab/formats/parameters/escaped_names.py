@@ -15,21 +15,11 @@ from ..base import Codec, Decoded, Places, Reading
 
 
 def unescaped_name(text: str) -> str:
-    """Return the name that an attribute says.
-
-    >>> unescaped_name("a&amp;quot;b&quot;")
-    'a&quot;b"'
-    """
     # The ampersand last: its escape may stand before the letters of another one.
     return text.replace("&quot;", '"').replace("&amp;", "&")
 
 
 def escaped_name(name: str) -> str:
-    """Return a name as an attribute says it.
-
-    >>> escaped_name('a&quot;b"')
-    'a&amp;quot;b&quot;'
-    """
     return name.replace("&", "&amp;").replace('"', "&quot;")
 
 
@@ -40,12 +30,10 @@ class EscapedNames(Codec):
     tags: Codec
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal."""
         calls = self.tags.read(body, reading)
         return tuple(map(_unescaped, calls)) if "&" in body else calls
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as the family does. Raises UnwritableCall."""
         arguments = read_strict(arguments_json)
         if isinstance(arguments, dict):
             escaped = {escaped_name(key): value for key, value in arguments.items()}
@@ -53,12 +41,10 @@ class EscapedNames(Codec):
         return self.tags.write(escaped_name(name), arguments_json, tool)
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls as the family joins them."""
         return self.tags.join(calls)
 
 
 def _unescaped(call: Decoded) -> Decoded:
-    """Return a call with the names that its attributes say."""
     arguments = call.arguments
     if isinstance(arguments, dict) and any("&" in key for key in arguments):
         values: dict[str, Value] = {unescaped_name(key): v for key, v in arguments.items()}
@@ -71,10 +57,7 @@ def _unescaped(call: Decoded) -> Decoded:
 
 
 def _places(call: Decoded, keys: tuple[str, ...]) -> Places:
-    """Return the places of a call's values under the names that their attributes say.
-
-    keys: of the arguments as they stand in the text.
-    """
+    # keys: of the arguments as they are in the text.
     heads = {escape_token(key): escape_token(unescaped_name(key)) for key in keys}
     places: dict[str, tuple[int, int]] = {}
     for path, place in call.places().items():

@@ -48,119 +48,84 @@ class TagForm(Form):
     inline: bool = False
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a block whose opener or closer is no tag."""
         if not all(tag.startswith("<") for tag in (self.opener, self.closer) if tag):
             raise ValueError("a block's opener and closer begin with '<'")
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Every word that may stand for the format's own function tag, its own first.
-
-        >>> TagForm(function="invoke").functions
-        ('invoke', 'function', 'call', 'tool')
-        """
+        # Every word that may stand for its own function tag, its own first.
         return tuple(dict.fromkeys((self.function, *FUNCTION_WORDS)))
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Every word that may stand for the format's own parameter tag, its own first.
-
-        >>> TagForm(parameter="arg").parameters
-        ('arg', 'parameter', 'param', 'argument')
-        """
         return tuple(dict.fromkeys((self.parameter, *PARAMETER_WORDS)))
 
     @property
     def edge(self) -> str:
-        """The text that is written between a value and each of its tags."""
         return "" if self.inline else super(TagForm, self).edge
 
     @property
     def next_parameter(self) -> re.Pattern[str]:
-        """The pattern of a parameter's closer, a few characters, and the next one's tag."""
         return _next_parameter("|".join(self.parameters))
 
     @property
     def space(self) -> re.Pattern[str]:
-        """White space, and the tags of an element that may stand around all parameters."""
         return _space_around(self.wrapper)
 
     def tag(self, word: str, name: str) -> str:
-        """Return an opening tag as the format writes it.
-
-        >>> TagForm().tag("function", "f"), TagForm(attribute=True).tag("invoke", "f")
-        ('<function=f>', '<invoke name="f">')
-        """
         return f'<{word} name="{name}">' if self.attribute else f"<{word}={name}>"
 
     @property
     def function_word(self) -> str:
-        """The word of a function's tag."""
         return self.function
 
     @property
     def function_closer(self) -> str:
-        """The closer of a function as the format writes it."""
         return f"</{self.function}>"
 
     @property
     def parameter_closer(self) -> str:
-        """The closer of a parameter as the format writes it."""
         return f"</{self.parameter}>"
 
     def function_tag(self, name: str) -> str:
-        """Return a function's opening tag as the format writes it."""
         return self.tag(self.function, name)
 
     def parameter_tag(self, name: str, kind: str = "string") -> str:
-        """Return a parameter's opening tag, whatever kind its value is of."""
         return self.tag(self.parameter, name)
 
     @property
     def sign(self) -> str:
-        """The pattern of an attempt at a function's tag."""
         return rf"<{self.function}(?:=| name=)[^<>\n]{{1,200}}>?"
 
     def closer_of(self, word: str) -> str:
-        """Return the closer of a function whose tag has that word."""
         return f"</{word}>"
 
     def begins_json(self, word: str) -> tuple[str, ...]:
-        """Return the beginning of the next call behind a function with a JSON object in it."""
         return tuple(opener for opener in (self.opener, f"<{word}=") if opener)
 
     def tag_heads(self) -> tuple[str, ...]:
-        """Return the beginnings of a function's tag, each word in three cases."""
         heads: list[str] = []
         for word in self.functions:
             heads += ["<" + word, "<" + word.capitalize(), "<" + word.upper()]
         return tuple(dict.fromkeys(heads))
 
     def may_begin(self, rest: str) -> bool:
-        """Return True if a short text is, or may become, the beginning of a function's tag."""
         rest = rest.lower()
         return any(f"<{word}".lower().startswith(rest) for word in self.functions)
 
     def may_go_on(self, head: str) -> bool:
-        """Return False if something else than a tag's name stands behind the word.
-
-        >>> TagForm().may_go_on("<tool "), TagForm().may_go_on("<tools")
-        (True, False)
-        """
+        # False if something else than a tag's name follows the word.
         words = "|".join(self.functions)
         pattern = rf"<(?:{words})(?:[\s=>\u0120n]|\Z)"
         return re.match(pattern, head, re.IGNORECASE | re.ASCII) is not None
 
     def tags(self) -> re.Pattern[str]:
-        """Return the pattern of all tags. See `tag_pattern`."""
         return _word_tags(self)
 
     def bare(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Return the patterns of `bare_head`."""
         return _bare_words(self)
 
     def heads(self) -> Heads:
-        """Return the patterns of the beginning of a call. Other words count as well."""
         functions, parameters = "|".join(self.functions), "|".join(self.parameters)
         flags = re.IGNORECASE | re.ASCII
         inside = rf"\{{|<(?:{parameters}){_BEHIND_WORD}|</[ \t]{{0,8}}(?:{functions})[ \t>]"
@@ -176,7 +141,6 @@ class TagForm(Form):
         )
 
     def strict_tags(self) -> StrictTags:
-        """Return the sources of the tags in the format's own spelling."""
         words = "|".join((*self.functions, *self.parameters))
         function = re.escape(self.function_tag("\0")).split("\0")
         parameter = re.escape(self.parameter_tag("\0")).split("\0")
@@ -187,7 +151,6 @@ class TagForm(Form):
         )
 
     def closers_like(self, *, function: bool) -> str:
-        """Return the source of every closer that may stand for a function's or a parameter's."""
         words = self.functions if function else self.parameters
         return rf"</[ \t]{{0,8}}(?i:{'|'.join(words)})[ \t]{{0,8}}>"
 
@@ -224,7 +187,6 @@ def _next_parameter(words: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=8)
 def _space_around(word: str) -> re.Pattern[str]:
-    """Return the pattern of white space and of tags with a word, "" for none."""
     return re.compile(rf"(?:\s|</?{re.escape(word)}>)*+") if word else SPACE
 
 
@@ -233,11 +195,8 @@ _STRING = rf"(?:[ \t]{{1,8}}string=[{QUOTES}]?(?:true|false)[{QUOTES}]?)?+"
 
 
 def _named(group: str, attributes: str = "") -> str:
-    """Return the source of a tag's name in any of its spellings, and the tag's end.
-
-    group: begins the names of its groups. That of the tag's name is `{group}n`. attributes: the
-    source of those that may follow and mean nothing.
-    """
+    # The group of the name is `{group}n`. attributes: of those that may follow and mean
+    # nothing.
     return (
         rf"(?:[ \t]{{0,8}}=|{_APART}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
         rf"[{QUOTES}]?(?P<{group}n>{_NAME})[{QUOTES}]?{attributes}[ \t]{{0,8}}"
@@ -259,7 +218,6 @@ def tag_pattern(form: Form) -> re.Pattern[str]:
 
 
 def _word_tags(form: TagForm) -> re.Pattern[str]:
-    """Return the pattern of the tags of a form of words."""
     functions, parameters = "|".join(form.functions), "|".join(form.parameters)
     opener, closer = (
         re.escape(tag.removeprefix("<")) or "(?!)" for tag in (form.opener, form.closer)
@@ -284,15 +242,13 @@ def _word_tags(form: TagForm) -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def bare_head(form: Form) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for the variants of a function's tag, and one for a beginning of it.
-
-    It is a tag that lost its `<`, or a line that may name a tool, before parameters.
+    """Return the patterns of a function's tag that lost its `<`, or of a line that may name a tool,
+    before parameters; and of a beginning of it.
     """
     return form.bare()
 
 
 def _bare_words(form: TagForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a tag of words that lost its bracket, or of a name's line."""
     # Without its bracket a tag is a word like any other: only parameters behind it make it one.
     functions, parameters = "|".join(form.functions), "|".join(form.parameters)
     begins_parameter = rf"<(?:{parameters}){_BEHIND_WORD}"
@@ -306,44 +262,20 @@ def _bare_words(form: TagForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def names_function(match: re.Match[str], tools: Container[str]) -> bool:
-    """Return True if a match of `bare_head` stands for a function's tag.
-
-    A bare line does only where it names a tool.
-
-    >>> match = bare_head(TagForm())[0].match("search\\n<parameter=q>")
-    >>> names_function(match, ["search"]), names_function(match, ["other"])
-    (True, False)
-    """
+    # A bare line does only where it names a tool.
     return match["f"] is not None or match["line"] in tools
 
 
 def function_group(match: re.Match[str]) -> str:
-    """Return the group of a match of `tag_pattern` that holds the function's name.
-
-    >>> pattern = tag_pattern(TagForm())
-    >>> function_group(pattern.match("<function=f>"))
-    'fn'
-    """
     return "fn" if match["fn"] else "ft"
 
 
 def parameter_group(match: re.Match[str]) -> str:
-    """Return the group of a match of `tag_pattern` that holds the parameter's name.
-
-    >>> pattern = tag_pattern(TagForm())
-    >>> parameter_group(pattern.match("<parameter=q>"))
-    'pn'
-    """
     return "pn" if match["pn"] else "pt"
 
 
 def closes_itself(match: re.Match[str]) -> bool:
-    """Return True if a function's tag ends in a slash: a call without parameters.
-
-    >>> pattern = tag_pattern(TagForm())
-    >>> [closes_itself(pattern.match(tag)) for tag in ("<function=f/>", "<function=f>")]
-    [True, False]
-    """
+    # A function's tag that ends in a slash is a call without parameters.
     return "self" in match.re.groupindex and match["self"] is not None
 
 
@@ -358,13 +290,8 @@ _KINDS = {
 
 
 def kind_of(match: re.Match[str]) -> str:
-    """Return the kind of a match of `tag_pattern`.
-
-    It is "function", "/function", "parameter", "/parameter", "opener", "closer" or "cut".
-
-    >>> pattern = tag_pattern(TagForm())
-    >>> [kind_of(pattern.match(text)) for text in ("<function=f>", "</parameter>", "<func")]
-    ['function', '/parameter', 'cut']
+    """Return the kind of a match of `tag_pattern`: "function", "/function", "parameter",
+    "/parameter", "opener", "closer" or "cut".
     """
     if match["f"]:
         return "function"

@@ -26,10 +26,6 @@ class TagGrammar:
     form: Form
 
     def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        """Return the GBNF of exactly one call of one of these tools.
-
-        Raises UnwritableCall for a name that cannot stand in a tag.
-        """
         form, line = self.form, _line_break(self.form)
         end = form.function_closer
         # A form without a block around its functions has neither opener nor closer.
@@ -41,25 +37,17 @@ class TagGrammar:
 
 
 def _line_break(form: Form) -> str:
-    """Return the text between the tags of a form: a line break, or nothing."""
     return "\n" if form.lines else ""
 
 
 class _TagCalls(ElementGrammar):
-    """Writes raw text between the tags, and lists and objects as JSON."""
-
     nested = False
 
     def __init__(self, tools: Sequence[ToolSpec], form: Form) -> None:
-        """Begin a grammar.
-
-        tools: those that may be called. form: the constants of the format.
-        """
         self.form = form
         super().__init__(tools)
 
     def call(self, tool: ToolSpec) -> str | None:
-        """Return the rule of one call from its tag to the last parameter, without the end tag."""
         children = self.children(object_schema(tool), MAX_DEPTH)
         # A tool that can never be called has no rule.
         if children is None:
@@ -68,10 +56,6 @@ class _TagCalls(ElementGrammar):
         return f"{literal(head)} {children}".rstrip()
 
     def field(self, name: str, schema: Any, depth: int) -> str | None:
-        """Return one parameter in its tags, None for a schema that admits nothing.
-
-        depth: how many levels the value may still nest.
-        """
         if depth < 0 or schema is False:
             return None
         # A list is JSON here: a tag that is repeated would be several parameters.
@@ -90,7 +74,6 @@ class _TagCalls(ElementGrammar):
 
 
 def _checked(name: str) -> str:
-    """Return a name that can stand in a tag. Raises UnwritableCall for any other."""
     if not _TAG_NAME.fullmatch(name):
         raise UnwritableCall("this name cannot stand in a tag", got=name)
     return name

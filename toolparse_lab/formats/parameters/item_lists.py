@@ -14,25 +14,17 @@ _MAX_DEPTH = 100  # of a value; what lies deeper stays as it is
 
 
 class ItemLists:
-    """A value of elements, in which the free lists are lists.
-
-    >>> from ...schema.view import view_of
-    >>> lists = ItemLists({"a": {"item": "1"}, "b": {"item": ["2", "3"]}}, view_of({}))
-    >>> lists.value, lists.path("/a/item"), lists.path("/b/item/1"), lists.path("/b/item")
-    ({'a': ['1'], 'b': ['2', '3']}, '/a/0', '/b/1', '/b')
-    """
+    """A value of elements, in which the free lists are lists. view: its schema, not a list."""
 
     def __init__(self, value: Value, view: View) -> None:
-        """Make the lists of a value. view: the schema of the value, which is no list itself."""
         self._moves: dict[str, str] = {}
         self.value = self._members(value, view, "", "", 0)
 
     def path(self, path: str) -> str:
-        """Return the JSON Pointer at which the value of a path in the elements stands."""
         return self._moves.get(path, path)
 
     def _read(self, value: Value, view: View | None, old: str, new: str, depth: int) -> Value:
-        """Return a value with its lists. old, new: its path in the elements, and as it is."""
+        # old, new: the path in the elements, and as it is.
         if old != new:
             self._moves[old] = new
         free = view is None or (view.types is None and not view.any_of and view.enum is None)
@@ -45,7 +37,6 @@ class ItemLists:
         return self._members(items, None, f"{old}/{_ITEM}", new, depth)
 
     def _members(self, value: Value, view: View | None, old: str, new: str, depth: int) -> Value:
-        """Return a value whose members are read. The arguments are those of `_read`."""
         if depth > _MAX_DEPTH or not isinstance(value, dict | list):
             return value
         if isinstance(value, list):

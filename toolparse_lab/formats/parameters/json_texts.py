@@ -30,11 +30,9 @@ class JsonTexts(Codec):
     tags: Codec
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body; raises Refusal."""
         return tuple(map(_unquoted, self.tags.read(body, reading)))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as the family does, with quotes only where a text would lose its own."""
         arguments = read_strict(arguments_json)
         if isinstance(arguments, dict):
             quoted = {
@@ -47,12 +45,10 @@ class JsonTexts(Codec):
         return self.tags.write(name, arguments_json, tool)
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls as the family joins them."""
         return self.tags.join(calls)
 
 
 def _unquoted(call: Decoded) -> Decoded:
-    """Return a call with the texts that its JSON strings say."""
     if not isinstance(call.arguments, dict) or not call.untyped:
         return call
     texts: dict[str, Value] = {}
@@ -73,7 +69,6 @@ def _unquoted(call: Decoded) -> Decoded:
 
 
 def _places(call: Decoded, names: tuple[str, ...]) -> Places:
-    """Return the places of a call's values, without the quotes of some of them."""
     places = dict(call.places())
     for name in names:
         path = f"/{escape_token(name)}"
@@ -85,5 +80,4 @@ def _places(call: Decoded, names: tuple[str, ...]) -> Places:
 
 
 def _offsets(raw: str) -> list[int] | None:
-    """Return the offset of each character; None where escapes may stand for some."""
     return None if "\\" in raw else list(range(len(raw) + 1))

@@ -36,16 +36,11 @@ class TagJudge:
     """Settles the reading of one body."""
 
     def __init__(self, form: Form, body: str, reading: Reading) -> None:
-        """Make a judge for one body.
-
-        form: the constants of the format. reading: the tools, and the options.
-        """
         self._form = form
         self._body = body
         self._reading = reading
 
     def is_doubtful(self, call: Decoded) -> bool:
-        """Return True if a readable call holds text like a damaged tag or name."""
         if not call.readable:
             return False
         view = self._view(call)
@@ -64,14 +59,9 @@ class TagJudge:
         return call.untyped and self._swallows(call, view)
 
     def _swallows(self, call: Decoded, view: View) -> bool:
-        """Return True if a value holds the closer of parameters and something that is not in the
-        value.
-
-        That is anything in a value that is not text, and in a text a possible tag of a parameter
-        that is missing.
-
-        view: the schema of the call's tool.
-        """
+        # The closer of parameters and something that is not in the value: anything in a
+        # value that is not text, and in a text a possible tag of a parameter that is
+        # missing.
         arguments = call.arguments
         closer = self._form.parameter_closer
         if not isinstance(arguments, dict):
@@ -97,12 +87,6 @@ class TagJudge:
         return False
 
     def settle(self, reader: Callable[[], tuple[Decoded, ...]]) -> tuple[Decoded, ...]:
-        """Return the calls that count.
-
-        Raises Refusal if there are none.
-
-        reader: the tolerant reader of the body.
-        """
         # A refusal waits: the nearest reading may do without it.
         refusal: Refusal | None = None
         calls: tuple[Decoded, ...] = ()
@@ -128,19 +112,10 @@ class TagJudge:
         return _without(calls, doubtful)
 
     def _view(self, call: Decoded) -> View | None:
-        """Return the schema of a call's tool, None for a tool that no one knows."""
         tool = self._reading.tools.get(call.name)
         return view_of(tool.schema_json) if tool is not None else None
 
     def _nearest(self, calls: tuple[Decoded, ...]) -> tuple[Decoded, ...] | None:
-        """Return the one reading that is a character away.
-
-        Refused calls where there are several.
-
-        A body that ended early is not looked at: the missing part there is more than a character.
-
-        calls: as the tolerant reader has them, which get the problem where there are several.
-        """
         if not self._reading.closed:
             return None
         try:
@@ -159,7 +134,6 @@ class TagJudge:
         return in_raw(strict, [edit])
 
     def _by_keys(self) -> tuple[Decoded, ...] | None:
-        """Return the calls of a body in which only tags around parameters' names are damaged."""
         form = self._form
         if not isinstance(form, SlotForm) or not form.value_has_tag or not self._reading.closed:
             return None
@@ -173,7 +147,6 @@ class TagJudge:
         return in_raw(calls, edits)
 
     def _fitting(self, text: str) -> Value | None:
-        """Return the calls of a text in the format's own spelling, if all fit, else None."""
         calls = read_functions(self._form, text)
         if not calls:
             return None
@@ -188,7 +161,6 @@ class TagJudge:
         return [[call.name, call.arguments] for call in calls]
 
     def _tags(self) -> list[str]:
-        """Return the tags that the body may hold: of the tools that it may name."""
         # A parameter of any tool, since the function's own tag may be the damaged one.
         form = self._form
         tags = [form.parameter_closer, form.function_closer]
@@ -200,16 +172,9 @@ class TagJudge:
 
 
 def ends_in_tag(form: Form, text: Value) -> bool:
-    """Return True if a value begins or ends with a tag of its format that quotes no call.
-
-    Such a tag was written twice, or in place of another. In a quoted call each has its closer. Of a
-    format with references nothing is said, since such a tag may have been escaped.
-
-    >>> from .form import TagForm
-    >>> form = TagForm("<f>", "</f>", entities=False)
-    >>> ends_in_tag(form, "a</f>"), ends_in_tag(form, "<f>a</f>"), ends_in_tag(form, "a </f> b")
-    (True, False, False)
-    """
+    # Such a tag was written twice, or in place of another. In a quoted call each has its
+    # closer. Of a format with references nothing is said, since such a tag may have been
+    # escaped.
     if form.entities or not isinstance(text, str):
         return False
     stripped = text.strip()
@@ -230,23 +195,17 @@ def ends_in_tag(form: Form, text: Value) -> bool:
 
 @lru_cache(maxsize=256)
 def _pairs(form: Form) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of a form, which are asked for at every value with a bracket."""
     return form.pairs
 
 
 def _breaks_key(form: Form, text: str) -> bool:
-    """Return True if a value holds one of the two tags around a key, in a format that has them."""
     key, value = _pairs(form)[-2:]
     return value[0][-1:] == ">" and text.count(key[0]) != text.count(key[1])
 
 
 def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
-    """Return True if a value begins before its own tag, or goes on over the next parameter's.
-
-    Prose about tags names parameters that the tool does not have.
-
-    view: the schema of the parameters, None for a tool that no one knows.
-    """
+    # A value begins before its own tag, or goes on over the next parameter's. Prose about tags
+    # names parameters that the tool does not have.
     texts = arguments.values() if isinstance(arguments, dict) else ()
     head = _pairs(form)[-1][0]
     for text in texts:
@@ -266,10 +225,7 @@ def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
 
 
 def _runs_into(form: Form, text: str, view: View) -> bool:
-    """Return True if a value holds a parameter's closer and the name of one in its tag, damaged.
-
-    As in `</parameter<>parameter=days>`. Whole tags are the value's own.
-    """
+    # As in `</parameter<>parameter=days>`. Whole tags are the value's own.
     pairs = _pairs(form)
     closer = pairs[-1][1].rstrip(">]")
     at = text.find(closer) if closer else -1
@@ -286,17 +242,13 @@ def _runs_into(form: Form, text: str, view: View) -> bool:
 
 
 def _holds_token(form: Form, arguments: Value) -> bool:
-    """Return True if a value holds one of the special tokens of a parameter's closer."""
     tokens = _SPECIAL.findall(form.parameter_closer)
     texts = arguments.values() if isinstance(arguments, dict) else ()
     return any(isinstance(text, str) and token in text for text in texts for token in tokens)
 
 
 def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:
-    """Return a call with a step for each value in which tags of the format were taken for text.
-
-    Nothing escapes them there, so a person has to be able to see it. Escaped ones are plain text.
-    """
+    # Nothing escapes the tags there, so a person has to be able to see it.
     arguments = call.arguments
     if not call.readable or not isinstance(arguments, dict):
         return call
@@ -315,10 +267,7 @@ def say_tags_in_values(form: Form, body: str, call: Decoded) -> Decoded:
 
 
 def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
-    """Return True if one look tells that calls in the format's own spelling hold no damaged tag.
-
-    tools: name -> tool. Of one that no one knows nothing can be told.
-    """
+    # Of a tool that no one knows nothing can be told.
     for call in calls:
         tool = tools.get(call.name)
         if tool is not None and not is_plain_object(call.arguments, view_of(tool.schema_json)):
@@ -327,9 +276,8 @@ def hold_no_tag(calls: tuple[Decoded, ...], tools: Tools) -> bool:
 
 
 def in_raw(calls: tuple[Decoded, ...], edits: Sequence[Edit]) -> tuple[Decoded, ...]:
-    """Return calls of an edited body with their places in the body as it came.
-
-    Each edit goes to the call in which it stands: the last one that begins before it, or the first.
+    """Return calls of an edited body with their places in the body as it came. Each edit goes to
+    the last call that begins before it, or the first.
     """
     back = EditMap(edits)
     starts = [back.raw_span(*call.places()[""])[0] for call in calls]
@@ -347,13 +295,11 @@ def in_raw(calls: tuple[Decoded, ...], edits: Sequence[Edit]) -> tuple[Decoded, 
 
 
 def _places(call: Decoded, back: EditMap) -> Callable[[], Places]:
-    """Return the function that gives a call's places in the body as it came."""
     inner = call.places
     return lambda: {path: back.raw_span(a, b) for path, (a, b) in inner().items()}
 
 
 def _refused(call: Decoded) -> Decoded:
-    """Return a call as an unreadable one: a tag in it may be damaged."""
     if not call.readable:
         return call
     message = "a value or a name looks like a damaged tag"
@@ -362,23 +308,19 @@ def _refused(call: Decoded) -> Decoded:
 
 
 def _agree(one: tuple[Decoded, ...], other: tuple[Decoded, ...]) -> bool:
-    """Return True if two readings have the same calls."""
     return [(call.name, call.arguments) for call in one] == [
         (call.name, call.arguments) for call in other
     ]
 
 
 def _all_readable(calls: tuple[Decoded, ...]) -> bool:
-    """Return True if every call could be read."""
     return all(call.readable for call in calls)
 
 
 def _any_repaired(calls: tuple[Decoded, ...]) -> bool:
-    """Return True if a call took repairs."""
     return any(call.edits for call in calls)
 
 
 def _without(calls: tuple[Decoded, ...], doubtful: list[bool]) -> tuple[Decoded, ...]:
-    """Return the calls, those refused that are doubtful. doubtful: one for each call."""
     pairs = zip(calls, doubtful, strict=True)
     return tuple(_refused(call) if refuse else call for call, refuse in pairs)

@@ -30,7 +30,6 @@ _MOST_TAGS = 4  # around one name
 
 @lru_cache(maxsize=32)
 def _tags(form: SlotForm) -> re.Pattern[str]:
-    """Return a pattern for the tags of keys, values and functions. Its group says which."""
     key, key_end, value = form.parameter
     literals = {
         "key": key,
@@ -48,7 +47,6 @@ class KeyReader:
     """Walks once over a body. `edits` stays None if anything in it is not understood."""
 
     def __init__(self, form: SlotForm, body: str, tools: Mapping[str, ToolSpec]) -> None:
-        """Read a body of functions, their own tags included."""
         self._form = form
         self._body = body
         self._tools = tools
@@ -57,7 +55,6 @@ class KeyReader:
         self.edits: list[Edit] | None = self._repairs if self._read() else None
 
     def _read(self) -> bool:
-        """Return True if the whole body was understood. `_repairs` has the edits."""
         body = self._body
         matches = list(_tags(self._form).finditer(body))
         # The block's own tags, if there are any, are not part of the body.
@@ -74,13 +71,11 @@ class KeyReader:
         return not self._text(matches, len(matches) - 1).strip()
 
     def _text(self, matches: list[re.Match[str]], i: int) -> str:
-        """Return the text behind tag i, up to the next tag."""
         start = matches[i].end() if i >= 0 else 0
         end = matches[i + 1].start() if i + 1 < len(matches) else len(self._body)
         return self._body[start:end]
 
     def _function(self, matches: list[re.Match[str]], i: int) -> int | None:
-        """Read the function whose tag is number i. Return the number of the tag behind it."""
         head = self._text(matches, i)
         word = head.strip()
         split = self._split(word)
@@ -109,7 +104,7 @@ class KeyReader:
         return i + 1
 
     def _drop_strays(self, matches: list[re.Match[str]], i: int) -> int:
-        """Drop closers behind a name, which close nothing. Return the number of the next tag."""
+        # Closers after a name, which close nothing.
         while i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
             if self._text(matches, i).strip():
                 break
@@ -118,7 +113,7 @@ class KeyReader:
         return i
 
     def _split(self, word: str) -> tuple[str, str] | None:
-        """Return the tool's name and the parameter's that a text says, of which one may be ""."""
+        # The tool's name and the parameter's, of which one may be "".
         if word in self._tools:
             return word, ""
         # Where one tool's name begins with another's, a word may be split in two ways.
@@ -130,14 +125,11 @@ class KeyReader:
         return splits[0] if len(splits) == 1 else None
 
     def _knows(self, tool: ToolSpec, key: str) -> bool:
-        """Return True if a tool has a parameter of that name."""
         return key in view_of(tool.schema_json).properties
 
     def _parameter(self, matches: list[re.Match[str]], i: int, key: str, key_at: int) -> int | None:
-        """Read the parameter whose first tag is number i. Return the number of the tag behind it.
-
-        key: its name, if that stands before the tag, at offset `key_at`.
-        """
+        # key: its name, if that is before the tag, at offset `key_at`. Returns the number
+        # of the tag after it.
         first = i
         start = key_at if key else matches[i].start()
         while i < len(matches) and (

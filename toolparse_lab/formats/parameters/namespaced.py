@@ -60,40 +60,31 @@ class MarkedElements(Envelope):
 
     @property
     def restarts(self) -> tuple[str, ...]:
-        """The block's opener: the mark alone stands in every body."""
         return (_OPENER,)
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the block's opener and that of a call alone."""
         return (_OPENER, f"{_MARK}<invoke ")
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a block. That of a call without one is empty."""
         if text.startswith(_OPENER, pos):
             return make_opening(len(_OPENER))
         return make_opening(0)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner that ends at the block's closer, or behind a call that lost it."""
         if opening.end:
             return LiteralBody((_CLOSER,), (_OPENER,))
         return LiteralBody((f"{_MARK}</invoke>", _CLOSER), (_OPENER,))
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the block's closer."""
         return _CLOSER if opening.end else None
 
 
 def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> Decoded:
-    """Return the call that the text ends in, behind others of its block.
-
-    head: the match of its tag. refusal: why it cannot be read. end: of the body.
-    """
+    # The call that the text ends in, after others of its block.
     start = back.raw_span(*head.span())[0]
     message = "the text ends inside this call"
     place = Span(refusal.position, min(refusal.position + 1, end))
@@ -108,7 +99,6 @@ def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> 
 
 
 def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) -> Refusal:
-    """Return the refusal of a call without a closer. after: the tag of the next call, if any."""
     if after is not None:
         return Refusal("decode.tags", "a call in a call", back.raw_span(*after.span())[0])
     message = f"the text ends inside {head['name']!r}"
@@ -116,11 +106,7 @@ def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) 
 
 
 def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
-    """Raise Refusal, at an offset, for a parameter that is there twice where the schema says no
-    list, or with a whole list in each.
-
-    inner: the elements, without marks. value: as they were read. view: the schema of the call.
-    """
+    # Twice where the schema says no list, or with a whole list in each.
     for name, items in value.items():
         # The items of one list stand in elements of their own, and are meant as they are.
         if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
@@ -135,10 +121,7 @@ def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) ->
 
 
 def _check_closers(value: dict[str, Value], at: int) -> None:
-    """Raise Refusal, at an offset, for a text that ends with the closer of its own element.
-
-    That closer lost its mark.
-    """
+    # A text that ends with the closer of its own element: that closer lost its mark.
     stack: list[tuple[str, Value]] = list(value.items())
     while stack:
         name, member = stack.pop()
@@ -160,7 +143,6 @@ class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal if there is none in it."""
         edits = [_unmarking(match) for match in _MARKED.finditer(body)]
         text, back = apply_edits(body, edits), EditMap(edits)
         calls: list[Decoded] = []
@@ -182,13 +164,8 @@ class MarkedCalls(Codec):
     def _call(
         self, text: str, head: re.Match[str], reading: Reading, back: EditMap
     ) -> tuple[Decoded, int]:
-        """Return the call behind its tag, and the offset behind its closer.
-
-        A closer that is missing stands before the next call, if the elements before it close
-        themselves: else that call may be part of a value.
-
-        text: without marks. back: the way to offsets of the body. Raises Refusal.
-        """
+        # A closer that is missing belongs before the next call, if the elements before it
+        # close themselves: else that call may be part of a value.
         after = _INVOKE.search(text, head.end())
         limit = after.start() if after is not None else len(text)
         end = _INVOKE_END.search(text, head.end(), limit)
@@ -211,7 +188,6 @@ class MarkedCalls(Codec):
     def _decoded(
         self, text: str, head: re.Match[str], stop: int, reading: Reading, back: EditMap
     ) -> Decoded:
-        """Return the call between its tag and `stop`. Raises Refusal. See `_call`."""
         tool = reading.tools.get(head["name"])
         view: View = view_of(tool.schema_json if tool is not None else "{}")
         inner = text[head.end() : stop]
@@ -252,7 +228,6 @@ class MarkedCalls(Codec):
         )
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call. Raises UnwritableCall for keys that are not names of elements."""
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict):
             raise UnwritableCall("arguments are elements, so they must be an object", got=name)
@@ -276,17 +251,12 @@ class MarkedCalls(Codec):
 
 
 def _element(key: str, value: Value, depth: int) -> str:
-    """Return an element with its mark.
-
-    Raises UnwritableCall for one that nests too deep.
-    """
     if depth > _MAX_DEPTH or not _KEY.fullmatch(key):
         raise UnwritableCall("this key cannot be the name of an element", got=key)
     return f"{_MARK}<{key}>{_content(value, depth)}{_MARK}</{key}>"
 
 
 def _content(value: Value, depth: int) -> str:
-    """Return the text between the tags of a value."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -299,7 +269,6 @@ def _content(value: Value, depth: int) -> str:
 
 
 def _texts(value: Value) -> Value:
-    """Return a value with every leaf as its text, as elements say it."""
     if isinstance(value, dict):
         return {key: _texts(member) for key, member in value.items()}
     if isinstance(value, list):
@@ -309,18 +278,12 @@ def _texts(value: Value) -> Value:
 
 
 def _unmarking(match: re.Match[str]) -> Edit:
-    """Return the edit that takes a mark off its tag, or escapes a character that has none."""
     if match["mark"]:
         return Edit(Span(*match.span("mark")), "", "")
     return Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
 
 
 def _marked(text: str) -> str:
-    """Return a repair with the mark before each of its tags.
-
-    >>> _marked("</a>")
-    ']<]minimax[>[</a>'
-    """
     return text.replace("<", f"{_MARK}<")
 
 

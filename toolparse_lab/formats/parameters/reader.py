@@ -72,14 +72,6 @@ class FunctionReader:
         *,
         last: bool,
     ) -> None:
-        """Make a reader for one function of a body.
-
-        scan: it has found the marks of the whole body. start, stop: those of this function. last:
-        none follows.
-
-        form: the constants of the format. body: with the tags of all its functions.
-        reading: the tools, and the options. It tells if the block's closer was there.
-        """
         self._form = form
         self._body = body
         self._reading = reading
@@ -102,29 +94,22 @@ class FunctionReader:
 
     @property
     def _name_span(self) -> Span:
-        """The place of the function's name in the body."""
         start = self._head.name_start
         return Span(start, start + len(self._head.name))
 
     @property
     def start(self) -> int:
-        """The offset of the function's tag in the body."""
         return self._head.start
 
     @property
     def breaks_off(self) -> bool:
-        """The function ends in words, without its closer: the text behind it may be part
-        of them.
-        """
+        # The text after it may be part of the words it ends in.
         if any(mark.kind == "/function" for mark in self._marks):
             return False
         return self._body[self._marks[-1].end : self._end].strip() != ""
 
     def unread(self, refusal: Refusal) -> Decoded:
-        """Return the function as an unreadable one, although others of its block can.
-
-        refusal: the reason, whose place the call's problem gets.
-        """
+        """Return the function as an unreadable one, although others of its block can be read."""
         place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
         problems = [Problem("decode", refusal.code, "error", refusal.message, "", place)]
         if self._cut:
@@ -143,13 +128,7 @@ class FunctionReader:
         )
 
     def read(self) -> Decoded:
-        """Return the call.
-
-        Raises Refusal if it cannot be read without inventing.
-
-        The text behind the function's tag decides how: elements named after the parameters, one
-        JSON object, or parameter tags.
-        """
+        """Return the call. Raises Refusal if it cannot be read without inventing."""
         if self._index == 0:
             self._drop_prose()
 
@@ -160,10 +139,6 @@ class FunctionReader:
         return self._by_marks()
 
     def _by_marks(self) -> Decoded:
-        """Return the call of parameter tags, or of one object in their place.
-
-        Raises Refusal.
-        """
         # An object has no tags beside it but the function's own, so at most one mark is one.
         json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
         if not self._read_marks():
@@ -174,12 +149,6 @@ class FunctionReader:
         return self._json(json) if json is not None else self._decoded()
 
     def _read_marks(self) -> bool:
-        """Read the tags behind the function's own, and the values between them.
-
-        Returns if the function's closer was there.
-
-        Every tag is brought to the format's own spelling on the way.
-        """
         marks = self._marks
         closed = False
         i = 1
@@ -206,7 +175,6 @@ class FunctionReader:
         return closed
 
     def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
-        """Return True if the same parameter's tag follows at once, so that no value is between."""
         if following is None or mark.kind != "parameter":
             return False
         if (following.kind, following.name) != ("parameter", mark.name):
@@ -216,12 +184,7 @@ class FunctionReader:
     # Tags and what stands between them
 
     def _take_function_closer(self, mark: Mark, following: Mark | None) -> bool:
-        """Bring the function's closer to the format's own spelling, or drop it.
-
-        Return if it stays.
-
-        following: the mark behind it. With a parameter there, it closed too early.
-        """
+        # With a parameter after it, it closed too early.
         if following is not None and following.kind == "parameter":
             self._fix(mark.start, mark.end, "", "tags.early-closer")
             return False
@@ -229,12 +192,6 @@ class FunctionReader:
         return True
 
     def _fix(self, start: int, end: int, text: str, rule: str) -> None:
-        """Replace [start, end) by `text`, if it is not that already.
-
-        Raises Refusal if repair is off.
-
-        rule: the permanent id of the repair.
-        """
         # Most tags are in the format's own spelling: strict bodies come here without any edit.
         if self._body[start:end] == text:
             return
@@ -245,10 +202,6 @@ class FunctionReader:
         self._edits.append(Edit(Span(start, end), text, rule))
 
     def _respell_tag(self, mark: Mark, *, function: bool) -> None:
-        """Bring an opening tag to the format's own spelling.
-
-        function: a function's tag, else a parameter's. Raises Refusal if repair is off.
-        """
         form = self._form
         if form.owns(self._body[mark.start : mark.end], mark.name, function=function):
             return
@@ -258,13 +211,6 @@ class FunctionReader:
         self._fix(mark.start, mark.end, own, mark.rule)
 
     def _respell_closer(self, mark: Mark, own: str) -> None:
-        """Bring a closer to the format's own spelling.
-
-        Raises Refusal for one that counts only because the text ends there, where the text ended
-        early: it may be content.
-
-        own: the format's own for this kind of tag.
-        """
         if mark.doubtful and not self._reading.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
@@ -276,7 +222,6 @@ class FunctionReader:
         self._fix(mark.start, mark.end, own, rule)
 
     def _drop_prose(self) -> None:
-        """Remove words between the opener and the first function. Raises Refusal for more."""
         text = self._body[: self._head.start]
         if not text.strip():
             return
@@ -288,13 +233,7 @@ class FunctionReader:
         self._fix(lead, len(text.rstrip()), "", "tags.prose")
 
     def _check_gap(self, start: int, end: int, closed: bool) -> None:
-        """Check that white space stands between two tags.
-
-        Drop a closer that is there twice.
-
-        start, end: the gap. closed: it is behind the function's closer. Raises Refusal for anything
-        else: it is not a call, or one whose tags were not understood.
-        """
+        # closed: it is after the closer of the function.
         pos = start
         # Right behind the function's tag a parameter's closer closes nothing.
         if closed or start != self._head.end:
@@ -314,13 +253,6 @@ class FunctionReader:
     # What lacks its closer
 
     def _drop_doubled_closers(self, start: int, end: int, closed: bool) -> int:
-        """Remove the closers at the beginning of a gap.
-
-        Return the offset behind them. Raises Refusal where tags opened twice: a parameter may stand
-        as a whole inside one of its own name.
-
-        closed: it is behind the function's closer, so that closers of functions are looked for.
-        """
         pattern = _stray_closer(self._form, function=closed)
         pos = start
         while (match := pattern.match(self._body, pos, end)) is not None:
@@ -332,13 +264,6 @@ class FunctionReader:
         return pos
 
     def _close_parameter(self, mark: Mark, i: int, following: Mark | None) -> None:
-        """Read a value without its closer: up to the next tag, or to the block's end.
-
-        i: the number of its mark. Raises Refusal if the text ends inside the value, or where tags
-        in it were taken for content: then it may have ended at one of them.
-
-        mark: the parameter's tag. following: the next one, None for the last of the function.
-        """
         self._check_may_end(mark, i, following)
         end = following.start if following is not None else self._end
         own = self._form.parameter_closer
@@ -357,10 +282,6 @@ class FunctionReader:
         self._pos = end
 
     def _check_may_end(self, mark: Mark, i: int, following: Mark | None) -> None:
-        """Raise Refusal for a value without its closer of which the end is unknown.
-
-        The arguments are those of `_close_parameter`.
-        """
         if following is None and self._cut:
             message = f"the text ends inside {mark.name!r}"
             raise Refusal("decode.truncated-value", message, mark.end)
@@ -369,13 +290,8 @@ class FunctionReader:
             raise Refusal("decode.ambiguous", message, mark.end)
 
     def _close_function(self, json: Mark | None) -> None:
-        """Add the function's closer, which is missing.
-
-        Raises Refusal if the text ends inside the function: without its closer a body of tags may
-        go on. An object in place of parameters closes itself.
-
-        json: the object in place of parameters, if there is one.
-        """
+        # Without its closer a body of tags may go on. An object in place of parameters
+        # closes itself.
         pos, end = self._pos, self._end
         self._pos = end
         # Its parameters look whole, but another one, or more of the last value, may have come.
@@ -390,10 +306,6 @@ class FunctionReader:
     # Values
 
     def _take_value(self, mark: Mark, end: int) -> None:
-        """Take the value behind a parameter's tag: verbatim but for one line break at each end.
-
-        mark: the parameter's tag. end: where its closer stands, or should.
-        """
         start = mark.end
         # The line breaks that put a value on lines of its own are the format's, not the value's.
         if self._form.trim:
@@ -403,7 +315,6 @@ class FunctionReader:
         self._values.setdefault(mark.name, []).append(self._text_at(start, end))
 
     def _text_at(self, start: int, end: int) -> _Text:
-        """Return the value that stands in [start, end), its entities decoded where it has any."""
         text = self._body[start:end]
         decoded = decoded_text(self._form, text)
         if self._form.sections and text.startswith("<!"):
@@ -412,11 +323,9 @@ class FunctionReader:
         return decoded, start, end
 
     def _unwrap(self) -> None:
-        """Take `<value>` off values.
-
-        Some models put it around each. It is taken off where the schema has no place for a text, or
-        if all of several values have it: one text alone that looks like that may be meant so.
-        """
+        # Some models put `<value>` around each. It is taken off where the schema has no
+        # place for a text, or if all of several values have it: one text alone may be
+        # written so on purpose.
         inner = {name: self._value_elements(texts) for name, texts in self._values.items()}
         every_match = list(chain.from_iterable(inner.values()))
         all_wrapped = len(every_match) > 1 and all(every_match)
@@ -428,14 +337,9 @@ class FunctionReader:
                 self._replace_values(name, wrapped)
 
     def _value_elements(self, texts: list[_Text]) -> list[re.Match[str] | None]:
-        """Return a match of `_VALUE` for each text that is one such element as a whole."""
         return [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
 
     def _replace_values(self, name: str, wrapped: list[re.Match[str]]) -> None:
-        """Replace a parameter's values by the text inside their elements, as a step.
-
-        wrapped: the matches of `_VALUE`, one for each value of the parameter.
-        """
         before = [text for text, _, _ in self._values[name]]
         values: list[_Text] = []
         for match in wrapped:
@@ -450,37 +354,24 @@ class FunctionReader:
             self._step(name, "read.value-element", before[0], after[0])
 
     def _step(self, name: str, rule: str, before: Value, after: Value) -> None:
-        """Add a step of the stage "read" at a parameter."""
         path = f"/{escape_token(name)}"
         self._steps.append(Step("read", rule, path, None, before, after))
 
     def _takes_text(self, name: str) -> bool:
-        """Return True if the schema has a place for a text there, or does not know the parameter.
-
-        name: of the parameter. A tool that no one knows takes a text everywhere.
-        """
         member = self._member(name)
         return member is None or member.admits_string()
 
     def _is_single(self, name: str) -> bool:
-        """Return True if the schema knows the parameter, and it is not a list.
-
-        name: of the parameter. Of a union it is unknown.
-        """
+        # Of a union it is unknown.
         member = self._member(name)
         return member is not None and not member.any_of and not member.allows("array")
 
     def _member(self, name: str) -> View | None:
-        """Return what the schema says of a parameter, None if it says nothing."""
         return self._view.child(name) if self._view is not None else None
 
     def _decoded(self) -> Decoded:
-        """Return the call with one argument a parameter.
-
-        A parameter that is there several times is a list where the schema says so, and one value if
-        it says the same each time and the schema wants no list. All values are text, which the
-        schema types later, where no tag says their types.
-        """
+        # One argument a parameter. All values are text, which the schema types later, where
+        # no tag says their types.
         if "<value>" in self._body:
             self._unwrap()
 
@@ -534,11 +425,9 @@ class FunctionReader:
         )
 
     def _typed(self, name: str, text: str) -> Value:
-        """Return a parameter's value as its tag types it. The text itself without a type."""
         return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
 
     def _inside(self, path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
-        """Return JSON Pointer -> place of the text inside one typed value, at [start, end)."""
         if not self._form.flags:
             return {}
         section = self._body.endswith("<![CDATA[", 0, start)
@@ -549,31 +438,19 @@ class FunctionReader:
     # Other things in place of parameters
 
     def _says_one(self, name: str, texts: list[str]) -> bool:
-        """Return True if a parameter stands several times, but can only mean one value.
-
-        It says the same each time then, and the schema wants no list, or each is a whole one.
-        """
+        # It says the same each time then, and the schema wants no list, or each is a whole
+        # one.
         if len(texts) < 2 or len(set(texts)) > 1:
             return False
         return self._is_single(name) or self._holds_json_unread(name, texts)
 
     def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
-        """Return True if a text among several of a parameter is JSON that no item can be.
-
-        Under a schema without lists several texts are wrong in any case.
-        """
         if self._is_single(name):
             return False
         return holds_json_unread(texts, self._member(name))
 
     def _elements(self) -> Decoded | None:
-        """Return the call whose parameters are elements named after them.
-
-        None if they are not.
-
-        They have to be all that stands between the function's tags, and the tool has to know each.
-        Raises Refusal if they are not sound, and repair is off.
-        """
+        # None if they are not all that is between the tags, or the tool does not know each.
         view = self._view
         if view is None or not self._may_hold_elements():
             return None
@@ -607,7 +484,7 @@ class FunctionReader:
         )
 
     def _trim(self, value: dict[str, Value], places: dict[str, tuple[int, int]]) -> None:
-        """Take the line breaks off texts that are on lines of their own, as this format's are."""
+        # Texts on lines of their own, as this format's are.
         for name, text in value.items():
             path = f"/{escape_token(name)}"
             if isinstance(text, str) and path in places:
@@ -616,19 +493,12 @@ class FunctionReader:
                 places[path] = trimmed(self._body, *places[path])
 
     def _may_hold_elements(self) -> bool:
-        """Return True if nothing but markup, none of it a tag that counts, is between both tags."""
         if len(self._marks) != 2 or self._marks[1].kind != "/function":
             return False
         inside = self._body[self._head.end : self._marks[1].start]
         return inside.lstrip()[:1] == "<"
 
     def _json(self, mark: Mark) -> Decoded:
-        """Return the call whose tag holds one JSON object, its arguments.
-
-        Raises Refusal.
-
-        mark: the place of the object. Its offsets are moved to those of the body.
-        """
         text = self._body[mark.start : mark.end]
         value, json_edits = self._read_json(text, mark)
 
@@ -655,12 +525,6 @@ class FunctionReader:
         )
 
     def _read_json(self, text: str, mark: Mark) -> tuple[dict[str, Value], tuple[Edit, ...]]:
-        """Return the object that a text says, and the edits it took.
-
-        Raises Refusal.
-
-        text: the object as it stands. mark: its place in the body.
-        """
         depth = self._reading.max_depth
         edits: list[Edit] = []
         if self._reading.repair:
@@ -679,10 +543,6 @@ class FunctionReader:
 
 
 def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
-    """Return the values of strict JSON.
-
-    Raises Refusal, at the mark, for anything else.
-    """
     values = read_if_strict(text, max_depth)
     if values is None:
         message = "the body is no strict JSON, and repair is off"
@@ -691,24 +551,14 @@ def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
 
 
 def _word(tag: str) -> str:
-    """Return the word of a tag, in lower case.
-
-    >>> _word("</ Function>")
-    'function'
-    """
     return tag.strip("</>\\ \t").lower()
 
 
 @lru_cache(maxsize=256)
 def _stray_closer(form: Form, *, function: bool) -> re.Pattern[str]:
-    """Return a pattern for white space and a closer of any spelling.
-
-    function: of a function, else of a parameter.
-    """
     return re.compile(rf"\s*(?P<tag>{form.closers_like(function=function)})", re.ASCII)
 
 
 @lru_cache(maxsize=256)
 def _wrong_closer(form: Form) -> re.Pattern[str]:
-    """Return a pattern for another word's closer at the end of a value that lacks its own."""
     return re.compile(rf"(?P<tag>{form.closers_like(function=False)})\s*\Z", re.ASCII)

@@ -18,31 +18,14 @@ _TEXTS = re.compile(r"\[\s*(['\"]).*\1\s*,?\s*\]", re.DOTALL)  # JSON, or as Pyt
 
 
 def holds_json_unread(texts: Sequence[Value], member: View | None) -> bool:
-    """Return True if a text among several of one parameter is JSON that no item can be.
-
-    Under a list of texts, `["a"]` and `["b"]` may be one list in two parts, or the second list in
-    place of the first; engines differ. As items they would be texts of JSON, which nobody means.
-    Objects may be texts where the schema says so.
-
-    member: the schema of the parameter, None if it has none.
-
-    >>> from ...schema.view import view_of
-    >>> texts = view_of({"type": "array", "items": {"type": "string"}})
-    >>> holds_json_unread(['["a"]', "b"], texts), holds_json_unread(['{"a":1}', "b"], texts)
-    (True, False)
-    >>> lists = view_of({"items": {"type": "array"}})
-    >>> holds_json_unread(["[1]", "[2]"], lists), holds_json_unread(["[1]", "[2]"], None)
-    (False, True)
-    """
+    # Under a list of texts, `["a"]` and `["b"]` may be one list in two parts, or the second
+    # list in place of the first; engines differ. Objects may be texts where the schema says so.
     kinds = {kind for text in texts if (kind := _container_in(text))}
     return any(not _takes(kind, member) for kind in kinds)
 
 
 def may_be_list(member: View | None) -> bool:
-    """Return True if the schema says that a parameter is a list, or may be one.
-
-    member: as in `holds_json_unread`. A schema without a type says nothing.
-    """
+    # A schema without a type says nothing.
     if member is None:
         return False
     views = (member, *member.alternatives)
@@ -50,7 +33,6 @@ def may_be_list(member: View | None) -> bool:
 
 
 def _container_in(text: Value) -> str:
-    """Return "array" or "object" for the text of one, "" for anything else."""
     if not isinstance(text, str) or text.lstrip()[:1] not in ("[", "{"):
         return ""
     text = text.strip()
@@ -63,7 +45,6 @@ def _container_in(text: Value) -> str:
 
 
 def _takes(kind: str, member: View | None) -> bool:
-    """Return True if the items of a parameter are said to be of a kind, or texts for objects."""
     lists = member.alternatives if member is not None else ()
     items = [view.items for view in lists if view.items is not None]
     types = {name for item in items for view in item.alternatives for name in view.types or ()}

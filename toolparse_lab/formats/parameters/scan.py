@@ -67,15 +67,9 @@ class ParameterScan:
         name: str = "",
         ends: re.Pattern[str] | None = None,
     ) -> None:
-        """Make a scanner for one body.
-
-        tools: those that are known. A tag may count only because of a tool's parameter. wrapped:
-        the block's opener is in front of the body, so that the block's closer ends it.
-
-        whole: see the class. bare: the function's name may stand there without its tag. name: of
-        the function that the body is inside of, where its head stands before the body. ends: the
-        tokens behind a whole function that end a block without its closer.
-        """
+        # bare: the name may stand without its tag. name: of the function that the body is
+        # inside of. ends: the tokens after a whole function that end a block without its
+        # closer.
         self._form = form
         self._wrapped = wrapped
         self._ends = ends
@@ -83,7 +77,6 @@ class ParameterScan:
         self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
 
         def begin() -> None:
-            """Make the parts that know every damage."""
             self._walk = walk = Walk(form, tools, wrapped=wrapped, whole=whole)
             self._value = ValueScan(walk)
             if bare:
@@ -99,26 +92,18 @@ class ParameterScan:
 
     @property
     def marks(self) -> list[Mark]:
-        """The tags that count, in order. Only of a whole body."""
         return self._walk.marks
 
     @property
     def quoting(self) -> set[int]:
-        """The marks of parameters whose values hold closers or calls, taken for content."""
         return self._walk.quoting
 
     @property
     def in_value(self) -> bool:
-        """Inside a value, or in an object in place of parameters. Asked of a whole body."""
         return self._walk.state in (HEAD, VALUE, JSON)
 
     def finish(self) -> Close | None:
-        """Return the best close after all: the JSON's, or the first doubtful place.
-
-        None if there was neither. The call is truncated then.
-
-        The engine asks this when the text is over and the body is not.
-        """
+        # The best close after all: the JSON's, or the first doubtful place.
         if self._json is None:
             hidden = self._walk.hidden
             return Close(*hidden) if hidden else None
@@ -133,15 +118,7 @@ class ParameterScan:
         return Close(end, end, "rescued")
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Take steps over the tail.
-
-        See the head of this module.
-
-        Returns the close, or how many characters of the tail are final. Of a finished body
-        (`whole`) only the marks matter.
-
-        tail: the text from what was final last on. final: no more text will come.
-        """
+        """Return the close, or how many characters of the tail are final."""
         pos = 0
         if self._fresh:
             self._fresh = False
@@ -169,11 +146,6 @@ class ParameterScan:
                 return answer
 
     def _step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Take a step in any state but the value's own.
-
-        Returns an offset of the tail to go on at, with the state that reads on there. The `Close`
-        that ends the body. Or a `Hold`.
-        """
         state = self._walk.state
         if state in (TOP, INSIDE):
             return self._between(tail, pos, final)
@@ -186,11 +158,8 @@ class ParameterScan:
         return self._first(tail, pos, final)
 
     def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
-        """Look at the first character of a block or of a function's body: is it JSON or tags?
-
-        White space in front of it is final. In a block JSON may be a list of calls, behind a
-        function's tag only the object of its arguments.
-        """
+        # In a block JSON may be a list of calls, after a tag only the object of its
+        # arguments.
         walk = self._walk
         start = walk.skip(tail, pos)
         if start >= len(tail):
@@ -213,13 +182,8 @@ class ParameterScan:
         return self._bare_head(tail, start, final)
 
     def _bare_head(self, tail: str, start: int, final: bool) -> Hold | int:
-        """Look for a variant of a tag at the beginning of a block.
-
-        That is a tag that lost its bracket, or a known tool's name on a line. Anything else is
-        skipped: words that mean nothing, which the reader removes or refuses.
-
-        start: of the first character that is not a white space.
-        """
+        # A tag that lost its bracket, or a known tool's name on a line. Anything else is
+        # skipped: words that mean nothing, which the reader removes or refuses.
         walk = self._walk
         whole, partial = bare_head(walk.form)
         match = whole.match(tail, start)
@@ -239,14 +203,6 @@ class ParameterScan:
     # JSON in place of tags
 
     def _begin_json(self, start: int) -> int:
-        """Begin to read JSON, with a scanner that knows strings and comments.
-
-        It ends at the closer of the open parts: the function's tag, or the block. Of openers it
-        knows those that would begin the next call.
-
-        start: where the JSON begins in the tail. It comes back, since the same character is read
-        again.
-        """
         walk = self._walk
         form = walk.form
         own = form.closer_of(walk.word)
@@ -263,13 +219,8 @@ class ParameterScan:
         return start
 
     def _in_json(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Let the JSON's own scanner look for the closer, and count from this body's beginning.
-
-        In a block the end of the JSON is the end of the body. Behind a function that stands alone
-        its block's closer may follow, which belongs to the call as well.
-
-        pos: behind what the inner scanner has settled. final: no more text will come.
-        """
+        # In a block the end of the JSON is the end of the body. After a function that
+        # stands alone its block's closer may follow, which belongs to the call as well.
         # Offsets of the inner scanner count from the beginning of the JSON.
         walk, json, base = self._walk, self._json, self._json_start
         if json is None:
@@ -295,7 +246,6 @@ class ParameterScan:
         return end - walk.at
 
     def _shifted(self, close: Close) -> Close:
-        """Return a close of the JSON's scanner, counted from the beginning of this body."""
         base = self._json_start
         hidden = close.hidden
         if hidden:
@@ -303,10 +253,6 @@ class ParameterScan:
         return Close(base + close.start, base + close.end, close.kind, hidden)
 
     def _whole_json(self, tail: str, close: Close | None) -> Hold | int:
-        """Keep the object and the function's closer of a finished body as marks.
-
-        close: None if the closer is missing. The object goes to the end of the body then.
-        """
         walk, base = self._walk, self._json_start
         self._json = None
         if close is None:
@@ -321,12 +267,8 @@ class ParameterScan:
     # Between the tags
 
     def _between(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Read to the next tag, outside of values, and decide on it.
-
-        Closers of parameters mean nothing here: nothing is open that they could close. A parameter
-        counts inside a function, or behind one whose name stood between its tags, which looks
-        closed already.
-        """
+        # Closers of parameters close nothing here. A parameter counts inside a function, or
+        # after one whose name stood between its tags, which looks closed already.
         walk = self._walk
         match = walk.pattern.search(tail, pos)
         inside = walk.state == INSIDE
@@ -353,22 +295,13 @@ class ParameterScan:
         return match.end()
 
     def _end_token(self, tail: str, pos: int, end: int) -> re.Match[str] | None:
-        """Return the token that ends a block without its closer, if one is in [pos, end).
-
-        Inside a function it is part of what is still open. None where the format has no such token.
-        """
         # Half a token is held back as half a tag, since it begins with the same character.
         if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
             return None
         return self._ends.search(tail, pos, end)
 
     def _function_tag(self, match: re.Match[str]) -> Close | int:
-        """Enter a function at its opener.
-
-        A function that stands alone and is still open ends there: its closer is missing.
-
-        match: of `tag_pattern`. Returns the offset behind the tag, or the close of the body.
-        """
+        # A function that stands alone and is still open ends there: its closer is missing.
         walk = self._walk
         if walk.state == INSIDE and walk.stands_for_key(match[function_group(match)]):
             return match.end()
@@ -379,12 +312,7 @@ class ParameterScan:
         return match.end()
 
     def _block_tag(self, match: re.Match[str], kind: str) -> Close | int:
-        """End the body at the opener or the closer of a block.
-
-        In a finished body neither counts: the engine has decided where it ends.
-
-        kind: "opener" or "closer". Returns the offset behind the tag, or the close of the body.
-        """
+        # In a finished body neither counts: the engine has decided where it ends.
         walk = self._walk
         if walk.whole:
             return match.end()
@@ -396,13 +324,6 @@ class ParameterScan:
     # Behind a function without a block
 
     def _behind(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Look at the text behind a function without its block's opener.
-
-        That may still be the block's closer, which then belongs to the call, or parameters, if the
-        function's name stood between its tags. Only white space on the way is looked past.
-
-        pos: behind the function's closer.
-        """
         walk = self._walk
         closer = walk.form.closer
         end = walk.at + pos
@@ -426,12 +347,7 @@ class ParameterScan:
         return Close(end, end, "end")
 
     def _late_parameter(self, tail: str, pos: int, after: int, final: bool) -> Hold | int | None:
-        """Go on with a parameter behind `<function>name</function>`.
-
-        None if there is none.
-
-        pos: behind the function. after: behind the white space that follows it.
-        """
+        # `<function>name</function>` may be followed by its parameters.
         walk = self._walk
         match = walk.pattern.match(tail, after)
         kind = kind_of(match) if match else ""

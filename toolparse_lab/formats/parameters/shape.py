@@ -29,35 +29,15 @@ _KINDS = ("string", "boolean", "integer", "number", "array", "object", "null")
 
 
 def kind_of_value(value: Value) -> str:
-    """Return the JSON type of a value, the narrowest one.
-
-    >>> kind_of_value(3), kind_of_value(True), kind_of_value("3")
-    ('integer', 'boolean', 'string')
-    """
     return next((kind for kind in _KINDS if is_type(value, kind)), "string")
 
 
 def kind_of_flag(flag: str) -> str:
-    """Return the JSON type that the flag of a parameter's tag stands for.
-
-    >>> kind_of_flag("true"), kind_of_flag("false"), kind_of_flag("boolean")
-    ('string', 'number', 'boolean')
-    """
     return TEXT_FLAG if flag in _TEXT_FLAGS else {"false": "number"}.get(flag, flag)
 
 
 def typed_value(text: str, flag: str, max_depth: int) -> Value:
-    """Return the value of a text whose tag says its type.
-
-    The text where it is no such JSON.
-
-    flag: `TEXT_FLAG`, "true" or "" for text, anything else for JSON.
-
-    >>> typed_value("3", "number", 9), typed_value("3", "string", 9), typed_value("x", "false", 9)
-    (3, '3', 'x')
-    >>> typed_value("null", "true", 9), typed_value("null", "false", 9)
-    ('null', None)
-    """
+    """Return the value of a text whose tag says its type; the text where it is no such JSON."""
     if flag in _TEXT_FLAGS:
         return text
     values = read_if_strict(text, max_depth)
@@ -67,14 +47,7 @@ def typed_value(text: str, flag: str, max_depth: int) -> Value:
 def inner_places(
     raw: str, start: int, value: Value, *, entities: bool
 ) -> dict[str, tuple[int, int]]:
-    """Return JSON Pointer, from the value on -> place, of the text inside a typed value.
-
-    raw: the value as it is written, at offset `start`. value: as its tag types it. entities:
-    references in it were decoded, unless it is a section. Only a list or an object has insides.
-
-    >>> inner_places('[1, {"a": 2}]', 10, [1, {"a": 2}], entities=False)
-    {'/0': (11, 12), '/1/a': (20, 21), '/1': (14, 22)}
-    """
+    """Return JSON Pointer, from the value on -> place, of what is inside a list or object."""
     if not isinstance(value, list | dict):
         return {}
     text, offsets = raw, None
@@ -92,11 +65,7 @@ _SECTION = ("<![CDATA[", "]]>")
 
 
 def section_in(text: str) -> tuple[int, int]:
-    """Return where the text of a value stands in it: inside its section, if it is one as a whole.
-
-    >>> section_in("<![CDATA[ab]]>"), section_in("ab")
-    ((9, 11), (0, 2))
-    """
+    """Return where the text of a value is: inside its section, if it is one as a whole."""
     opener, closer = _SECTION
     if text.startswith(opener) and text.find(closer) == len(text) - len(closer):
         return len(opener), len(text) - len(closer)
@@ -104,19 +73,12 @@ def section_in(text: str) -> tuple[int, int]:
 
 
 def holds_references(text: str) -> bool:
-    """Return True if references in the text of a value are read, in a format that has them.
-
-    A text with a bare `<` was not escaped: its writer would have escaped that first. So it is raw,
-    and `&amp;` in it means itself.
-
-    >>> holds_references("a &lt; b"), holds_references("<p>x &amp; y</p>")
-    (True, False)
-    """
+    # A text with a bare `<` was not escaped: its writer would have escaped that first. So it is
+    # raw, and `&amp;` in it means itself.
     return "&" in text and "<" not in text
 
 
 def decoded_text(form: Form, text: str) -> str:
-    """Return the text of a value: as it stands, or with sections and references decoded."""
     if form.sections and text.startswith("<!"):
         start, end = section_in(text)
         if start:
@@ -125,16 +87,10 @@ def decoded_text(form: Form, text: str) -> str:
 
 
 def plain_offsets(raw: str) -> list[int]:
-    """Return the offset of each character of a value without references, and of its end."""
     return list(range(len(raw) + 1))
 
 
 def value_offsets(raw: str) -> list[int] | None:
-    """Return the offset of each character of a value in a format with references, and of its end.
-
-    >>> value_offsets("a&lt;b"), value_offsets("<&lt;")
-    ([0, 1, 5, 6], [0, 1, 2, 3, 4, 5])
-    """
     return unescape_offsets(raw) if holds_references(raw) else plain_offsets(raw)
 
 
@@ -196,10 +152,7 @@ class Form(ABC):
 
     @property
     def edge(self) -> str:
-        """The text that is written between a value and each of its tags.
-
-        A line break there is the format's only where the reader takes it off again.
-        """
+        # A line break there is the format's only where the reader takes it off again.
         return "\n" if self.trim and self.lines else ""
 
     @property
@@ -227,10 +180,7 @@ class Form(ABC):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The beginning of each kind of tag, with its closer.
-
-        That of the tag around a value comes last.
-        """
+        """The beginning of each kind of tag, with its closer; the one around a value last."""
         function, parameter = (tag.split("\0")[0] for tag in (
             self.function_tag("\0"), self.parameter_tag("\0")
         ))  # fmt: skip
@@ -277,10 +227,7 @@ class Form(ABC):
         """Return the closer of a function whose tag has that word."""
 
     def is_pair(self, opening: str, closing: str) -> bool:
-        """Return True if two words open and close the same.
-
-        Each from a match of the tags' pattern.
-        """
+        # Two words, each from a match of the tags' pattern, open and close the same.
         return opening.lower() == closing.lower()
 
     @property

@@ -42,11 +42,6 @@ class Part(NamedTuple):
 
 
 def _literal(text: str) -> Part:
-    """Return the part of a literal.
-
-    >>> _literal("ab")
-    Part(whole='ab', cut='(?:a)?')
-    """
     cut = ""
     for char in reversed(text[:-1]):
         cut = f"(?:{re.escape(char)}{cut})?"
@@ -54,10 +49,8 @@ def _literal(text: str) -> Part:
 
 
 def _spaced(tag: str) -> Part:
-    """Return the part of a tag that is a word, before whose bracket a slip may stand.
-
-    Spaces, or a backslash: `<tool_call >`, `</tool_call\\>`. Of any other text its literal.
-    """
+    # Before the bracket of a tag that is a word a slip may stand: `<tool_call >`,
+    # `</tool_call\>`.
     part = _literal(tag)
     if not _WORD_TAG.fullmatch(tag):
         return part
@@ -67,16 +60,11 @@ def _spaced(tag: str) -> Part:
 
 
 def _bare(head: str) -> str:
-    """Return the head of a tag without the sign and the quote before its name.
-
-    >>> _bare('<call tool="'), _bare("<tool_call>")
-    ('<call tool', '<tool_call>')
-    """
     return head.removesuffix('="')
 
 
 def _head(group: str, head: str) -> Part:
-    """Return the part of a tag up to its name, with quotes of any kind around that, or none."""
+    # With quotes of any kind around the name, or none.
     word = _spaced(_bare(head))
     if _bare(head) == head:
         return Part(f"(?P<{group}>{word.whole})", word.cut)
@@ -85,7 +73,6 @@ def _head(group: str, head: str) -> Part:
 
 
 def _name(group: str, source: str) -> Part:
-    """Return the part of a name. group: of its match. source: the pattern of a name."""
     return Part(f"(?P<{group}>{source})", f"(?:{source}[ \\t]{{0,8}}+)?")
 
 
@@ -93,7 +80,7 @@ _SPACES = Part(_GAP, "")
 
 
 def _sequence(parts: Sequence[Part]) -> tuple[str, str]:
-    """Return the source of a whole tag, and of what may become one, to the end of the text."""
+    # The source of a whole tag, and of what may become one, to the end of the text.
     whole = "".join(part.whole for part in parts)
     cut = ""
     for part in reversed(parts):
@@ -134,44 +121,38 @@ class SlotForm(Form):
 
     @property
     def flags(self) -> bool:  # type: ignore[override]  # an attribute of the other forms
-        """A parameter's tag says its type."""
         return bool(self.flag or self.types[0])
 
     @property
     def repeats_are_lists(self) -> bool:
-        """False for keys in tags of their own: a key that stands twice is one too many there."""
+        # A key in a tag of its own that is there twice is one too many.
         return not self.value_has_tag
 
     @property
     def value_has_tag(self) -> bool:
-        """True if key and value have tags of their own."""
         return len(self.parameter) > 2
 
     @property
     def without_flags(self) -> Form | None:
-        """The form of texts without types, which may miss where they are an addition."""
+        # They may be absent where they are an addition.
         return None if self.flag else replace(self, types=("", ""))
 
     @property
     def flags_may_miss(self) -> bool:
-        """True if a type between key and value is an addition."""
         return not self.flag
 
     @property
     def space(self) -> re.Pattern[str]:
-        """White space, and line breaks that are written as two characters."""
         return _SPACE_OR_BREAKS
 
     @property
     def next_parameter(self) -> re.Pattern[str]:
-        """The pattern of a parameter's closer with the word of the next one's tag behind it."""
         head, tail, *value = self.parameter
         behind = (f'" {self.flag}="',) if self.flag else (tail, *value)
         return _next_parameter(self.parameter_end, head, behind)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """See `Form.pairs`. Key and value may have tags of their own, and so may a type."""
         head, *value = self.parameter
         inner = ((head, value[0]), (value[-1], self.parameter_end)) if value[0][:1] == "<" else ()
         return (
@@ -184,27 +165,23 @@ class SlotForm(Form):
 
     @property
     def bare_names(self) -> bool:
-        """A name that stands in no quotes is one by its place alone."""
+        # A name without quotes is one by its place alone.
         return not self.function[0].endswith('"')
 
     @property
     def function_word(self) -> str:
-        """The beginning of a function's tag."""
         return _bare(self.function[0])
 
     @property
     def function_closer(self) -> str:
-        """The closer of a function."""
         return self.function_end
 
     @property
     def parameter_closer(self) -> str:
-        """The closer of a parameter."""
         return self.parameter_end
 
     @property
     def sign(self) -> str:
-        """The pattern of an attempt at a function's tag."""
         head = re.escape(self.function_word.rstrip())
         if not self.bare_names:
             return head + r"[^<>\n]{1,200}"
@@ -214,14 +191,12 @@ class SlotForm(Form):
         return rf"{head}{_GAP}{_TOOL}{_GAP}(?:{follows}|\{{)"
 
     def function_tag(self, name: str) -> str:
-        """Return a function's opening tag as the format writes it."""
         head, tail = self.function
         if self.counter:
             tail = f'" {self.counter}="1' + tail
         return f"{head}{name}{tail}"
 
     def parameter_tag(self, name: str, kind: str = "string") -> str:
-        """Return a parameter's opening tag. kind: JSON type of its value, for the flag."""
         head, tail, *value = self.parameter
         if self.flag:
             tail = f'" {self.flag}="{self._flag_of(kind)}"' + tail.removeprefix('"')
@@ -229,40 +204,32 @@ class SlotForm(Form):
         return f"{head}{name}{tail}{gap}{''.join(value)}"
 
     def _flag_of(self, kind: str) -> str:
-        """Return the word of the flag for a JSON type."""
         if self.boolean_flag:
             return "true" if kind in ("string", "any") else "false"
         return {"integer": "number", "any": "string"}.get(kind, kind)
 
     def owns(self, tag: str, name: str, *, function: bool) -> bool:
-        """Return True if an opening tag is in the format's own spelling, white space aside."""
         function_tag, parameter_tag = _own_tags(self)
         return (function_tag if function else parameter_tag).fullmatch(tag) is not None
 
     def closer_of(self, word: str) -> str:
-        """Return the closer of a function."""
         return self.function_end
 
     def is_pair(self, opening: str, closing: str) -> bool:
-        """Return True: there is one word for each kind of tag."""
         return True
 
     def begins_json(self, word: str) -> tuple[str, ...]:
-        """Return the beginning of the next call behind a function with a JSON object in it."""
         return tuple(opener for opener in (self.opener, self.function[0]) if opener)
 
     def tag_heads(self) -> tuple[str, ...]:
-        """Return the literal that a function's tag begins with."""
         word = self.function_word
         return (word, f"{word[:-1]} ") if _WORD_TAG.fullmatch(word) else (word,)
 
     def may_begin(self, rest: str) -> bool:
-        """Return True if a short text is, or may become, the beginning of a function's tag."""
         word = self.function_word.removesuffix(">")
         return word.startswith(rest) or rest.startswith(word)
 
     def tags(self) -> re.Pattern[str]:
-        """Return the pattern of all tags. See `tag_pattern`."""
         wholes: list[str] = []
         cuts: list[str] = []
         for parts in (self._function_parts(), self._parameter_parts()):
@@ -290,7 +257,6 @@ class SlotForm(Form):
         return re.compile(rf"{start}(?:{sources}|{never}|(?P<cut>(?=\S)(?:{cut})))")
 
     def _literals(self) -> tuple[str, ...]:
-        """Return the beginnings of all tags that the format has."""
         tags = (
             self.opener, self.closer, self.function[0], self.function_end,
             self.parameter[0], self.parameter_end,
@@ -298,7 +264,6 @@ class SlotForm(Form):
         return tuple(tag for tag in tags if tag)
 
     def _function_parts(self) -> tuple[Part, ...]:
-        """Return the parts of a function's tag."""
         head, tail = self.function
         if tail.startswith('"'):
             rest, quote = _literal(tail[1:]), f"[{QUOTES}]?+"
@@ -324,10 +289,7 @@ class SlotForm(Form):
         )
 
     def _inside_follows(self, separator: Part | None) -> Part:
-        """Return the part behind a name that nothing ends but the inside of a call.
-
-        separator: the literal that should stand there, None for none.
-        """
+        # Nothing ends the name but the inside of a call. separator: what should be there.
         inside = self._inside()
         whole, cut = f"(?={_GAP}{inside.whole})", inside.cut
         if separator is not None:
@@ -336,10 +298,8 @@ class SlotForm(Form):
         return Part(whole, rf"{_GAP}(?:{cut}|\\)")
 
     def _inside(self) -> Part:
-        """Return the part of what the inside of a call begins with.
-
-        A key that lost one of its tags begins it too, where key and value have tags of their own.
-        """
+        # A key that lost one of its tags begins it too, where key and value have tags of
+        # their own.
         inside = (_bare(self.parameter[0]).rstrip(), self.function_end, "{")
         literals = [_literal(text) for text in inside]
         whole = "|".join(part.whole for part in literals)
@@ -357,7 +317,6 @@ class SlotForm(Form):
         return Part(f"(?:{whole})", cut)
 
     def _parameter_parts(self) -> tuple[Part, ...]:
-        """Return the parts of a parameter's tag, up to the value's first character."""
         head, tail, *value = self.parameter
         parts = [
             _head("p", head),
@@ -380,7 +339,7 @@ class SlotForm(Form):
         return tuple(parts)
 
     def _before_value(self, tail: Part, value: Part) -> Part:
-        """Return the part between a key and its value, of which one of two tags may be missing."""
+        # One of two tags may be missing.
         kind, kind_cut = self._type_part()
         behind = f"{tail.whole}{kind}"
         whole = rf"(?:{behind}(?:{_GAP}{value.whole}|{_GAP}(?=[^\s<]))|{value.whole})"
@@ -390,7 +349,6 @@ class SlotForm(Form):
         return Part(whole, cut)
 
     def _type_part(self) -> Part:
-        """Return the part of a value's type, with the white space before it."""
         begin, end = self.types
         if not begin:
             return Part("", "")
@@ -400,7 +358,6 @@ class SlotForm(Form):
         return Part(whole, cut)
 
     def bare(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
-        """Return the patterns of a name that lost its tag, in front of a parameter."""
         if not self.bare_names:
             return super(SlotForm, self).bare()
         head = _literal(self.parameter[0])
@@ -411,7 +368,6 @@ class SlotForm(Form):
         return re.compile(whole), re.compile(partial + r"\Z")
 
     def heads(self) -> Heads:
-        """Return the patterns of the beginning of a call."""
         inside = self._inside()
         return Heads(
             re.compile(rf"{_BREAK}{{0,{LOOK}}}+{inside.whole}"),
@@ -420,7 +376,6 @@ class SlotForm(Form):
         )
 
     def strict_tags(self) -> StrictTags:
-        """Return the sources of the tags in the format's own spelling."""
         signs = "|".join(re.escape(tag.rstrip(' ">')[1:]) for tag in self._literals())
         head, tail, *value = self.parameter
         gap = _SPACE if value else ""
@@ -443,10 +398,7 @@ class SlotForm(Form):
         )
 
     def closers_like(self, *, function: bool) -> str:
-        """Return the source of the closer of a function or a parameter.
-
-        One of several tokens may have lost its first: `argument<|sep|>`.
-        """
+        # One of several tokens may have lost its first: `argument<|sep|>`.
         closer = self.function_end if function else self.parameter_end
         first = _FIRST_TOKEN.match(closer)
         if first is None:
@@ -456,10 +408,7 @@ class SlotForm(Form):
 
 @lru_cache(maxsize=256)
 def _next_parameter(closer: str, head: str, behind: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a closer and a tag, or what is left of a tag that lost its beginning.
-
-    head: of the tag, up to its name. behind: literals, of which one stands behind the name.
-    """
+    # A closer and a tag, or what is left of a tag that lost its beginning.
     word = re.escape(re.sub(r"\s+\w+=\"\Z", "", head))
     rest = "|".join(re.escape(literal) for literal in behind if literal)
     return re.compile(rf"{re.escape(closer)}{_GAP}(?:{word}|(?s:.{{1,96}}?)(?:{rest}))")
@@ -467,7 +416,6 @@ def _next_parameter(closer: str, head: str, behind: tuple[str, ...]) -> re.Patte
 
 @lru_cache(maxsize=256)
 def _own_tags(form: SlotForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a function's and a parameter's opening tag in their own spelling."""
     strict = form.strict_tags()
     function = rf"{strict.function[0]}{_SPACE}{_TOOL}{strict.function[1]}"
     parameter = rf"{strict.parameter[0]}{_KEY}{strict.parameter[1]}"

@@ -54,10 +54,6 @@ class StrictForm(NamedTuple):
 
 @lru_cache(maxsize=256)
 def strict_form(form: Form) -> StrictForm:
-    """Return the patterns of one format.
-
-    form: the constants of the format, which may have no block around its functions.
-    """
     tags = form.strict_tags()
     own = ""
     for tag in (form.opener, form.closer):
@@ -117,9 +113,8 @@ _END = re.compile(_SPACE + r"\Z")
 
 
 def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
-    """Return the calls of a body of functions.
-
-    None if anything but the format's own spelling stands in it.
+    """Return the calls of a body of functions, None if anything but the format's own spelling is in
+    it.
     """
     # It may be an element around a value; from the end the search is several times as fast.
     if body.rfind("<value>") >= 0:
@@ -165,12 +160,11 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
 
 
 def _all_texts(values: dict[str, Value]) -> bool:
-    """Return True if no tag gave a value another type than text."""
     return all(isinstance(value, str) for value in values.values())
 
 
 def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None:
-    """Return name -> text, or None if a name stands twice. pairs: as the pattern matches them."""
+    # None if a name is there twice.
     values: dict[str, Value] = {}
     trim = form.trim
     for name, text in pairs:
@@ -181,10 +175,6 @@ def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None
 
 
 def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value] | None:
-    """Return name -> value as the tags type it, or None if a name stands twice.
-
-    parameters: makes a match of each parameter, by the pattern of `strict_form`.
-    """
     values: dict[str, Value] = {}
     matches = list(parameters())
     for match in matches:
@@ -194,7 +184,7 @@ def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value]
 
 
 def _span(form: Form, body: str, parameter: re.Match[str]) -> tuple[int, int]:
-    """Return the place of a parameter's value, without the line break at its end."""
+    # Without the line break at its end.
     start, end = parameter.span("value")
     if form.trim and start < end and body[end - 1] == "\n":
         end -= 2 if body.endswith("\r\n", start, end) else 1
@@ -208,11 +198,6 @@ def _places(
     parameters: _Parameters,
     values: dict[str, Value],
 ) -> dict[str, tuple[int, int]]:
-    """Return JSON Pointer -> place in the body, for a function and its values.
-
-    whole: the place of the function. parameters: as for `_flagged`. values: name -> value, as
-    they were read.
-    """
     if not form.flags and "<!" not in body:  # nearly every body: a value is all between its tags
         spans = {"/" + escape_token(match[1]): _span(form, body, match) for match in parameters()}
         return {"": whole, **spans}
@@ -237,11 +222,7 @@ def _places(
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return [start, end) without one line break at each end.
-
-    >>> trimmed("\\r\\nx\\n", 0, 4)
-    (2, 3)
-    """
+    """Return [start, end) without one line break at each end."""
     # A look at one character first, since most values are asked for their places.
     if start < end and text[start] in "\r\n":
         if text[start] == "\n":

@@ -35,13 +35,11 @@ _THINK = "think"
 
 @lru_cache(maxsize=32)
 def _form_of(maker: Callable[[str], SlotForm], suffix: str) -> SlotForm:
-    """Return the form of one suffix, "" for none. Few are made, as a model has one."""
     return maker(suffix)
 
 
 @lru_cache(maxsize=8)
 def _openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of the block's opener with any suffix, and of its beginning."""
     head = re.escape(word)
     return re.compile(rf"<{head}:(?P<suffix>{_SUFFIX})>"), re.compile(rf"<{head}:(?:{_SUFFIX})?\Z")
 
@@ -56,15 +54,12 @@ class SuffixedBlocks(Envelope):
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the block's opener up to its suffix."""
         return (f"<{self.word}:", f"<{_THINK}:")
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a block or a thought, with colon and suffix as the attributes."""
         is_thought = text.startswith(f"<{_THINK}:", pos)
         whole, partial = _openers(_THINK if is_thought else self.word)
         match = whole.match(text, pos)
@@ -74,14 +69,12 @@ class SuffixedBlocks(Envelope):
         return NEED_MORE if not final and partial.match(text, pos) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a thought or a block of that suffix."""
         suffix = opening.attributes
         if opening.kind == "reasoning":
             return LiteralBody((f"</{_THINK}{suffix}>",))
         return ParameterScan(_form_of(self.maker, suffix), tools, wrapped=True)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value."""
         form = _form_of(self.maker, opening.attributes)
         scan = ParameterScan(form, tools, wrapped=True, whole=True)
         scan.scan(text, True)
@@ -96,38 +89,30 @@ class MaybeSuffixed(ParameterTags):
 
     @cached_property
     def _own(self) -> ParameterTags:
-        """The envelope of blocks without a suffix."""
         return ParameterTags(self.form, self.restarts)
 
     @property
     def among_others(self) -> Envelope:
-        """The envelope of blocks without a suffix."""
         return self._own
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the heads of both kinds of blocks."""
         return (*super().heads(tools), *self.suffixed.heads(tools))
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of either kind of block. See `Envelope.open`."""
         if text.startswith(self.suffixed.heads(tools), pos):
             return self.suffixed.open(text, pos, final, tools)
         return super().open(text, pos, final, tools)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of either kind of block."""
         return self._envelope_of(opening).scanner(opening, tools)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value."""
         return self._envelope_of(opening).in_value(opening, text, tools)
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the closer of either kind of block, if it has one."""
         return self._envelope_of(opening).closer_of(opening)
 
     def _envelope_of(self, opening: Opening) -> Envelope:
-        """Return the envelope whose opening it is."""
         return self.suffixed if opening.attributes.startswith(":") else self._own
 
 
@@ -139,18 +124,15 @@ class SuffixedCall(Codec):
     suffix: str
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal if there is none in it."""
         opened = reading.opening.attributes
         suffix = opened if opened.startswith(":") else self._suffix_in(body)
         return ParameterCall(_form_of(self.maker, suffix)).read(body, reading)
 
     def _suffix_in(self, body: str) -> str:
-        """Return the suffix of a body's first tag, the one that is written if it has none."""
         tag = _form_of(self.maker, "").function_word.removesuffix(">")
         match = re.search(rf"{re.escape(tag)}(:{_SUFFIX})>", body)
         return match[1] if match else self.suffix
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call with the suffix of this codec. Raises UnwritableCall."""
         form = _form_of(self.maker, self.suffix)
         return ParameterCall(form).write(name, arguments_json, tool)

@@ -8,10 +8,6 @@ from .shape import Form
 
 
 def tag_type_rules(form: Form) -> TypeRules:
-    """Return the rules in the words of one format: scalars are bare text, all else is JSON.
-
-    form: the constants of the format, by which the example of a parameter is written.
-    """
     structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
     pair = f"{form.parameter_tag('{name}')}{{value}}{form.parameter_closer}"
     return TypeRules((*BARE_SCALARS, *structures), pair)

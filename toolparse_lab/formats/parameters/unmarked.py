@@ -29,34 +29,28 @@ class MarkedBlocks(ParameterTags):
     alikes: AlikeBlocks | None = field(kw_only=True)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the heads of all spellings."""
         return (*super().heads(tools), *(self.alikes.heads(tools) if self.alikes else ()))
 
     def may_open(self, literal: str) -> bool:
-        """Return True for every head: what follows decides."""
         return True
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a block of any spelling. See `Envelope.open`."""
         opening = super().open(text, pos, final, tools)
         if opening is None and self.alikes is not None:
             return self.alikes.open(text, pos, final, tools)
         return opening
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a block in its spelling."""
         if self.alikes is not None and is_alike(opening):
             return self.alikes.scanner(opening, tools)
         return super().scanner(opening, tools)
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the closer of a block in its spelling."""
         if self.alikes is not None and is_alike(opening):
             return self.alikes.closer_of(opening)
         return super().closer_of(opening)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value."""
         if self.alikes is not None and is_alike(opening):
             return self.alikes.in_value(opening, text, tools)
         return super().in_value(opening, text, tools)
@@ -64,7 +58,6 @@ class MarkedBlocks(ParameterTags):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `at` is of this format. No other has such a spelling."""
         return True if is_alike(opening) else super().suits(opening, text, at, final, tools)
 
 
@@ -82,12 +75,10 @@ class MaybeUnmarked(MarkedBlocks):
 
     @cached_property
     def _others(self) -> ParameterTags:
-        """The envelope of blocks without the token."""
         return ParameterTags(self.plain)
 
     @cached_property
     def _own(self) -> ParameterTags:
-        """The envelope of blocks with the token."""
         alikes = None
         if self.alikes is not None and not self.shared:
             alikes = replace(self.alikes, of_others=self.of_others)
@@ -95,20 +86,16 @@ class MaybeUnmarked(MarkedBlocks):
 
     @property
     def among_others(self) -> Envelope:
-        """The envelope of blocks with the token."""
         return self._own
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The closers of both kinds of blocks."""
         return (self.form.closer, self.plain.closer)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the heads of both kinds of blocks."""
         return (*super().heads(tools), *self._others.heads(tools))
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of either kind of block. See `Envelope.open`."""
         opening = super().open(text, pos, final, tools)
         if opening is not None:
             return opening
@@ -117,13 +104,11 @@ class MaybeUnmarked(MarkedBlocks):
         return replace(opening, attributes=_PLAIN) if isinstance(opening, Opening) else opening
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of either kind of block."""
         if opening.attributes == _PLAIN:
             return self._others.scanner(opening, tools)
         return super().scanner(opening, tools)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value."""
         if opening.attributes == _PLAIN:
             return self._others.in_value(opening, text, tools)
         return super().in_value(opening, text, tools)
@@ -142,7 +127,6 @@ class MaybeUnmarkedCall(Codec):
     alikes: AlikeBlocks
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal."""
         if f"<{self.alikes.own}invoke" not in body and self.alikes.is_spelt_so(body):
             return self.alikes.read(body, reading)
         is_plain = reading.opening.attributes == _PLAIN or self.token not in body
@@ -150,5 +134,4 @@ class MaybeUnmarkedCall(Codec):
         return ParameterCall(self.plain if is_plain else self.form).read(body, reading)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call with its token. Raises UnwritableCall."""
         return ParameterCall(self.form).write(name, arguments_json, tool)

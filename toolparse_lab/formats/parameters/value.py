@@ -37,7 +37,6 @@ class ValueScan:
     __slots__ = ("_lined", "_nest", "_outside", "_section", "_walk", "_word")
 
     def __init__(self, walk: Walk) -> None:
-        """Share a walk with the scanner of the whole body, in front of any value."""
         self._walk = walk
         self._word = ""  # of the parameter's tag
         self._lined = False  # the value begins with a line break
@@ -46,10 +45,6 @@ class ValueScan:
         self._section = False  # inside a CDATA section, which no tag ends
 
     def begin(self, match: re.Match[str]) -> None:
-        """Enter a parameter at its tag, which has its name in it or behind it.
-
-        The value itself begins with the next character, which `head` looks at.
-        """
         walk = self._walk
         group = parameter_group(match)
         self._outside = group == "pt"
@@ -65,10 +60,6 @@ class ValueScan:
         walk.state = HEAD
 
     def head(self, tail: str, pos: int, final: bool) -> Hold | int:
-        """Look at the first characters of the value: is it on lines of its own?
-
-        A line break may come as two characters, of which the second is not here yet.
-        """
         begin = tail[pos : pos + len(_SECTION)]
         if self._walk.form.sections and _SECTION.startswith(begin):
             if begin == _SECTION:
@@ -83,11 +74,7 @@ class ValueScan:
         return pos
 
     def step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Read to the next tag and decide on it.
-
-        Returns an offset to go on at. A `Close` if the block ends inside the value. Or a `Hold` if
-        only more text can tell. Tags of a quoted call decide nothing but where the quotation ends.
-        """
+        # Tags of a quoted call decide nothing but where the quotation ends.
         if self._section:
             end = tail.find("]]>", pos)
             if end < 0:
@@ -113,15 +100,9 @@ class ValueScan:
     def _closer(
         self, tail: str, match: re.Match[str], kind: str, final: bool
     ) -> Close | Hold | int:
-        """Decide on a closer.
-
-        One of another word than its opener's is content.
-
-        kind: of the match. So `</param>` in the value of a `<parameter=…>` is text, and left to the
-        reader where the value's own closer never comes.
-
-        final: no more text will come. Returns the result of `step`.
-        """
+        # One of another word than its opener's is content: `</param>` in the value of a
+        # `<parameter=…>` is text, and left to the reader where the value's own closer never
+        # comes.
         walk = self._walk
         start, end = match.span()
         if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
@@ -133,13 +114,9 @@ class ValueScan:
         return end
 
     def _value_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        """Decide on the value's own closer: it is content where text follows it.
-
-        Otherwise the value ends here. A closer that counts only because the text ends there is
-        doubtful, if the value began on a line of its own and the closer does not stand on one.
-
-        start, end: of the closer in the tail. final: no more text will come.
-        """
+        # Content where text follows it. A closer that counts only because the text ends
+        # there is doubtful, if the value began on a line of its own and the closer is not
+        # on one.
         walk = self._walk
         follows = walk.following(tail, end, final)
         if follows is None:
@@ -160,13 +137,9 @@ class ValueScan:
         return end
 
     def _function_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        """Decide on the function's closer inside an open value: the value's own may be missing.
-
-        It counts where only more of the end follows, or the next call. Where text follows, it is
-        content. But a function that stands alone may have ended there after all.
-
-        start, end: of the closer in the tail. final: no more text will come.
-        """
+        # It counts where only more of the end follows, or the next call. Where text
+        # follows, it is content. But a function that stands alone may have ended there
+        # after all.
         walk = self._walk
         follows = walk.following(tail, end, final)
         if follows is None:
@@ -187,13 +160,8 @@ class ValueScan:
         return end
 
     def _both_closers(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        """Decide on the function's closer with the block's right behind it, inside an open value.
-
-        Behind both the end or the next call has to follow. A value may quote the whole end of a
-        call.
-
-        start, end: of the function's closer in the tail. final: no more text will come.
-        """
+        # After both the end or the next call has to follow: a value may quote the whole end
+        # of a call.
         walk = self._walk
         # Alone, it may have the closer of a block whose opener was lost.
         if not walk.wrapped:
@@ -212,13 +180,8 @@ class ValueScan:
         return end
 
     def _block_closer(self, tail: str, start: int, end: int, final: bool) -> Close | Hold | int:
-        """Decide on the block's closer in an open value: the function's may be missing too.
-
-        If it does not fit the value's lines it is content. If text follows it, it is content most
-        likely, and the place to go back to if no other closer comes.
-
-        start, end: of the closer in the tail. final: no more text will come.
-        """
+        # If it does not fit the value's lines it is content. If text follows, it is content
+        # most likely, and the place to go back to if no other closer comes.
         walk = self._walk
         if not self._fits(tail, start):
             return end
@@ -233,10 +196,6 @@ class ValueScan:
         return end
 
     def _next_parameter(self, match: re.Match[str], tail: str) -> int:
-        """Decide on a parameter's opener inside a value: the value's closer may be missing.
-
-        Returns where to go on: behind the opener, which begins the next parameter or is content.
-        """
         if self._begins_next(match, tail):
             self.begin(match)
         elif match["pt"]:
@@ -245,12 +204,7 @@ class ValueScan:
         return match.end()
 
     def _begins_next(self, match: re.Match[str], tail: str) -> bool:
-        """Return True if a parameter's opener inside a value begins the next parameter.
-
-        It has the same word, stands on a line of its own if the value does, and names a parameter
-        that the tool has, or may have. With its name between tags it is only believed after one
-        like it.
-        """
+        # With its name between tags it is only believed after one like it.
         walk = self._walk
         same = match["p"].lower() == self._word.lower()
         if not same or not self._fits(tail, match.start()):
@@ -262,13 +216,9 @@ class ValueScan:
         return view is None or not view.properties or view.child(match["pn"]) is not None
 
     def _quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
-        """Look at a call inside a value: is it quoted as a whole?
-
-        It is skipped as a quotation if the text behind its tag is the inside of a call. As a place
-        where the model may have begun again it is remembered, in case the value never ends.
-
-        kind: of the match, "function" or "opener". final: no more text will come.
-        """
+        # A quoted call is skipped if the text after its tag is the inside of one. As a
+        # place where the model may have begun again it is remembered, in case the value
+        # never ends.
         walk = self._walk
         inside: tuple[str, ...] = ("function", "{")
         if kind == "function":
@@ -287,22 +237,13 @@ class ValueScan:
         return match.end()
 
     def _may_quote(self, match: re.Match[str]) -> bool:
-        """Return True if a function's tag inside a value may begin a call of this format.
-
-        A tag of another word, or of no known tool, does not.
-        """
         walk = self._walk
         if match["f"].lower() != walk.word.lower():
             return False
         return not walk.tools or match[function_group(match)] in walk.tools
 
     def _in_quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
-        """Take in a tag inside a quoted call, which may end it or quote another.
-
-        The block's closer ends all that was opened since the block.
-
-        kind: of the match. final: no more text will come. Returns the result of `step`.
-        """
+        # The block's closer ends all that was opened since the block.
         nest = self._nest
         if kind in ("function", "opener"):
             # Deeper ones are skipped with the quotation around them.
@@ -316,7 +257,6 @@ class ValueScan:
         return match.end()
 
     def _end_quotation(self) -> None:
-        """Leave a quoted block, and all that is open inside it, at the block's closer."""
         nest = self._nest
         if "opener" not in nest:
             return
@@ -324,11 +264,5 @@ class ValueScan:
             pass
 
     def _fits(self, tail: str, start: int) -> bool:
-        """Return True if a tag stands on a line of its own, where the value began on one.
-
-        A model that puts a value on lines of its own puts its closer on one as well. A tag in the
-        middle of a line is part of the text.
-
-        start: of the tag, in the tail.
-        """
+        # A model that puts a value on lines of its own puts its closer on one as well.
         return not self._lined or self._walk.indent_at(tail, start) >= 0

@@ -64,10 +64,6 @@ class Walk:
     def __init__(
         self, form: Form, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool
     ) -> None:
-        """Begin in front of a block's first tag (`wrapped`), or of a function's own.
-
-        tools: those that are known. whole: one finished body appears, whose marks stay.
-        """
         self.form = form
         self.tools = tools
         self.wrapped = wrapped
@@ -90,10 +86,6 @@ class Walk:
     # Taking note
 
     def settle(self, tail: str, settled: int) -> int:
-        """Move on behind the final part, with the indentation that the rest begins at.
-
-        Returns `settled`, which is the answer of a scanner.
-        """
         if settled:
             self.indent = self.indent_at(tail, settled)
             self.at += settled
@@ -110,32 +102,20 @@ class Walk:
         rule: str = "tags.spelling",
         flag: str = "",
     ) -> None:
-        """Keep a tag that counts, if a whole body is looked at.
-
-        name_start: where the name begins. rule: the repair that brings the tag to the format's own
-            spelling.
-        flag: the tag's word on its value's type.
-        """
         if self.whole:
             self.marks.append(Mark(kind, start, end, name, name_start, doubtful, rule, flag))
 
     def quote(self) -> None:
-        """Note that the value of the last parameter holds text that might have been tags."""
         if self.whole:
             self.quoting.add(len(self.marks) - 1)
 
     def hide(self, start: int, end: int, kind: CloseKind) -> None:
-        """Remember the first place where the body may have ended after all.
-
-        start, end: of the closer, in the tail. kind: of the close it would be.
-        """
         if self.hidden is None:
             self.hidden = (self.at + start, self.at + end, kind)
 
     def begin_function(
         self, match: re.Match[str], word: str, group: str, rule: str = "tags.spelling"
     ) -> None:
-        """Enter a function. word: of its tag. group: of the match, the one that holds its name."""
         name = match[group]
         tool = self.tools.get(name)
         # Only this word closes the function; closers of other words are content.
@@ -150,56 +130,37 @@ class Walk:
             self.end_function(match.end(), match.end())
 
     def enter(self, name: str) -> None:
-        """Begin inside a function whose head stands before the body."""
         tool = self.tools.get(name)
         self.word = self.form.function_word
         self.view = view_of(tool.schema_json) if tool else None
         self.state = BODY
 
     def end_function(self, start: int, end: int, *, doubtful: bool = False) -> None:
-        """Leave the function at its closer.
-
-        doubtful: the closer counts only because the text ends there.
-        """
         self.mark("/function", start, end, doubtful=doubtful)
         self.state = TOP if self.wrapped or self.whole else ENDED
 
     # Looking around
 
     def knows(self, match: re.Match[str]) -> bool:
-        """Return True if a parameter's tag may count as far as its name goes.
-
-        A name between two parameter tags counts only as one that the tool knows:
-        `<parameter>x</parameter>` may as well be a value without a name.
-        """
+        # `<parameter>x</parameter>` may as well be a value without a name, so such a name
+        # has to be known.
         name = match["pt"]
         return name is None or (self.view is not None and name in self.view.properties)
 
     def stands_for_key(self, name: str) -> bool:
-        """Return True if a function's tag inside a function has the name of a parameter alone.
-
-        Some models write it in place of a key's, where a key has a tag of its own.
-        """
+        # Some models write a function's tag in place of a key's.
         if not self.form.value_has_tag or self.view is None:
             return False
         return name in self.view.properties and name not in self.tools
 
     def skip(self, tail: str, pos: int) -> int:
-        """Return the offset behind white space.
-
-        pos: an offset of the tail, from which on white space may stand.
-        """
         # What was looked at before the last chunk is not looked at again.
         match = self.space.match(tail, max(pos, self.look - self.at))
         return match.end() if match else pos
 
     def following(self, tail: str, pos: int, final: bool) -> str | None:
-        """Return the kind of tag behind white space. 'text', '{' or 'end' if there is none.
-
-        None = only more text can tell. A parameter that cannot count is text, and so is half a tag
-        at the end of the text, unless it is plainly one.
-
-        pos: behind a tag. final: no more text will come.
+        """Return the kind of tag after white space; 'text', '{' or 'end' if there is none. None =
+        only more text can tell.
         """
         start = self.skip(tail, pos)
         if start >= len(tail):
@@ -226,14 +187,9 @@ class Walk:
         return kind
 
     def indent_at(self, tail: str, start: int) -> int:
-        """Return how much white space stands between the last line break and `start`.
-
-        It is -1 if more than white space, or more than `INDENT` of it, stands there. The line may
-        have begun before the tail. So `indent` keeps everything settled of it, and the answer does
-        not depend on where the chunk ends.
-
-        start: of a tag, in the tail.
-        """
+        # White space since the last line break, -1 if there is more than that, or more than
+        # `INDENT`. The line may have begun before the tail: `indent` keeps everything
+        # settled of it, so the answer does not depend on where the chunk ends.
         line = tail.rfind("\n", max(0, start - INDENT - 1), start)
         before = 0
         if line < 0:
@@ -248,14 +204,10 @@ class Walk:
 
 
 def _cut_kind(tail: str, start: int) -> str:
-    """Return 'end' where the text ends inside a plain tag, else 'text'."""
     return "end" if _CUT_TAG.match(tail, start) else "text"
 
 
 def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
-    """Return where to look on at the end of the text, behind text that might have become a tag.
-
-    match: of a tag that ends early. A bracket in it is the end of some other tag.
-    """
+    # A bracket in it is the end of some other tag.
     inner = tail.find(">", match.start(), match.end())
     return inner + 1 if inner >= 0 else Hold(len(tail))

@@ -64,10 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `rxml.api`, which loads when the first one is asked for.
-
-    Raises AttributeError for a name that this folder does not offer.
-    """
+    # The API loads when its first name is asked for: reading calls does without most of it.
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.formats.rxml' has no attribute {name!r}")
 

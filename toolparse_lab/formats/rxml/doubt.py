@@ -34,14 +34,8 @@ _CDATA = ("<![CDATA[", "]]>")
 
 
 def stray_end(text: str, names: Collection[str]) -> int:
-    """Return the offset of a tag at the end of a text that closes nothing in it.
-
-    -1 if there is none.
-
-    names: of the parameters, and of tags of the format.
-
-    >>> stray_end("x</path>", ("path",)), stray_end("<path>x</path>", ("path",))
-    (1, -1)
+    """Return the offset of a tag at the end of a text that closes nothing in it, -1 if there is
+    none.
     """
     if text.rstrip()[-1:] not in (">", "]"):
         return -1
@@ -64,13 +58,7 @@ def stray_end(text: str, names: Collection[str]) -> int:
 
 
 def holds_section_mark(text: str) -> bool:
-    """Tell if a mark of a CDATA section is left in a text: one without the other.
-
-    A whole section inside a longer text is content, and so is `]]>` in the middle of code.
-
-    >>> holds_section_mark("x]]>"), holds_section_mark("a <![CDATA[b]]> c")
-    (True, False)
-    """
+    # A whole section inside a longer text is content, and so is `]]>` in the middle of code.
     opener = text.rfind(_CDATA[0])
     if opener >= 0:
         return text.find(_CDATA[1], opener) < 0
@@ -78,15 +66,8 @@ def holds_section_mark(text: str) -> bool:
 
 
 def is_plain_object(value: Value, view: View) -> bool:
-    """Tell if arguments are known parameters, whose texts hold nothing that may be part of a tag.
-
-    Nothing in them is doubtful then. view: the schema of the parameters.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"properties": {"a": {"type": "string"}}})
-    >>> [is_plain_object({"a": text}, view) for text in ("x > y", "x<y", "x] ", "")]
-    [True, False, False, True]
-    """
+    # Known parameters, whose strings contain nothing that may be part of a tag: nothing is
+    # doubtful.
     if type(value) is not dict or not value.keys() <= view.properties.keys():
         return False
     try:
@@ -107,12 +88,7 @@ def is_doubtful(
     *,
     repaired: bool,
 ) -> bool:
-    """Tell if arguments hold text like a damaged tag or name of their own format.
-
-    view: the schema of the parameters. body: the text they were read from, and where their values
-    stand in it: everything escaped there was meant as it is. places: asked for only where something
-    looks doubtful. repaired: edits were made, so that more is doubtful.
-    """
+    """Return True if arguments contain text like a damaged tag or name of their own format."""
     if not isinstance(value, Mapping):
         return False
     properties = view.properties
@@ -138,7 +114,6 @@ def is_doubtful(
 
 
 def _is_plain(value: Value) -> bool:
-    """Tell if a value is a text without anything that may be part of a tag."""
     if type(value) is not str:
         return False
     if "<" in value:
@@ -149,10 +124,6 @@ def _is_plain(value: Value) -> bool:
 
 
 def _looks_damaged(text: str, path: str, view: View, fragment: re.Pattern[str] | None) -> bool:
-    """Tell if a text holds text that may be a damaged tag. fragment: see `_fragment`.
-
-    Return None for none.
-    """
     names = names_below(view)
     if stray_end(text, names) >= 0 or holds_section_mark(text):
         return True
@@ -165,21 +136,13 @@ def _looks_damaged(text: str, path: str, view: View, fragment: re.Pattern[str] |
 
 
 def _may_double(text: str) -> bool:
-    """Tell if a text ends with a bracket that its own closing tag may have, too.
-
-    One at its beginning is well-formed, and a value like any other.
-    """
+    # At its end a value may have its closing tag's bracket, too. One at its beginning is well-
+    # formed.
     return text[-1:] == "<"
 
 
 def _stands_bare(text: str, body: str, place: Place | None) -> bool:
-    """Tell if a value stands in the body as it is, neither escaped nor in a section.
-
-    place: of the value, None if it is unknown.
-
-    >>> _stands_bare("a</b>", "<b>a</b></b>", (3, 8)), _stands_bare("a</b>", "a&lt;/b>", (0, 8))
-    (True, False)
-    """
+    # Neither escaped nor in a section. An unknown place counts as bare.
     if place is None:
         return True
     start, end = place
@@ -188,13 +151,7 @@ def _stands_bare(text: str, body: str, place: Place | None) -> bool:
 
 
 def _is_unbalanced(text: str, path: str) -> bool:
-    """Tell if a value holds tags of its own name that do not balance.
-
-    path: of the value. Indexes of items are not names.
-
-    >>> _is_unbalanced("a<t>b", "/t/0"), _is_unbalanced("<t>b</t>", "/t")
-    (True, False)
-    """
+    # Tags of its own name that do not balance. Indexes of items are no names.
     name = next((part for part in reversed(path.split("/")) if not part.isdigit()), "")
     # Searched from the end, which is several times as fast where nothing is found.
     if not name or text.rfind(f"{name}>") < 0:
@@ -203,31 +160,18 @@ def _is_unbalanced(text: str, path: str) -> bool:
 
 
 def _doubles_bracket(text: str, body: str, end: int) -> bool:
-    """Tell if a value ends with a bracket that is its closing tag's, written twice.
-
-    end: of the value in its body.
-
-    >>> _doubles_bracket("a<", "<t>a<</t>", 5), _doubles_bracket("<", "<t><</t>", 4)
-    (True, False)
-    """
+    # `<t>a<</t>`: the value ends with a bracket that is its closing tag's, written twice.
     return any(map(str.isalnum, text)) and body[end - 1 : end + 2] == "<</"
 
 
 @lru_cache(maxsize=512)
 def _broken_closer(names: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern for a parameter's closing tag without its end.
-
-    One that never matches for none.
-    """
     words = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
     return re.compile(rf"</(?:{words})(?![\w.:\s>-])")
 
 
 def is_doubtful_name(name: str, value: Mapping[str, Value], view: View, *, repaired: bool) -> bool:
-    """Tell if an unknown name is a damaged one: near to a parameter's that is not there.
-
-    Behind a repair, every unknown name of a schema that lists its own is doubtful.
-    """
+    # Near to a parameter's that is missing. After a repair every unknown name is doubtful.
     if not view.properties:
         return False
     if repaired or name in names_below(view):
@@ -237,19 +181,13 @@ def is_doubtful_name(name: str, value: Mapping[str, Value], view: View, *, repai
 
 @lru_cache(maxsize=512)
 def _fragment(names: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern for a name or a word of the format that touches a structural character."""
     words = "|".join(sorted(map(re.escape, names | FORMAT_WORDS), key=len, reverse=True))
     return re.compile(rf"(?:</?\s?|\[/|\b/)(?:{words})\b|(?<![\w.])(?:{words})(?:=[^<>\s]*)?\s?>")
 
 
 @lru_cache(maxsize=512)
 def names_below(view: View) -> frozenset[str]:
-    """Return the names of all parameters, and of the members inside them.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> sorted(names_below(view_of({"properties": {"a": {"properties": {"b": {}}}}})))
-    ['a', 'b']
-    """
+    """Return the names of all parameters, and of the members inside them."""
     names: set[str] = set()
     visited: set[int] = set()
     stack = [view]
@@ -269,7 +207,6 @@ def names_below(view: View) -> frozenset[str]:
 
 
 def _texts(value: Value) -> Iterator[tuple[str, str]]:
-    """Yield the path of every text inside a value, and the text, in no order."""
     stack: list[tuple[str, Value]] = [("", value)]
     while stack:
         path, node = stack.pop()

@@ -60,7 +60,7 @@ class Element:
 
 
 def walk(root: Element) -> Iterator[Element]:
-    """Yield every element but the root, parents before their children, in the order of the text."""
+    """Yield every element but the root, parents first, in the order of the text."""
     # Reversed, so that the first child is taken first.
     stack = list(reversed(root.children))
     while stack:
@@ -71,12 +71,7 @@ def walk(root: Element) -> Iterator[Element]:
 
 
 def pieces_between_children(element: Element) -> Iterator[tuple[list[Piece], Element | None]]:
-    """Yield the pieces before each child, and that child.
-
-    At last those behind all, and None.
-
-    element: one whose pieces and children are both in the order of the text.
-    """
+    """Yield the pieces before each child and that child; at last those after all, and None."""
     pieces = element.pieces
     at = 0
     for child in element.children:

@@ -32,15 +32,12 @@ _CODE = frozenset(("script", "style"))
 
 
 class _Unsure(Exception):
-    """The tolerant reader must decide."""
+    # The tolerant reader must decide.
+    pass
 
 
 @cache
 def _etree() -> tuple[Any, Any]:
-    """lxml's module and our parser, made when the first text needs them.
-
-    The parser follows no entity, loads no DTD, and opens no connection.
-    """
     # Late: loading lxml takes longer than reading most bodies without it.
     from lxml import etree
 
@@ -53,15 +50,7 @@ def _etree() -> tuple[Any, Any]:
 def read_well_formed(
     text: str, view: View, text_key: str, manner: Manner
 ) -> dict[str, Value] | None:
-    """Return the members of the text under `view`, before coercion.
-
-    None if the tolerant reader must read it.
-
-    text_key: the key of text beside elements.
-
-    text: the inside of a call's element.
-    manner: gives the elements that have no inside.
-    """
+    """Return the members of a text, before coercion; None if the tolerant reader must read it."""
     declaration = _DECLARATION.match(text)
     if declaration:
         text = text[declaration.end() :]
@@ -80,28 +69,15 @@ def read_well_formed(
 
 
 class _Converter:
-    """The way from lxml's elements to values. Every method raises _Unsure."""
+    # From lxml's elements to values. Every method raises _Unsure.
 
     def __init__(self, text_key: str, manner: Manner) -> None:
-        """Make a converter for one text.
-
-        text_key: the key of text beside elements.
-        manner: gives the elements that have no inside.
-        """
         self._text_key = text_key
         self._odd = manner.void | _CODE  # elements that the tolerant reader reads by other rules
         self._kinds: dict[int, str] = {}  # by a view's identity
 
     def without_wrapper(self, root: Any, view: View) -> Any:
-        """Return the element that holds the parameters: the root, or the one element in it that is
-        not a parameter itself.
-
-        The tolerant reader takes such a wrapper off too, if it is sure of it. If it might not be,
-        this one gives up.
-
-        root: lxml's element around the whole text.
-        view: the schema of the parameters. Raises _Unsure.
-        """
+        # Where the tolerant reader might not take the wrapper off, this one gives up.
         if len(root) != 1 or not view.properties:
             return root
         first = root[0]
@@ -113,10 +89,6 @@ class _Converter:
         return first
 
     def _is_sure_wrapper(self, root: Any, first: Any) -> bool:
-        """Tell if the root's only element has elements inside, and no text beside it.
-
-        first: the only child of the root.
-        """
         # Text beside it makes it a member like any other.
         beside = (root.text or "") + (first.tail or "")
         if beside.strip(SPACE) or first.tag in self._odd:
@@ -125,15 +97,7 @@ class _Converter:
         return len(first) > 0
 
     def members(self, element: Any, view: View | None, index: int, lists: bool) -> dict[str, Value]:
-        """Return the children of one element.
-
-        Recursion ends at the 256 levels that the parser allows.
-
-        index: how many elements of its name came before it. lists: it holds the items of a list.
-
-        element: lxml's. view: its schema, None if nothing is known of it. Raises _Unsure for
-        everything that the tolerant reader might read differently.
-        """
+        # Recursion ends at the 256 levels that the parser allows.
         out: dict[str, Value] = {}
         counts: dict[str, int] = {}
         words = [element.text]
@@ -169,13 +133,6 @@ class _Converter:
         return {self._text_key: text, **out} if text else out
 
     def _value(self, element: Any, view: View | None, index: int, in_list: bool) -> Value:
-        """Return the value of one element. in_list: it is an item of a list that its parent holds.
-
-        element: lxml's. view: its schema, None if nothing is known of it.
-        index: how many elements of its name came before it, which is its place in a list of them.
-
-        Raises _Unsure if it is open if markup inside is content.
-        """
         kind = self._kind(view)
         has_children = len(element) > 0
         if kind == "array" and self._kind(item_view(view, index)) == "text":
@@ -197,12 +154,6 @@ class _Converter:
         return (element.text or "").strip(SPACE) or self._empty_value(level)
 
     def _empty_value(self, view: View | None) -> Value:
-        """Return the value of an element without an inside.
-
-        An empty text is not a value of an object or a list. Of everything else it is.
-
-        view: of the element, or of one item where its like make a list.
-        """
         kind = self._kind(view)
         if kind == "object":
             return {}
@@ -210,10 +161,8 @@ class _Converter:
         return [] if kind == "array" else ""
 
     def _kind(self, view: View | None) -> str:
-        """Return the kind of a view, asked for once.
-
-        `kind_of` has a cache of its own, but a look into a dict by identity costs half as much.
-        """
+        # `kind_of` has a cache of its own, but a look into a dict by identity costs half as
+        # much.
         kind = self._kinds.get(id(view))
         if kind is None:
             kind = self._kinds[id(view)] = kind_of(view)
@@ -222,15 +171,7 @@ class _Converter:
 
 
 def _name_of(element: Any) -> str:
-    """Return the name of an element.
-
-    One with attributes or a namespace is left to the other reader.
-
-    lxml gives comments and instructions a function for a name. They never come here, but cost
-    nothing to be safe from.
-
-    element: lxml's. Raises _Unsure.
-    """
+    # lxml gives comments and instructions a function for a name.
     name = element.tag
     if not isinstance(name, str) or name[0] == "{" or element.attrib:
         raise _Unsure
@@ -239,13 +180,6 @@ def _name_of(element: Any) -> str:
 
 
 def _append(out: dict[str, Value], name: str, value: Value, count: int) -> None:
-    """Add the value of another element of a name. count: those before it.
-
-    >>> out = {"a": "1"}
-    >>> _append(out, "a", "2", 1)
-    >>> out
-    {'a': ['1', '2']}
-    """
     if count == 1:
         out[name] = [out[name], value]
     else:
@@ -253,33 +187,18 @@ def _append(out: dict[str, Value], name: str, value: Value, count: int) -> None:
 
 
 def _joined(words: list[str | None]) -> str:
-    """Return the texts between the children of an element, trimmed, with a space between them.
-
-    words: None if lxml has no text at a place.
-
-    >>> _joined([" a ", None, "b"])
-    'a b'
-    """
     trimmed = [word.strip(SPACE) for word in words if word]
     return " ".join(filter(None, trimmed))
 
 
 def _check_may_repeat(member: View | None) -> None:
-    """Leave the second of several texts, or of a value that cannot be a list, to the other reader.
-
-    It refuses some of them and reports others, which needs their places.
-    """
+    # The tolerant reader refuses some of these and reports others, which needs their places.
     if member is not None and (is_text(member) or wants_one(member)):
         raise _Unsure
 
 
 def _check_is_list(element: Any) -> None:
-    """Leave elements inside a text that may be content to the other reader.
-
-    Only <item> elements with no text before them are the items of a list for sure.
-
-    element: lxml's, with at least one child.
-    """
+    # Only <item> elements with no text before them are the items of a list for sure.
     if element[0].tag != "item" or (element.text and element.text.strip()):
         raise _Unsure
 
@@ -287,22 +206,14 @@ def _check_is_list(element: Any) -> None:
 def _empty_blank_arrays(
     out: dict[str, Value], counts: dict[str, int], arrays: dict[str, Any]
 ) -> None:
-    """Make a list that is one element without an inside an empty one.
-
-    arrays: the first element of each name that makes a list. Two blank elements are two items.
-    """
+    # A list that is one element without an inside is empty. Two blank elements are two items.
     for name, child in arrays.items():
         if counts[name] == 1 and not len(child) and not (child.text or "").strip():
             out[name] = []
 
 
 def _keep_empty_items(out: dict[str, Value], counts: dict[str, int]) -> None:
-    """Make the only item of a list, where it is an empty list, a list of it.
-
-    Without this, a list that holds one empty list would read as the empty list itself.
-
-    counts: name -> elements of that name.
-    """
+    # A list with one empty list in it would read as the empty list itself.
     for name, count in counts.items():
         if count == 1 and out[name] == []:
             out[name] = [[]]

@@ -32,11 +32,7 @@ _OTHER_KINDS = {"text": _TEXT, "object": _OBJECT}
 
 
 class FlatBody:
-    """The parameters of a flat body, and where they stand.
-
-    Places are asked for rarely, so they are worked out from the lengths of the findings, and only
-    when asked for.
-    """
+    """The parameters of a flat body. Their places are worked out only when asked for."""
 
     __slots__ = ("_elements", "_kinds", "_lists", "_start", "value")
 
@@ -48,12 +44,6 @@ class FlatBody:
         kinds: Mapping[str, int],
         lists: set[str],
     ) -> None:
-        """Keep the text from which a flat body was read from, so that its places can be told later.
-
-        value: the parameters. start: the offset of the first element.
-        elements: name, text, and the space behind the element, one row each.
-        kinds: name -> the way its text was read. lists: the names that stand more than once.
-        """
         self.value = value
         self._start = start  # of the first element
         self._elements = elements  # name, text, and the space behind it
@@ -61,11 +51,7 @@ class FlatBody:
         self._lists = lists  # the names that stand more than once
 
     def places(self) -> dict[str, Place]:
-        """Return JSON Pointer into `value` -> (start, end) in the body.
-
-        Offsets are added up from the lengths of the text read. The body itself is not looked at
-        again.
-        """
+        """Return JSON Pointer into `value` -> (start, end) in the body."""
         places = {"": (0, 0)}
         counts: dict[str, int] = {}
         pos = self._start
@@ -88,12 +74,7 @@ class FlatBody:
         return places
 
     def _value_place(self, name: str, text: str, start: int) -> Place:
-        """Return the place of an element's value. start: of the element's text.
-
-        A value that is trimmed stands at its first character, not at the element's.
-
-        text: of the element, before it was trimmed.
-        """
+        # A value that is trimmed begins at its first character, not at the element's.
         if self._kinds[name] >= _LIST:
             word = text.strip(SPACE)
             if word:
@@ -103,16 +84,7 @@ class FlatBody:
 
 
 def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
-    """Return a flat body's parameters under `view`.
-
-    None if the tolerant reader must read it.
-
-    text_key: the key of text beside elements, which is not a parameter's name.
-
-    view: the schema of the parameters.
-
-    One pattern finds all elements. That nothing else stands in the body is known by their lengths.
-    """
+    """Return a flat body's parameters, None if the tolerant reader must read it."""
     if len(body) > _LONGEST:
         return None
 
@@ -151,13 +123,8 @@ def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
 
 @lru_cache(maxsize=2048)
 def _kinds(view: View, text_key: str) -> Mapping[str, int]:
-    """Return the way to read the text of each parameter, but for those that need the tolerant
-    reader.
-
-    A tool whose parameters are a list, or one branch of a union, is left to it as a whole.
-
-    text_key: no parameter may have this name here, since it is the key of text beside elements.
-    """
+    # A tool whose parameters are a list, or one branch of a union, is left to the tolerant
+    # reader.
     if narrow(view) is not view or kind_of(view) == "array":
         return {}
 
@@ -174,16 +141,7 @@ def _kinds(view: View, text_key: str) -> Mapping[str, int]:
 
 
 def _kind(member: View | None) -> int | None:
-    """Return the way to read the text of one parameter.
-
-    None for a tuple, whose items differ.
-
-    member: the schema of the parameter, None if nothing is known of it.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _kind(view_of({"type": "integer"})) == _SCALAR
-    True
-    """
+    # None for a tuple, whose items differ.
     kind = kind_of(member)
     if kind != "array":
         return _OTHER_KINDS.get(kind, _SCALAR)

@@ -18,26 +18,16 @@ class ListReader:
     """Takes the elements around items off, and moves the places of the contents."""
 
     def __init__(self, places: dict[str, Place]) -> None:
-        """Begin with nothing taken off.
-
-        places: JSON Pointer -> place. Paths below an element taken off are changed.
-        """
         self.places = places
         self.steps: list[Step] = []
 
     def read(self, value: dict[str, Value], view: View) -> Value:
-        """Return the value with lists in place of their elements.
-
-        The value itself is not changed.
-
-        view: the schema of the value. Depth is that of the schema's own views.
-        """
+        """Return the value, which is not changed, with lists in place of their elements."""
         if not any(isinstance(member, (dict, list)) for member in value.values()):
             return value
         return self._value(value, view, "")
 
     def _value(self, value: Value, view: View | None, path: str) -> Value:
-        """Return one value at a path, its members first."""
         view = narrow(view)
         if view is None:
             return value
@@ -55,9 +45,6 @@ class ListReader:
         return value
 
     def _members(self, value: dict[str, Value], view: View, path: str) -> dict[str, Value]:
-        """Return the members of an object, or of the only item of a list that is not written as
-        one.
-        """
         if kind_of(view) == "array":
             item = narrow(item_view(view, 0))
             return value if item is None else self._members(value, item, path)
@@ -67,7 +54,6 @@ class ListReader:
         }
 
     def _taken_off(self, value: dict[str, Value], name: str, path: str) -> list[Value]:
-        """Return the items inside an element, as a step. name: of the items' elements."""
         inside = value[name]
         old = f"{path}/{escape_token(name)}"
         if isinstance(inside, list):
@@ -84,10 +70,6 @@ class ListReader:
 
 
 def _item_name(value: Value, view: View) -> str | None:
-    """Return the name of the items' elements, where a value is an element around a list, else None.
-
-    view: narrowed.
-    """
     if not isinstance(value, dict) or len(value) != 1 or kind_of(view) != "array":
         return None
     name: str = next(iter(value))

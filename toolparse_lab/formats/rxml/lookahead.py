@@ -30,10 +30,6 @@ class Lookahead:
     """One text, with everything known of places further on."""
 
     def __init__(self, text: str) -> None:
-        """Look ahead in one text, with an allowance for looking at a place more than once.
-
-        text: the whole body, since a closing tag may be anywhere behind its opener.
-        """
         self._text = text
         self._absent: set[str] = set()  # ends of sections that stand nowhere further on
         self._closers: dict[str, int] | None = None  # name -> where its last closing tag begins
@@ -43,13 +39,7 @@ class Lookahead:
     # short looks
 
     def find_end(self, mark: str, pos: int) -> int:
-        """Return the offset behind the next `mark`, -1 if there is none.
-
-        Everything looked for in vain once is never looked for again, since the text is read
-        forward.
-
-        mark: the end of the section, such as `-->`.
-        """
+        """Return the offset after the next `mark`, -1 if there is none."""
         if mark in self._absent:
             return -1
 
@@ -61,10 +51,8 @@ class Lookahead:
         return at + len(mark)
 
     def declaration_end(self, begin: int) -> int:
-        """Return the offset behind the declaration at `begin`, -1 if it has no end.
-
-        Each failure is paid for, since the next `<!` may look through the same text again.
-        """
+        # Each failure is paid for, since the next `<!` may look through the same text
+        # again.
         declaration = None
         if self._allowance > 0:
             declaration = DOCTYPE.match(self._text, begin, begin + _MAX_DECLARATION)
@@ -75,15 +63,11 @@ class Lookahead:
         return declaration.end()
 
     def past_space(self, pos: int) -> int:
-        """Return the next offset that is not a white space."""
         blank = BLANK.match(self._text, pos)
         return blank.end() if blank else pos
 
     def last_word(self, end: int) -> int:
-        """Return the offset at which the white space before `end` begins.
-
-        The last answer is remembered, for many elements may end at one place.
-        """
+        # The last answer is remembered, for many elements may end at one place.
         if self._last_word[0] != end:
             at = end
             while at and self._text[at - 1].isspace():
@@ -92,39 +76,24 @@ class Lookahead:
         return self._last_word[1]
 
     def never_closed(self, name: str, start: int) -> bool:
-        """Tell if no closing tag of this name stands behind `start`.
-
-        Closing tags inside sections count, too: rather is an element closed too seldom.
-
-        All closing tags are counted at the first question. Each further one is a look into a dict.
-        """
+        # Closing tags inside sections count, too: rather is an element closed too seldom.
         if self._closers is None:
             self._closers = {tag[1]: tag.start() for tag in CLOSER.finditer(self._text)}
         return self._closers.get(name, -1) < start
 
     def _affords(self, characters: int) -> bool:
-        """Pay for looking ahead. Returns if the allowance was enough."""
         self._allowance -= characters
         return self._allowance >= 0
 
     def _spend(self, characters: int, at: int) -> None:
-        """Pay for looking ahead.
-
-        Raises Refusal if the allowance is used up.
-
-        characters: how many are looked at twice. at: where, for the refusal.
-        """
         if not self._affords(characters):
             raise Refusal("decode.xml", "too many tags without their closing tags", at)
 
     # lists inside text
 
     def wraps_list(self, element: Element) -> bool:
-        """Tell if nothing but elements of one name stand inside an element.
-
-        `<tags><tag>a</tag><tag>b</tag></tags>` is how people write a list, whatever its items are
-        called.
-        """
+        # `<tags><tag>a</tag><tag>b</tag></tags>` is how people write a list, whatever its
+        # items are called.
         begin = self.past_space(element.start)
         name = self._name_at(begin)
         if not name or name == element.name:
@@ -141,18 +110,11 @@ class Lookahead:
         return element.index == 0 and self._is_last_closer(element.name, end)
 
     def _name_at(self, pos: int) -> str:
-        """Return the name of the element that begins at `pos`, or "" if none does."""
         mark = MARK.match(self._text, pos)
         return mark["open"] or "" if mark else ""
 
     def _like_elements(self, tags: re.Pattern[str], pos: int) -> tuple[int, int]:
-        """Return the number of elements of one name that follow one another, and the offset behind
-        them.
-
-        0 if the tags of one do not balance: then nothing is known of the others.
-
-        tags: the pattern of `own_tags` for their name. pos: where the first of them may begin.
-        """
+        # 0 if the tags of one do not balance: then nothing is known of the others.
         count = 0
         while opener := self._opener_at(tags, pos):
             count += 1
@@ -164,10 +126,6 @@ class Lookahead:
         return count, pos
 
     def _opener_at(self, tags: re.Pattern[str], pos: int) -> re.Match[str] | None:
-        """Return the opening tag at `pos`, or None if something else stands there.
-
-        tags: the pattern of `own_tags`. An empty element counts as an opening tag.
-        """
         tag = tags.match(self._text, pos)
         if tag is None or tag["close"] or tag["skip"]:
             return None
@@ -175,12 +133,6 @@ class Lookahead:
         return tag
 
     def _behind_element(self, tags: re.Pattern[str], opener: re.Match[str]) -> int:
-        """Return the offset behind the element that `opener` opens.
-
-        -1 if its tags do not balance.
-
-        tags: the pattern of `own_tags`, by which the levels are counted.
-        """
         pos = opener.end()
         level = _level_change(opener)
         while level and (tag := tags.search(self._text, pos)):
@@ -190,10 +142,7 @@ class Lookahead:
         return -1 if level else pos
 
     def _is_last_closer(self, name: str, pos: int) -> bool:
-        """Tell if a closing tag stands at `pos`, and no other element of its name right behind.
-
-        Several elements of one name are a list themselves, each of them an item.
-        """
+        # Several elements of one name are a list themselves, each of them an item.
         own = re.escape(name)
         closer = rf"</[ \t\r\n]*+{own}[ \t\r\n]*+>\s*+(?!<{own}[\s/>])"
         return re.compile(closer).match(self._text, pos) is not None
@@ -201,13 +150,7 @@ class Lookahead:
     # the end of raw text
 
     def plain_close(self, element: Element, parent: str) -> tuple[int, int] | None:
-        """Return the first closing tag of an element, where nothing else can be meant, which is
-        nearly always so.
-
-        parent: the name of the element around it, "" for none.
-
-        Returns (start, end) of the tag, or None if it is missing or doubtful.
-        """
+        """Return the first closing tag of an element, None where another one may be meant."""
         text, start, name = self._text, element.start, element.name
         at = text.find("</" + name, start)
         if at < 0:
@@ -222,13 +165,8 @@ class Lookahead:
         return at, tail.end()
 
     def _is_doubtful(self, start: int, end: int, name: str, parent: str) -> bool:
-        """Tell if markup in [start, end) makes it doubtful which closing tag is meant.
-
-        Doubtful are its own name, which may open or close it. A section, which may hide the tag.
-        And its parent's closing tag, behind which it can hardly go on.
-
-        parent: the name of the element around it, "" for none.
-        """
+        # Its own name may open or close it, a section may hide the tag, and after its
+        # parent's closing tag it can hardly go on.
         text = self._text
         if text.find("<" + name, start, end) >= 0 or DOUBT.search(text, start, end):
             return True
@@ -237,13 +175,7 @@ class Lookahead:
 
     def raw_close(self, element: Element, parent: str) -> re.Match[str] | None:
         """Return the closing tag of raw text: its own, balanced if possible, that a tag or the end
-        follows.
-
-        Behind the parent's closing tag an opening tag of its own is another element, not content.
-        Raises Refusal if too much was looked at twice.
-
-        parent: the name of the element around it, "" for none. Returns None if the element stays
-        open at all.
+        follows. None if it stays open. Raises Refusal if too much was looked at twice.
         """
         text, start = self._text, element.start
         if self.never_closed(element.name, start):
@@ -268,11 +200,8 @@ class Lookahead:
 
 
 class _RawClose:
-    """The search for the closing tag of one raw text, tag by tag.
-
-    Feed it the tags in order, until `decides` is true. Then `answer` is the closing tag, or None:
-    the text stays open. If the tags run out, the next best are `unbalanced` and `unfollowed`.
-    """
+    # Fed the tags in order until `decides` is true; `answer` None then means that the text
+    # stays open. If the tags run out, the next best are `unbalanced` and `unfollowed`.
 
     __slots__ = (
         "_ahead",
@@ -286,10 +215,6 @@ class _RawClose:
     )
 
     def __init__(self, ahead: Lookahead, text: str, start: int) -> None:
-        """Begin to look for the closing tag of an element.
-
-        ahead: finds the ends of sections. start: where the element's inside begins.
-        """
         self._ahead = ahead
         self._text = text
         self._level = 0  # tags of its own name that are open
@@ -300,12 +225,6 @@ class _RawClose:
         self.answer: re.Match[str] | None = None
 
     def decides(self, tag: re.Match[str]) -> bool:
-        """Look at one tag.
-
-        Return True if it settles the matter, and `answer` is the closing tag.
-
-        tag: a match of `raw_tags`, not before `pos`.
-        """
         self.pos = tag.end()
         if tag["skip"] is not None:
             end = self._ahead.find_end("]]>", self.pos)
@@ -319,10 +238,6 @@ class _RawClose:
         return self._opener(tag) if tag["close"] is None else self._closer(tag)
 
     def _opener(self, tag: re.Match[str]) -> bool:
-        """Go one level down, unless the tag opens another element behind this one.
-
-        Returns True if it does: the closing tag before it, if there is one, is the answer.
-        """
         if tag["empty"]:
             return False
         # Behind a closing tag that could be the right one, a new element begins.
@@ -334,18 +249,11 @@ class _RawClose:
         return False
 
     def _begins_another(self) -> bool:
-        """Tell if an opening tag is that of another element, and no part of this one's text."""
         if self.unfollowed is not None:
             return True
         return self._outside and self._level == 0
 
     def _closer(self, tag: re.Match[str]) -> bool:
-        """Go one level up.
-
-        A balanced closing tag that a tag or the end follows settles it.
-
-        Any other closing tag is only remembered, as the best there is so far.
-        """
         is_followed = self._is_followed()
         if self._level:
             self._inner_closer(tag, is_followed)
@@ -357,31 +265,16 @@ class _RawClose:
         return False
 
     def _inner_closer(self, tag: re.Match[str], is_followed: bool) -> None:
-        """Close an inner element of the same name.
-
-        The first one that a tag follows stays.
-
-        It is the answer if no balanced one comes.
-        """
         self._level -= 1
         if is_followed and self.unbalanced is None:
             self.unbalanced = tag
 
     def _is_followed(self) -> bool:
-        """Tell if a tag or the end follows, as it does behind an element that is over."""
         follower = self._ahead.past_space(self.pos)
         return follower == len(self._text) or self._text[follower] == "<"
 
 
 def _level_change(tag: re.Match[str]) -> int:
-    """Return the levels that a tag goes down or up.
-
-    An empty element and a section stay on theirs.
-
-    >>> tags = own_tags("a")
-    >>> [_level_change(tags.match(text)) for text in ("<a>", "<a/>", "</a>")]
-    [1, 0, -1]
-    """
     if tag["close"]:
         return -1
 

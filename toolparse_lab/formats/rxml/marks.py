@@ -42,11 +42,6 @@ ITEM = re.compile(r"\s*+<(?:item|[0-9]+)(?=[\s/>])")
 
 @lru_cache(maxsize=512)
 def own_tags(name: str) -> re.Pattern[str]:
-    """Return an element's own tags, and CDATA, which hides them.
-
-    name: of the element, which may hold characters that mean something in a pattern.
-    Groups: skip for CDATA, close for a closing tag, empty for an element without an inside.
-    """
     own = re.escape(name)
     return re.compile(
         rf"(?P<skip><!\[CDATA\[)|<(?P<close>/)[ \t\r\n]*+{own}[ \t\r\n]*+>"
@@ -56,12 +51,6 @@ def own_tags(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def raw_tags(name: str, parent: str) -> re.Pattern[str]:
-    """Return the tags that matter in raw text: its own, its parent's closing tag, and CDATA, which
-    hides them.
-
-    parent: the name of the element around it, "" for none.
-    Groups: those of `own_tags`. Over for the parent's closing tag, gap for space before the name.
-    """
     own = re.escape(name)
     over = "|(?P<over>(?!))"  # a group that never matches, so that it can always be asked for
     if parent and parent != name:

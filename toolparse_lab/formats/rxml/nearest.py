@@ -33,12 +33,8 @@ _ATTRIBUTES = re.compile(r"\s{0,16}[\w:.\-]{1,64}\s{0,16}=\s{0,16}[\"'][^<>\n]{0
 
 
 def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
-    """Return the edits that each put one tag right which is one character away from one of `tags`.
-
-    Returns nothing for a text that is too long, or has too many such places.
-
-    >>> [(edit.span.start, edit.text) for edit in near_edits("<ab>x/ab>", ("</ab>",))]
-    [(0, '</ab>'), (5, '</ab>')]
+    """Return the edits that each put one tag right; none for a text too long or with too many
+    places.
     """
     if len(text) > _MAX_TEXT:
         return []
@@ -62,18 +58,13 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
 
 
 def _sound_tags(text: str, tags: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the places of the tags that are as they should be, in order."""
     longest_first = sorted(tags, key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
     return [match.span() for match in pattern.finditer(text)]
 
 
 def _is_inside(places: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Tell if [start, end) is a part of one of the places, which are in order, and not all of it.
-
-    >>> [_is_inside([(0, 3), (5, 9)], *span) for span in ((6, 9), (5, 9), (3, 5), (0, 2))]
-    [True, False, False, True]
-    """
+    # A part of one of the places, which are in order, and not all of it.
     at = bisect_right(places, start, key=lambda place: place[0]) - 1
     return at >= 0 and end <= places[at][1] and places[at] != (start, end)
 
@@ -85,15 +76,6 @@ def nearest_reading(
     rule: str = RULE,
     others: Sequence[Edit] = (),
 ) -> Edit | None:
-    """Return the edit of the only reading that is one character of one tag away.
-
-    None if there is none.
-
-    reader: gives the value of a text that reads strictly and fits its schema, None for any other.
-    That is the arguments, or [name, arguments] of each call. rule: of the edits.
-    others: edits that count as well. Raises Refusal if edits lead to different values: no one can
-    tell which was meant. It holds up to five of them. A reading of arguments alone has no name yet.
-    """
     readings: dict[str, Edit] = {}
     values: dict[str, Value] = {}
     near = near_edits(text, tags)
@@ -115,19 +97,12 @@ def nearest_reading(
 
 
 def _candidate(value: Value, edit: Edit) -> Reading:
-    """Return a reading as a person sees it. Of a body of several calls the first one."""
     name, arguments = ("", value) if isinstance(value, dict) else value[0]
     return Reading(name, write_canonical(arguments), (edit,), _COST, "fits the parameters")
 
 
 def _repaired(text: str, tag: str) -> Iterator[str]:
-    """Yield what a text that is one character off may have been: the tag, or with a neighbour.
-
-    A character between a tag's outermost ones may have stood in front of it, or behind.
-
-    >>> list(_repaired("<a1>", "<a>")), list(_repaired("<b>", "<a>"))
-    (['<a>', '<a>1'], ['<a>'])
-    """
+    # A character between a tag's outermost ones may have been in front of it, or after.
     yield tag
     if len(text) != len(tag) + 1:
         return
@@ -138,7 +113,6 @@ def _repaired(text: str, tag: str) -> Iterator[str]:
 
 
 def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
-    """Yield each (start, end) of a text that is one character away from a tag."""
     size = len(tag)
     # One change cannot reach into both ends of a tag, so one of them is as it was.
     half = max(0, size - 2) // 2
@@ -162,7 +136,6 @@ def _near_places(text: str, tag: str) -> Iterator[tuple[int, int]]:
 
 
 def _places_of_parts(text: str, tag: str) -> Iterator[int]:
-    """Yield where a tag would begin of which a third stands in a text, but not the whole tag."""
     size = len(tag)
     for number in range(_PARTS):
         first, last = size * number // _PARTS, size * (number + 1) // _PARTS
@@ -177,25 +150,18 @@ def _places_of_parts(text: str, tag: str) -> Iterator[int]:
 
 
 def _is_doubled(text: str, tag: str, start: int) -> bool:
-    """Tell if a character beside the tag at an offset is the tag's own first or last one."""
     end = start + len(tag)
     return text[start - 1 : start] == tag[0] or text[end : end + 1] == tag[-1]
 
 
 def _is_part(text: str, tag: str, start: int) -> bool:
-    """Tell if the whole tag stands at an offset, or begins one character before it."""
     return text.startswith(tag, start) or (start > 0 and text.startswith(tag, start - 1))
 
 
 def is_one_off(text: str, tag: str) -> bool:
-    """Tell if one character left out, doubled, wrong or swapped makes `text` of `tag`.
-
-    At its ends a tag may only have its own first or last character twice, so that no letter of the
-    text beside it is taken for a part of it.
-
-    >>> is_one_off("<a", "<a>"), is_one_off("<<a>", "<a>"), is_one_off("x<a>", "<a>")
-    (True, True, False)
-    """
+    # One character left out, doubled, wrong or swapped. At its ends a tag may only have its own
+    # first or last character twice, so that no letter of the text around it is taken for a part
+    # of it.
     if text == tag:
         return False
     same = 0
@@ -222,18 +188,11 @@ def is_one_off(text: str, tag: str) -> bool:
 
 
 def _may_replace(character: str, tag: str, at: int) -> bool:
-    """Tell if a character may stand for that of a tag: at its ends only a sign may."""
     return 0 < at < len(tag) - 1 or not (character.isspace() or character.isalnum())
 
 
 def is_near_name(name: str, other: str) -> bool:
-    """Tell if a name is another one in other case, or with one wrong character.
-
-    Names of one or two characters are near to too many.
-
-    >>> is_near_name("titlee", "title"), is_near_name("a", "b")
-    (True, False)
-    """
+    # In other case, or with one wrong character. Names of one or two are near to too many.
     if len(other) < _SHORTEST_NAME:
         return False
     return name.lower() == other.lower() or is_one_off(f"<{name}>", f"<{other}>")

@@ -171,12 +171,6 @@ def _options(
     on_error: OnError | None,
     repair: bool,
 ) -> _Options:
-    """Return the arguments of `parse` and `read` as one value.
-
-    Raises BadOptions for wrong types.
-
-    text: is only looked at for its type. The others are named after the arguments of `parse`.
-    """
     if not isinstance(text, str):
         raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
     if not isinstance(text_node_name, str) or not text_node_name:
@@ -194,7 +188,6 @@ def _options(
 
 
 def _view(schema: Any) -> View:
-    """Return the view of a schema. Raises RXMLCoercionError if it cannot be read."""
     try:
         return view_of(schema)
     except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
@@ -202,10 +195,6 @@ def _view(schema: Any) -> View:
 
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    """Return the tolerant reading of a text, without its wrapper where it has one.
-
-    schema: as the caller gave it. view: the same, compiled. Raises the errors of `read`.
-    """
     wrapper = wrapper_name(text, view, options.manner.void)
     if wrapper is None:
         return _read_as_it_is(text, schema, view, options)
@@ -222,10 +211,6 @@ def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
 
 
 def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    """Return the tolerant reading of a text, every element of which is a member.
-
-    Raises RXMLParseError and RXMLDuplicateStringTagError.
-    """
     reader = _reader(text, view, options, None)
     try:
         value = reader.read()
@@ -238,15 +223,7 @@ def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Rea
 def _unwrapped_after_repair(
     text: str, schema: Any, view: View, options: _Options, wrapper: str, reading: Reading
 ) -> Reading | None:
-    """Return the reading of a text whose wrapper only the repair closed.
-
-    None if it is none.
-
-    Repaired text is read as it would be if it had been written so.
-
-    wrapper: the name of the element around everything.
-    reading: of the text as it came, whose edits repair it.
-    """
+    # The repaired text is read as if it had been written so.
     repaired = _unwrapped(apply_edits(text, reading.edits), schema, view, options, wrapper)
     if repaired is None or repaired.edits:
         return None
@@ -262,12 +239,6 @@ def _unwrapped_after_repair(
 def _unwrapped(
     text: str, schema: Any, view: View, options: _Options, wrapper: str
 ) -> Reading | None:
-    """Return the reading inside the one element that holds everything, and is no member of the
-    schema.
-
-    wrapper: the name of the text's first element. Returns None if that element does not hold
-    everything.
-    """
     # The first try must not report: what it finds may not be what counts.
     quiet = replace(options, on_error=None)
     reader = _reader(text, view, quiet, wrapper)
@@ -285,8 +256,6 @@ def _unwrapped(
 
 
 def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:
-    """Return the tolerant reader of a text, as the options have it. wrapper: see `read_tree`."""
-
     def first_wins(name: str, count: int) -> None:
         if options.on_error is not None:
             options.on_error(
@@ -308,11 +277,6 @@ def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> El
 
 
 def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
-    """Return the outcome of a reader, brought to the schema. value: the members it gave.
-
-    reader: one that has read its text. view: the schema, compiled. Raises RXMLParseError for text
-    without any element, where the schema wants elements.
-    """
     _refuse_bare_text(value, view, reader.text_key, reader.text)
     steps: list[Step] = []
     coerced_items = value
@@ -330,10 +294,6 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
 
 
 def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> None:
-    """Raise RXMLParseError if the members are nothing but text, and the schema admits no text.
-
-    value: the members, with the text under `text_key`. text: the XML they were read from.
-    """
     if not isinstance(value, dict) or list(value) != [text_key] or text_key in view.properties:
         return
     by_members = view.types is None and view.enum is None and not view.any_of
@@ -343,12 +303,6 @@ def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> Non
 
 
 def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
-    """Bring each item of the list at a path to a view, in place.
-
-    Returns the steps.
-
-    path: the JSON Pointer of the list in `value`. member: the schema of each item.
-    """
     steps: list[Step] = []
     items = pointer_get(value, path)
     for i, item in enumerate(items):
@@ -360,12 +314,6 @@ def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
 
 
 def _coerced(value: Value, schema: Any, view: View) -> Coerced:
-    """Return a value brought to the schema.
-
-    Without one, everything stays text.
-
-    view: the compiled schema, which tells if it says anything. Raises RXMLCoercionError.
-    """
     # No schema, or an empty one: coercion would still read text as numbers.
     if view.open and not view.fixed and not view.any_of and view.enum is None:
         return Coerced(value, ())
@@ -378,15 +326,7 @@ def _coerced(value: Value, schema: Any, view: View) -> Coerced:
 
 
 def _plain(value: Value) -> Any:
-    """Ordinary Python values: numbers lose the lexeme they carry.
-
-    A copy, without recursion.
-
-    Objects and lists are copied level by level, from the outermost to the innermost.
-
-    >>> _plain({"a": ["1"]})
-    {'a': ['1']}
-    """
+    # Numbers lose the lexeme they carry. A copy, without recursion.
     root = [value]
     stack: list[Any] = [root]
     while stack:
@@ -402,12 +342,7 @@ def _plain(value: Value) -> Any:
 
 
 def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
-    """Return a refusal as the error it is, with line and column.
-
-    >>> error = error_of(Refusal("decode.xml", "no end", 3), "a\\nbc")
-    >>> error.line, error.column
-    (2, 2)
-    """
+    """Return a refusal as the error it is, with line and column."""
     if refusal.code == "decode.duplicate-string-tag":
         name = refusal.message.split("'")[1]
         message = f"Duplicate string tags for <{name}> detected"

@@ -32,11 +32,6 @@ class Locator:
         values: Mapping[int, Value],
         texts: Mapping[int, Place],
     ) -> None:
-        """Make a locator for one text that has been read.
-
-        text_key: the key of text beside elements. attributes: they are members as well.
-        values: of the elements, by identity. texts: where an element's own text stands.
-        """
         self.places: dict[str, Place] = {}
         self.repeated: list[tuple[str, View]] = []
         self._text = text
@@ -48,10 +43,6 @@ class Locator:
         self._counts: dict[tuple[int, str], int] = {}  # parent and name -> elements so far
 
     def locate(self, root: Element, elements: list[Element]) -> None:
-        """Find all places. elements: all but the root, in the order of the text.
-
-        Parents come before their children, so that a parent's path is there when a child's is made.
-        """
         self._paths[id(root)] = ""
         self.places[""] = (0, len(self._text))
         self._locate_text(root, "")
@@ -70,14 +61,6 @@ class Locator:
                 self._locate_value(element, path)
 
     def _repeated_path(self, element: Element, parent: Element, path: str) -> str | None:
-        """Return the path of one of several elements of a name.
-
-        None if another one's value counts.
-
-        path: of the list that they make.
-
-        element: the one looked at. parent: the one around it, which counts their names.
-        """
         # Counted anew for each parent: the index is that in its own list.
         key = id(parent), element.name
         index = self._counts.get(key, 0)
@@ -95,15 +78,10 @@ class Locator:
         return f"{path}/{index}"
 
     def _note_repeated(self, path: str, view: View) -> None:
-        """Note that several elements stand at a path, if the schema wants one value there."""
         if wants_one(view):
             self.repeated.append((path, view))
 
     def _locate_value(self, element: Element, path: str) -> None:
-        """Note where an element's value stands, and the text and attributes in it.
-
-        Text without children stands where its characters do. Everything else where its tags end.
-        """
         inside = element.start, element.end
         self.places[path] = inside if element.children else self._texts[id(element)]
         # An object has keys of its own, to which text and attributes belong.
@@ -114,19 +92,12 @@ class Locator:
             self._locate_attributes(element, value, path)
 
     def _locate_text(self, element: Element, path: str) -> None:
-        """Note where the text beside an element's children stands, under the key of such text.
-
-        Only an element that has some is in `texts` at this point.
-        """
+        # Only an element that has text next to its children is in `texts` at this point.
         place = self._texts.get(id(element))
         if place is not None:
             self.places[f"{path}/{escape_token(self._text_key)}"] = place
 
     def _locate_attributes(self, element: Element, value: dict[str, Value], path: str) -> None:
-        """Note where the attributes stand that are members of a value.
-
-        value: the object that the element was read as. path: its JSON Pointer.
-        """
         if not self._attributes:
             return
         for match in ATTRIBUTE.finditer(self._text, *element.attributes):

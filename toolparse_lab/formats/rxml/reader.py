@@ -81,19 +81,6 @@ class ElementReader:
         first_wins: Callable[[str, int], None] | None = None,
         wrapper: str | None = None,
     ) -> None:
-        """Make a reader for one body.
-
-        Args:
-            view: the schema of the parameters.
-            repair: close the open parts instead of refusing it.
-            closed: the body's own closer was there, so that nothing of it ends early.
-            manner: all of that and more in one value. Without it, it is made of the two.
-            text_key: the key of text beside elements.
-            attributes: they are members as well.
-            comments, trim: keep comments in text. Drop white space around it.
-            first_wins: is called where a text stands more than once. Without it that is refused.
-            wrapper: an element of that name around everything is not a member.
-        """
         self.text = text
         self.view = view
         self.manner = manner or Manner(repair=repair, closed=closed)
@@ -129,10 +116,7 @@ class ElementReader:
         return members
 
     def _reads_back(self, members: dict[str, Value]) -> bool:
-        """Tell if the repaired text reads strictly to the same.
-
-        The other reader has the same options, and reports nothing: that was done once.
-        """
+        # With the same options, and no reports: that was done once.
         again = ElementReader(
             apply_edits(self.text, self.edits),
             self.view,
@@ -150,10 +134,6 @@ class ElementReader:
             return False
 
     def _locate(self, elements: list[Element]) -> None:
-        """Fill `places` and `repeated`, below what `raw_text` noted before.
-
-        elements: all but the root, in the order of the text.
-        """
         if self.tree is None:
             return
 
@@ -180,12 +160,7 @@ class ElementReader:
         return members
 
     def _wrapped_members(self, wrapper: str) -> Value:
-        """Return the value of the wrapper, read as if it were a member.
-
-        None if nothing is one.
-
-        Raises Refusal for contents of the wrapper, but not for a body that it does not hold.
-        """
+        # A body that the wrapper does not hold is no reason to refuse.
         try:
             return self.read().get(wrapper)
         except Refusal:
@@ -194,25 +169,18 @@ class ElementReader:
             return None
 
     def _take_off(self, prefix: str) -> None:
-        """Move all paths up by the wrapper's, which is not a member.
-
-        prefix: the path of the wrapper's own value.
-        """
         self.places = {path.removeprefix(prefix): self.places[path] for path in self.places if path}
         self.repeated = [(path.removeprefix(prefix), view) for path, view in self.repeated]
 
     def holds_all(self) -> bool:
-        """Tell if there is one element, and nothing beside it."""
+        """Return True if there is one element, and nothing next to it."""
         if self.tree is None or len(self.tree.children) != 1:
             return False
         return not self._loose_text(self.tree)[0]
 
     def raw_text(self, start: int, end: int, path: str) -> str:
-        """Return text as it stands: CDATA unwrapped, entities decoded once.
-
-        Args:
-            start, end: its place in the body.
-            path: the JSON Pointer under which that place is noted.
+        """Return the text of [start, end): CDATA unwrapped, entities decoded once. Its place is
+        noted under `path`.
         """
         text, self.places[path] = raw_text_of(self.text, start, end)
         return text
@@ -220,10 +188,6 @@ class ElementReader:
     # values, inside out
 
     def _value(self, element: Element) -> Value:
-        """Return the value of one element whose children are read: text, or its members.
-
-        An element without text is empty by its schema: "", {} or [].
-        """
         if element.raw:
             return self._raw_value(element)
 
@@ -244,12 +208,6 @@ class ElementReader:
         return text or _empty_value(view)
 
     def _raw_value(self, element: Element) -> str:
-        """Return the inside of an element as text.
-
-        Scripts and styles are trimmed, strings are not.
-
-        element: one marked as raw when the tree was built.
-        """
         start, end = element.start, element.end
         if element.code:
             text, place = joined_text(self.text, [(start, end, "text")], trim=self.trim)
@@ -260,12 +218,8 @@ class ElementReader:
         return text
 
     def _value_view(self, element: Element) -> View | None:
-        """Return the view of an element's own value: of an item, where its like make a list with
-        it.
-
-        `<tag>a</tag><tag>b</tag>` is a list of two. Each of the elements is one item of it, and the
-        list's own view says nothing of them.
-        """
+        # `<tag>a</tag><tag>b</tag>` is a list of two: the list's own view says nothing of
+        # each.
         view = element.view
         if element.lists or kind_of(view) != "array":
             return view
@@ -275,12 +229,6 @@ class ElementReader:
         return item_view(view, element.index)
 
     def _members(self, element: Element) -> dict[str, Value]:
-        """Return an element's children by their names, those of one name as a list, and the text
-        beside them.
-
-        element: one of which the children have values already. Raises Refusal for a text that
-        stands more than once, unless the first one wins.
-        """
         out: dict[str, Value] = {}
         for child in element.children:
             name = child.name
@@ -305,10 +253,7 @@ class ElementReader:
         return out
 
     def _only_value(self, element: Element, child: Element, value: Value) -> Value:
-        """Return the value of the only child of its name, of or in a list: an empty one needs care.
-
-        element: the one around it, which may hold the items of a list. value: the child's.
-        """
+        # The only child of its name, of or in a list: an empty one needs care.
         if value == [] and element.lists:
             return [value]  # the only item of a list, itself an empty list
         if element.lists or not self._is_blank(child):
@@ -317,7 +262,6 @@ class ElementReader:
         return []  # a list without an inside holds nothing, not an empty item
 
     def _refuse_or_report_repeated(self, element: Element, name: str) -> None:
-        """Refuse a text that stands more than once, or report that the first one wins."""
         if self.first_wins is not None:
             self.first_wins(name, element.counts[name])
             return
@@ -327,19 +271,10 @@ class ElementReader:
         raise Refusal("decode.duplicate-string-tag", message, again.start)
 
     def _is_blank(self, element: Element) -> bool:
-        """Tell if nothing but white space stands inside an element.
-
-        A comment is something: who writes one did not leave the element empty.
-        """
+        # A comment is something: who writes one did not leave the element empty.
         return not element.children and not self.text[element.start : element.end].strip()
 
     def _attributes_of(self, element: Element, view: View | None) -> dict[str, Value]:
-        """Attributes under `@_name`, where an object has a place for them.
-
-        One without a value is None.
-
-        view: of the element's own value, which tells if it may be an object.
-        """
         start, end = element.attributes
         if start == end or not self._may_have_attributes(element, view):
             return {}
@@ -350,11 +285,6 @@ class ElementReader:
         return out
 
     def _may_have_attributes(self, element: Element, view: View | None) -> bool:
-        """Tell if the value of an element is an object of its own, in which attributes have a
-        place.
-
-        view: of the element's own value, None if nothing is known of it.
-        """
         if element.lists:
             return False
         if element.parent is self.tree and element.name == self.wrapper:
@@ -363,11 +293,6 @@ class ElementReader:
         return may_be_object(view)
 
     def _loose_text(self, element: Element) -> tuple[str, Place]:
-        """Return the text beside the children and where it stands (all of it, if in several
-        places).
-
-        element: one with or without children. Returns "" and an empty place if there is no text.
-        """
         if not element.pieces:
             return "", (element.start, element.start)
 
@@ -389,12 +314,7 @@ class ElementReader:
 
 
 def _is_one_text(element: Element, child: Element) -> bool:
-    """Tell if the schema wants one text of a child that stands more than once.
-
-    In a list such children are its items, and all of them count.
-
-    element: the one around the child.
-    """
+    # In a list such children are its items, and all of them count.
     if element.lists or child.view is None:
         return False
 
@@ -402,14 +322,6 @@ def _is_one_text(element: Element, child: Element) -> bool:
 
 
 def _empty_value(view: View | None) -> Value:
-    """Return the value of an element without text: an empty container where the schema wants one.
-
-    Anything else without text is the empty text, and for coercion to judge.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _empty_value(view_of({"type": "array"})), _empty_value(None)
-    ([], '')
-    """
     kind = kind_of(view)
     if kind == "object":
         return {}
@@ -417,7 +329,6 @@ def _empty_value(view: View | None) -> Value:
 
 
 def _attribute_value(match: re.Match[str]) -> str | None:
-    """Return the value of an attribute, None for one without. match: of ATTRIBUTE."""
     # The value is in one of three groups, by its quotes; in none where there is no value.
     for text in match.groups()[1:]:
         if text is not None:
@@ -426,25 +337,12 @@ def _attribute_value(match: re.Match[str]) -> str | None:
 
 
 def attribute_text(text: str) -> str:
-    r"""Return the value of an attribute: white space is spaces, entities are decoded once.
-
-    >>> attribute_text("a\tb &lt; c")
-    'a b < c'
-    """
+    # White space is spaces, entities are decoded once.
     return unescape(text.replace("\r\n", " ").translate(_TO_SPACES))
 
 
 def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | None:
-    """Return the name of the first element, where the schema has parameters and does not know this
-    one.
-
-    void: elements that have no inside, and so cannot hold parameters.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"properties": {"n": {"type": "integer"}}})
-    >>> wrapper_name("<f><n>1</n></f>", view), wrapper_name("<n>1</n>", view)
-    ('f', None)
-    """
+    """Return the name of the first element, where the schema has parameters but not this one."""
     pos = 0
     while mark := MARK.search(text, pos):
         if mark["open"]:
@@ -459,7 +357,6 @@ def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | Non
 
 
 def _may_be_parameter(name: str, view: View, void: Collection[str]) -> bool:
-    """Tell if an element is a parameter of the schema, or nothing speaks against it."""
     if not view.properties or name in void:
         return True
 
@@ -467,14 +364,7 @@ def _may_be_parameter(name: str, view: View, void: Collection[str]) -> bool:
 
 
 def _behind_leading(text: str, mark: re.Match[str]) -> int:
-    """Return the offset behind a mark before the first element.
-
-    -1 if an element cannot follow.
-
-    A section of text means that the body is text, not elements.
-
-    mark: a match of MARK that opens no element.
-    """
+    # A section of text means that the body is text, not elements: -1.
     if mark["close"]:  # it closes nothing, and is left out or refused later
         return mark.end()
     if mark["skip"] == "<![CDATA[":
@@ -484,11 +374,5 @@ def _behind_leading(text: str, mark: re.Match[str]) -> int:
 
 
 def text_params(view: View) -> frozenset[str]:
-    """Return the names of the parameters whose text is raw.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> schema = {"properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}
-    >>> sorted(text_params(view_of(schema)))
-    ['s']
-    """
+    """Return the names of the parameters whose text is raw."""
     return frozenset(name for name, member in view.properties.items() if is_text(member))

@@ -23,15 +23,7 @@ _LONGEST_INDEX = 7  # digits of an element's name that is the index of an item
 
 @lru_cache(maxsize=4096)
 def narrow(view: View | None) -> View | None:
-    """Return the only branch of a union besides null.
-
-    Other views as they are.
-
-    "A string or null" is how schemas say that a member may be absent. For reading an element it
-    is a string.
-
-    view: None if nothing is known, and so is the answer.
-    """
+    """Return the only branch of a union besides null; other views as they are."""
     if view is None or view.types is not None:
         return view
 
@@ -41,13 +33,7 @@ def narrow(view: View | None) -> View | None:
 
 @lru_cache(maxsize=4096)
 def kind_of(view: View | None) -> str:
-    """Return the kind of a value: text, array, object or other (scalars, unions). 'open' where the
-    schema says nothing.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> kind_of(view_of({"type": ["string", "null"]})), kind_of(view_of({"type": "integer"}))
-    ('text', 'other')
-    """
+    """Return text, array, object, other (scalars, unions), or open where the schema says nothing."""
     view = narrow(view)
     if view is None:
         return "open"
@@ -64,12 +50,8 @@ def kind_of(view: View | None) -> str:
 
 
 def _kind_without_types(view: View) -> str:
-    """Return the kind of a union, an enum, or a node that says nothing.
-
-    A union of texts is text. Of any other union nothing can be said before the value is there.
-
-    view: narrowed already, and without types of its own.
-    """
+    # A union of strings is text. Of any other union nothing can be said before the value is
+    # there.
     if view.any_of:
         return "text" if is_text(view) else "other"
     return "open" if view.enum is None else "other"
@@ -77,14 +59,7 @@ def _kind_without_types(view: View) -> str:
 
 @lru_cache(maxsize=4096)
 def is_text(view: View) -> bool:
-    """Tell if the schema calls a value a string, or a string or null: then its text is raw.
-
-    A number that is also allowed makes it doubtful, and text is trimmed as any other.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> is_text(view_of({"type": ["string", "null"]})), is_text(view_of({"type": "integer"}))
-    (True, False)
-    """
+    # A string, or string and null. A number that is also allowed makes it doubtful.
     # Of a union all branches have to agree, and one of them has to be more than null.
     if not view.any_of:
         return _only_text_types(view) and "string" in (view.types or ())
@@ -95,19 +70,12 @@ def is_text(view: View) -> bool:
 
 
 def _only_text_types(view: View) -> bool:
-    """Tell if a node names types, and none but string and null.
-
-    An enum of texts is none the less a string, and its white space stays until it is coerced.
-    """
     return view.types is not None and _TEXT.issuperset(view.types)
 
 
 @lru_cache(maxsize=4096)
 def may_be_object(view: View | None) -> bool:
-    """Tell if an object is a legal value, so that attributes have a place to be.
-
-    A schema that says nothing admits one.
-    """
+    # A schema that says nothing admits one.
     view = narrow(view)
     if view is None:
         return True
@@ -118,14 +86,7 @@ def may_be_object(view: View | None) -> bool:
 
 
 def wants_one(view: View) -> bool:
-    """Tell if no list is a legal value.
-
-    Only where the schema is sure: a union may have a branch that is a list.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> wants_one(view_of({"type": "string"})), wants_one(view_of({"type": ["string", "array"]}))
-    (True, False)
-    """
+    # No list is a legal value. Only where the schema is sure: a union may have a list.
     if view.any_of:
         return False
     if view.enum is not None:
@@ -135,32 +96,17 @@ def wants_one(view: View) -> bool:
 
 
 def item_view(view: View | None, index: int) -> View | None:
-    """Return the view of the item at `index` of an array.
-
-    A list or null is a list here, as everywhere in this module.
-    """
     view = narrow(view)
     return None if view is None else view.item(index)
 
 
 def is_index(name: str) -> bool:
-    """Tell if an element is named after the index of an item.
-
-    >>> is_index("12"), is_index("n1")
-    (True, False)
-    """
     return name.isascii() and name.isdigit()
 
 
 def holds_items(view: View | None, index: int, name: str) -> bool:
-    """Tell if an element holds the items of a list, rather than being one of them.
-
-    view: the list's. index: how many elements of its name came before it. name: its first child's.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> tags = view_of({"type": "array", "items": {"type": "string"}})
-    >>> holds_items(tags, 0, "item"), holds_items(view_of({"type": "string"}), 0, "item")
-    (True, False)
+    """Return True if an element holds the items of a list, rather than being one of them. name: its
+    first child's.
     """
     view = narrow(view)
     if view is None or kind_of(view) != "array":
@@ -175,10 +121,6 @@ def holds_items(view: View | None, index: int, name: str) -> bool:
 
 
 def _knows_member(item: View | None, name: str) -> bool:
-    """Tell if an item is an object, and a member of it may have this name.
-
-    item: the view of a list's item, narrowed, or None if nothing is known of it.
-    """
     if item is None or kind_of(item) not in ("object", "open"):
         return False
 
@@ -186,13 +128,7 @@ def _knows_member(item: View | None, name: str) -> bool:
 
 
 def member_view(view: View | None, index: int, lists: bool, name: str, count: int) -> View | None:
-    """Return the view of a child called `name`, `count` children behind the first, of an element
-    with `view`.
-
-    index: how many elements of the element's name came before it. lists: it holds items of a list.
-
-    Returns None if the schema says nothing of such a child.
-    """
+    """Return the view of a child, None if nothing is known of it. count: children before it."""
     view = narrow(view)
     if view is None:
         return None
@@ -206,14 +142,6 @@ def member_view(view: View | None, index: int, lists: bool, name: str, count: in
 
 
 def _item_index(name: str, count: int) -> int:
-    """Return the index of an item: its name, where that is a number of a likely size, else its
-    place.
-
-    count: the place of the element among its siblings.
-
-    >>> _item_index("2", 0), _item_index("item", 1)
-    (2, 1)
-    """
     if is_index(name) and len(name) <= _LONGEST_INDEX:
         return int(name)
 
@@ -222,10 +150,7 @@ def _item_index(name: str, count: int) -> int:
 
 @lru_cache(maxsize=8192)
 def _member(view: View, name: str) -> View | None:
-    """Return the view of a member.
-
-    Of an item, where the schema's own word for a list is meant.
-    """
+    # Of an item, where the schema's own word for a list is meant.
     if name == "item" and not view.allows("object"):
         return view.items
     return view.child(name)

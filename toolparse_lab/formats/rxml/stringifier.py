@@ -74,25 +74,12 @@ def stringify(
 
 
 class _Writer:
-    """A value under way to text.
-
-    A stack instead of recursion.
-
-    On it are pieces of text to write, and (name, value, depth, level) to take apart. depth: of
-    elements, for the indent. level: of containers, lists included.
-    """
+    # A stack of strings to write, and of (name, value, depth, level) to take apart. depth: of
+    # elements, for the indent. level: of containers, lists included.
 
     def __init__(
         self, format: bool, suppress: bool, minimal: bool, strict: bool, text_key: str
     ) -> None:
-        """Make a writer for one value.
-
-        For the options see `stringify`.
-
-        suppress: leave out the empty parts. minimal: escape only the characters that need it.
-        strict: an attribute that is None gets its name as its value. text_key: the key of an
-        object's text.
-        """
         self._format = format
         self._suppress = suppress
         self._minimal = minimal
@@ -103,13 +90,6 @@ class _Writer:
         self._stack: list[str | tuple[str, Any, int, int]] = []
 
     def write(self, root: str, value: Any) -> str:
-        """Return the text of a value as an element of this name.
-
-        Raises RXMLStringifyError.
-
-        A stack takes the place of recursion: strings on it are ready to be written, and everything
-        else is a name, a value, its depth for the indentation, and its level of nesting.
-        """
         self._stack.append((root, value, 0, 0))
         while self._stack:
             top = self._stack.pop()
@@ -131,10 +111,6 @@ class _Writer:
         return "".join(self._out)
 
     def _element(self, name: str, node: Any, depth: int, level: int) -> None:
-        """Write one element, or the beginning of one whose members go on the stack.
-
-        node: any value but a list. Raises RXMLStringifyError for a name that XML cannot carry.
-        """
         tag = _name(name)
         indent = "  " * depth if self._format else ""
         if isinstance(node, Mapping):
@@ -143,10 +119,6 @@ class _Writer:
             self._leaf(node, tag, indent)
 
     def _leaf(self, node: Any, tag: str, indent: str) -> None:
-        """Write a scalar or None as an element on its line.
-
-        tag: its checked name. indent: the white space before it.
-        """
         if node is None:
             self._empty(f"{indent}<{tag}")
             return
@@ -156,10 +128,7 @@ class _Writer:
             self._out.append(f"{indent}<{tag}>{text}</{tag}>{self._line}")
 
     def _empty(self, opener: str) -> None:
-        """Write an element without an inside, unless such elements drop out.
-
-        opener: its tag, attributes included, without the mark that ends it.
-        """
+        # Left out only where the caller asks for it: no reader can tell that it was there.
         # Left out only where the caller asks for it: no reader can tell that it was there.
         if not self._suppress:
             self._out.append(f"{opener}/>{self._line}")
@@ -167,10 +136,6 @@ class _Writer:
     def _mapping(
         self, node: Mapping[Any, Any], tag: str, depth: int, level: int, indent: str
     ) -> None:
-        """Write an object's opening tag and text, and put its members on the stack.
-
-        depth, level: see `write`. indent: the white space before its tag.
-        """
         attributes, members, text = self._parts(node)
         # Attributes and text first: they belong to the tag, wherever their keys stand.
         opener = f"{indent}<{tag}"
@@ -191,17 +156,9 @@ class _Writer:
         self._stack.extend((k, v, depth + 1, level + 1) for k, v in reversed(members))
 
     def _gap(self, text: str, indent: str) -> str:
-        """Return the white space before a text beside members, which gets a line of its own.
-
-        Without a format, nothing is added to it.
-        """
         return f"{self._line}{indent}  " if self._format and text else ""
 
     def _parts(self, node: Mapping[Any, Any]) -> tuple[dict[str, Any], list[tuple[str, Any]], str]:
-        """Return an object's attributes, its members, and its text.
-
-        Raises RXMLStringifyError for a key that is not text, and for a text that is not a scalar.
-        """
         attributes: dict[str, Any] = {}
         members: list[tuple[str, Any]] = []
         text = ""
@@ -217,12 +174,7 @@ class _Writer:
 
 
 def _add_attributes(attributes: dict[str, Any], key: str, value: Any) -> bool:
-    """Add what `@name`, `@_name` or `_attributes` stand for.
-
-    Return False for the key of a member.
-
-    attributes: those so far, which grow here.
-    """
+    # False for the key of a member.
     if key == "_attributes" and isinstance(value, Mapping):
         attributes.update(value)
         return True
@@ -237,14 +189,6 @@ def _add_attributes(attributes: dict[str, Any], key: str, value: Any) -> bool:
 
 
 def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool) -> str:
-    """Attributes as they stand behind a tag's name, each with a space before it.
-
-    minimal, strict: see `stringify`. Raises RXMLStringifyError for anything that is not a name or
-        no scalar.
-
-    >>> write_attributes({"a": 1, "b": None}, minimal=False, strict=False)
-    ' a="1" b'
-    """
     out: list[str] = []
     for name, value in attributes.items():
         _name(name)
@@ -257,12 +201,7 @@ def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool)
 
 
 def _quoted(text: str, minimal: bool) -> str:
-    """Return the value of an attribute, in the quotes that the text has not, so that fewer need
-    escaping.
-
-    >>> _quoted("a<b", minimal=False)
-    '"a&lt;b"'
-    """
+    # In the quotes that the text has not, so that fewer need escaping.
     quote = "'" if '"' in text else '"'
     if not minimal:
         return f"{quote}{escape(text, _ATTRIBUTE)}{quote}"
@@ -273,12 +212,6 @@ def _quoted(text: str, minimal: bool) -> str:
 
 
 def write_text(text: str, minimal: bool) -> str:
-    """Return text between tags.
-
-    Raises RXMLStringifyError for characters that XML cannot carry.
-
-    minimal: only `&`, `<` and the end of a section are escaped.
-    """
     _carried(text)
     if minimal:
         # The standard forbids these three characters in a row outside a section.
@@ -288,7 +221,6 @@ def write_text(text: str, minimal: bool) -> str:
 
 
 def _name(name: Any) -> str:
-    """Return a name that XML can carry. Raises RXMLStringifyError for any other."""
     if not isinstance(name, str) or not _NAME.match(name):
         message = f"this cannot be the name of an element or attribute: {str(name)[:80]!r}"
         raise RXMLStringifyError(message)
@@ -296,7 +228,6 @@ def _name(name: Any) -> str:
 
 
 def _carried(text: str) -> str:
-    """Return text that XML can carry. Raises RXMLStringifyError for any other."""
     match = _UNCARRIED.search(text)
     if match:
         raise RXMLStringifyError(f"XML has no way to write the character U+{ord(match[0]):04X}")
@@ -305,10 +236,6 @@ def _carried(text: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """Return a scalar as its text, numbers as they were written.
-
-    Raises RXMLStringifyError.
-    """
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -320,13 +247,7 @@ def _scalar(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    """Return the digits of a finite number, whatever its class says of itself.
-
-    Raises RXMLStringifyError for anything that is not a number, or not finite.
-
-    >>> _number(12), _number(0.5)
-    ('12', '0.5')
-    """
+    # Whatever its class says of itself.
     if isinstance(value, int):  # more than 4,300 digits are refused by int itself
         is_short = value.bit_length() < _LONG_INT
         return int.__repr__(value) if is_short else format(Decimal(value), "f")

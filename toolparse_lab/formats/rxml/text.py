@@ -48,12 +48,7 @@ def unescape(text: str) -> str:
 
 
 def _decode(match: re.Match[str]) -> str:
-    """Return the character of one reference.
-
-    A surrogate or NUL is none, and stays as it is written.
-
-    match: of `_ENTITY`, with the decimal, hexadecimal or named reference in a group of its own.
-    """
+    # A surrogate or NUL is none, and stays as it is written.
     if match[3]:
         return _NAMED[match[3]]
 
@@ -63,12 +58,8 @@ def _decode(match: re.Match[str]) -> str:
 
 
 def unescape_offsets(raw: str) -> list[int] | None:
-    """Return the offset in `raw` of each character of `unescape(raw)`, and of the end.
-
-    None for text with sections, of which the characters do not follow one another.
-
-    >>> unescape_offsets("a&lt;b")
-    [0, 1, 5, 6]
+    """Return the offset in `raw` of each character of `unescape(raw)`, and of the end. None for
+    text with sections.
     """
     if _CDATA_OPEN in raw:
         return None
@@ -85,15 +76,7 @@ def unescape_offsets(raw: str) -> list[int] | None:
 
 
 def raw_text(text: str, start: int, end: int) -> tuple[str, Place]:
-    """Return the text of [start, end) as it stands: CDATA unwrapped, entities decoded once. And
-    where it stands.
-
-    Text that is one section as a whole loses the white space around it, which is how models lay
-    such text out.
-
-    >>> raw_text("<a>1 &lt; 2</a>", 3, 11)
-    ('1 < 2', (3, 11))
-    """
+    """Return the text of [start, end), CDATA unwrapped, entities decoded once; and its place."""
     inner = text[start:end]
     if _CDATA_OPEN not in inner:
         return unescape(inner), (start, end)
@@ -109,11 +92,6 @@ def raw_text(text: str, start: int, end: int) -> tuple[str, Place]:
 
 
 def _without_sections(inner: str) -> str:
-    """Return text with its CDATA sections unwrapped, and entities decoded outside them.
-
-    >>> _without_sections("a<![CDATA[&lt;]]>&lt;")
-    'a&lt;<'
-    """
     out: list[str] = []
     pos = 0
     # Behind the last closer no section can end: without this bound, many openers cost a square.
@@ -129,13 +107,8 @@ def _without_sections(inner: str) -> str:
 def joined_text(
     text: str, pieces: list[Piece], *, trim: bool = True, comments: bool = False
 ) -> tuple[str, Place]:
-    """Return the text that pieces standing next to each other make, trimmed outside CDATA, and
-    where it stands.
-
-    comments: they count as text, and are not trimmed.
-
-    pieces: (start, end, kind) of the text, its sections and comments.
-    trim: drop white space around the whole.
+    """Return the text that pieces make, trimmed outside CDATA, and its place. comments count as
+    text, and are not trimmed.
     """
     if len(pieces) == 1 and pieces[0][2] == "text":  # nearly always
         start, end, _ = pieces[0]
@@ -159,10 +132,6 @@ def joined_text(
 
 
 def _words(text: str, pieces: list[Piece], comments: bool) -> list[_Word]:
-    """Return the pieces that are text, CDATA without its marks.
-
-    Each comes with its place, and with True if entities in it are decoded.
-    """
     words: list[_Word] = []
     for start, end, kind in pieces:
         if kind == "cdata":
@@ -178,10 +147,6 @@ def _words(text: str, pieces: list[Piece], comments: bool) -> list[_Word]:
 
 
 def _trim_start(words: list[_Word]) -> None:
-    """Drop white space up to the first character, or the first word that is not plain.
-
-    words: is changed in place.
-    """
     while words and words[0][3]:
         word, _, end, _ = words[0]
         word = word.lstrip(SPACE)
@@ -193,10 +158,6 @@ def _trim_start(words: list[_Word]) -> None:
 
 
 def _trim_end(words: list[_Word]) -> None:
-    """Drop white space behind the last character, or the last word that is not plain.
-
-    words: is changed in place.
-    """
     while words and words[-1][3]:
         word, start, _, _ = words[-1]
         word = word.rstrip(SPACE)

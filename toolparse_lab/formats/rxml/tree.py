@@ -36,15 +36,8 @@ _CODE = frozenset(("script", "style"))
 def read_tree(
     text: str, view: View | None, manner: Manner, *, wrapper: str | None = None
 ) -> tuple[Element, list[Edit]]:
-    """Return the root, which spans the whole text, and the repairs.
-
-    Raises Refusal.
-
-    wrapper: an element of that name directly in the root stands for the root's value instead of a
-    member.
-
-    view: the schema of the root, None if nothing is known of it.
-    manner: the rules by which the text is read, and if it may be repaired.
+    """Return the root, which spans the whole text, and the repairs. Raises Refusal. wrapper: an
+    element of that name directly in the root has the root's value.
     """
     builder = _Builder(text, view, manner, wrapper)
     root = builder.build()
@@ -53,15 +46,7 @@ def read_tree(
 
 
 class _Builder:
-    """One text under way: the root, the innermost open element, and the repairs so far."""
-
     def __init__(self, text: str, view: View | None, manner: Manner, wrapper: str | None) -> None:
-        """Make a builder for one text.
-
-        For the arguments see `read_tree`.
-
-        The root is open from the beginning, and closed by no tag.
-        """
         self.text = text
         self.manner = manner
         self.wrapper = wrapper
@@ -72,7 +57,6 @@ class _Builder:
         self.ahead = Lookahead(text)
 
     def build(self) -> Element:
-        """Read the whole text. Returns the root. Raises Refusal."""
         text, behind, pos = self.text, 0, 0
         search = MARK.search
         while mark := search(text, pos):
@@ -99,22 +83,11 @@ class _Builder:
         return self.root
 
     def piece(self, start: int, end: int) -> None:
-        """Add the text between two marks to the innermost open element.
-
-        Empty stretches drop out: most tags stand right behind one another.
-        """
         if end > start:
             self.top.pieces.append((start, end, "text"))
 
     def section_end(self, skip: str, mark: re.Match[str]) -> int:
-        """Return the end of a comment, CDATA section, instruction or declaration.
-
-        -1 if it is text.
-
-        Raises Refusal if the manner has no patience with sections that are not closed.
-
-        skip: the mark that begins the section, such as `<!--`. mark: its match.
-        """
+        # -1 if it is text.
         closer = _ENDS.get(skip)
         if closer is None:
             return self.ahead.declaration_end(mark.start())
@@ -128,15 +101,8 @@ class _Builder:
     # opening
 
     def open(self, tag: re.Match[str]) -> int:
-        """Begin an element at its opening tag.
-
-        Returns the offset to go on at.
-
-        Elements that need no look inside are ended at once: those without an inside, those whose
-        inside is text whatever it looks like, and those with nothing but text in them.
-
-        tag: a match of MARK for an opening tag. Raises Refusal for elements that nest too deep.
-        """
+        # Elements that need no look inside are ended at once. Returns the offset to go on
+        # at.
         name, start = tag["open"], tag.end()
         if self.top is not self.root and self.manner.repair:
             self.end_before(name, tag.start())
@@ -166,12 +132,6 @@ class _Builder:
         return element.after
 
     def new_element(self, tag: re.Match[str], name: str) -> Element:
-        """Return an element inside the innermost open one, with its view.
-
-        Raises Refusal for too deep ones.
-
-        tag: a match of MARK for an opening tag. name: the one in it.
-        """
         top, start = self.top, tag.end()
         if top is self.root and name == self.wrapper:
             view = narrow(top.view)
@@ -203,9 +163,6 @@ class _Builder:
         return element
 
     def void_end(self, element: Element) -> int:
-        """Return the offset behind an element that has no inside, and its closing tag if it has
-        one.
-        """
         own = re.escape(element.name)
         closer = re.compile(rf"\s*+</{own}\s*+>").match(self.text, element.start)
         if closer:
@@ -214,12 +171,6 @@ class _Builder:
         return element.after
 
     def is_raw(self, element: Element, is_plain: bool) -> bool:
-        """Tell if the inside of an element is text, whatever it looks like.
-
-        is_plain: nothing but text stands inside.
-
-        element: one that was just opened. `code` is noted in it for a script or a style.
-        """
         view = element.view
         kind = kind_of(view)
         if kind == "text":
@@ -234,10 +185,8 @@ class _Builder:
         return element.code
 
     def holds_text_items(self, element: Element) -> bool:
-        """Tell if an element holds the items of a list of texts, rather than the text of one.
-
-        <item> and numbers are the usual names of items. Any other name has to be that of all.
-        """
+        # <item> and numbers are the usual names of items. Any other name has to be that of
+        # all.
         if ITEM.match(self.text, element.start):
             return True
         return self.ahead.wraps_list(element)
@@ -245,12 +194,6 @@ class _Builder:
     # text whose markup is content
 
     def leaf(self, element: Element) -> int:
-        """End an element whose inside is text.
-
-        Returns the offset behind it.
-
-        Raises Refusal if it stays open and may not be repaired.
-        """
         parent = element.parent.name if element.parent is not None else ""
         # The first closing tag, as nearly always; else the tags must be counted.
         place = self.ahead.plain_close(element, parent)
@@ -267,11 +210,6 @@ class _Builder:
         return element.after
 
     def unclosed_leaf(self, element: Element) -> int:
-        """End raw text without a closing tag before the next parameter, at a wrong closing tag, or
-        at the end. Returns the offset behind it.
-
-        Raises Refusal if that may not be repaired.
-        """
         self.refuse_unclosed(element)
         # The names that can end the text: its own may well stand in it.
         siblings = self.sibling_names(element)
@@ -295,7 +233,6 @@ class _Builder:
         return self.insert_close(element, len(self.text))
 
     def end_at_wrong_close(self, element: Element, mark: re.Match[str]) -> int:
-        """End raw text at a closing tag of another name: before an open element's, else with it."""
         if self.open_names.get(mark["closed"], 0):
             return self.insert_close(element, mark.start())
 
@@ -304,33 +241,19 @@ class _Builder:
         return mark.end()
 
     def sibling_names(self, element: Element) -> Container[str]:
-        """Return the names of the parameters beside an element, which its text can hardly go
-        beyond.
-
-        None are known where the schema says nothing of its parent.
-        """
+        # Names that a text can hardly go beyond.
         view = narrow(element.parent.view) if element.parent is not None else None
         return view.properties if view is not None else ()
 
     def skipped_end(self, mark: re.Match[str]) -> int:
-        """Return the end of a section inside raw text, or -1 if it is text.
-
-        In the loose manner, sections inside raw text are content like any other.
-        """
+        # In the loose manner, sections inside raw text are content like any other.
         return -1 if self.manner.loose else self.section_end(mark["skip"], mark)
 
     # closing
 
     def close(self, tag: re.Match[str]) -> int:
-        """End an element at a closing tag, or drop the tag.
-
-        Returns the offset behind the tag.
-
-        With repair, a tag of an outer element ends all inside it. A tag of no open element is meant
-        for the innermost one, if that has none of its own further on. Without, it is refused.
-
-        tag: a match of MARK for a closing tag.
-        """
+        # With repair, a tag of an outer element ends all inside it. A tag of no open
+        # element is for the innermost one, if that has none of its own further on.
         name, top = tag["closed"], self.top
         if top is not self.root and top.name == name:
             self.gap(tag, name)
@@ -348,10 +271,6 @@ class _Builder:
         return tag.end()
 
     def close_outer(self, tag: re.Match[str], name: str) -> None:
-        """End an open element that is not the innermost one, and everything open inside it.
-
-        name: of the element, which is in the tag.
-        """
         # All elements inside the one that is closed lost their closing tags.
         while self.top.name != name:
             self.insert_close(self.top, tag.start())
@@ -360,7 +279,6 @@ class _Builder:
         self.pop(*tag.span())
 
     def wrong_close(self, tag: re.Match[str]) -> Refusal:
-        """Return the refusal of a closing tag that is not the innermost element's."""
         name, top = tag["closed"], self.top
         if top is self.root:
             return Refusal("decode.xml", f"</{name}> closes nothing", tag.start())
@@ -368,24 +286,16 @@ class _Builder:
         return Refusal("decode.xml", f"</{name}> stands where </{top.name}> is due", tag.start())
 
     def replace_close(self, element: Element, tag: re.Match[str]) -> None:
-        """Rename a closing tag that can only be meant for an element of another name."""
         edit = Edit(Span(*tag.span()), f"</{element.name}>", "rxml.mismatched-tag")
         self.edits.append(edit)
 
     def pop(self, end: int, after: int) -> None:
-        """End the innermost open element. end: of its inside. after: behind its closing tag."""
         top = self.top
         top.end, top.after = end, after
         self.open_names[top.name] -= 1
         self.top = top.parent or self.root
 
     def gap(self, tag: re.Match[str], name: str) -> None:
-        """Drop the white space before the name in a closing tag.
-
-        Raises Refusal without repair.
-
-        tag: a match with a group `gap`. name: the element's, for the refusal.
-        """
         if not tag["gap"] or self.manner.loose:
             return
         if not self.manner.repair:
@@ -394,21 +304,12 @@ class _Builder:
         self.edits.append(Edit(Span(*tag.span("gap")), "", "rxml.close-tag-space"))
 
     def end_before(self, name: str, begin: int) -> None:
-        """End the elements that lost their closing tags before a parameter that begins at `begin`.
-
-        name: the parameter's. An element ends here if only its parent knows that name.
-
-        Raises Refusal if it may not be repaired.
-        """
+        # An element ends here if only its parent knows the name that begins at `begin`.
         while self.is_sibling(self.top, name) and self.ahead.never_closed(self.top.name, begin):
             self.refuse_unclosed(self.top)
             self.insert_close(self.top, begin)
 
     def is_sibling(self, element: Element, name: str) -> bool:
-        """Tell if a name is a parameter's beside an element, and none inside it.
-
-        element: an open one. name: of the parameter that begins.
-        """
         if element is self.root or element.name == name:
             return False
         if name not in self.sibling_names(element):
@@ -418,18 +319,11 @@ class _Builder:
         return inner is None or name not in inner.properties
 
     def finish(self) -> None:
-        """End the elements still open at the end of the text.
-
-        Raises Refusal if it may be cut.
-
-        Innermost first, each behind the last word.
-        """
         while self.top is not self.root:
             self.refuse_unclosed(self.top)
             self.insert_close(self.top, len(self.text))
 
     def refuse_unclosed(self, element: Element) -> None:
-        """Refuse an element without a closing tag, unless it may be repaired."""
         if not self.manner.repair:
             raise Refusal("decode.xml", f"<{element.name}> is not closed", element.begin)
         if not self.manner.closed:
@@ -437,12 +331,7 @@ class _Builder:
             raise Refusal("decode.truncated-value", message, element.begin)
 
     def insert_close(self, element: Element, before: int) -> int:
-        """Close an element behind the last word before `before`.
-
-        Returns the offset behind the consumed text.
-
-        before: an offset behind the element's text. White space in front of it stays outside.
-        """
+        # After the last word: white space in front of `before` stays outside.
         at = max(self.ahead.last_word(before), element.start)
         self.edits.append(Edit(Span(at, at), f"</{element.name}>", "rxml.unclosed-tag"))
         # A leaf is never on top, and has no pieces.
@@ -455,10 +344,7 @@ class _Builder:
         return at
 
     def cut_pieces(self, element: Element, end: int) -> None:
-        """Leave out of an element's pieces the text behind its new end.
-
-        The end is never before the element's own start, so that its first piece is whole or cut.
-        """
+        # The end is never before the element's own start.
         pieces = element.pieces
         while pieces and pieces[-1][0] >= end:
             pieces.pop()
@@ -469,14 +355,6 @@ class _Builder:
 
 
 def _closes_inside(inside: dict[str, int], name: str) -> bool:
-    """Tell if a closing tag belongs to an element inside the text, and count that one down.
-
-    inside: name -> elements of that name that are open in the text.
-
-    >>> inside = {"b": 1}
-    >>> _closes_inside(inside, "b"), _closes_inside(inside, "b")
-    (True, False)
-    """
     if not inside.get(name, 0):
         return False
 

@@ -22,14 +22,7 @@ _Todo: TypeAlias = str | tuple[str, Value, bool]
 
 
 def escape(text: str, entities: tuple[tuple[str, str], ...] = SPECIAL) -> str:
-    """Return text with the five characters that mean something in XML as entities, or with others
-    replaced in order.
-
-    entities: pairs of a character and its reference. `&` must come first.
-
-    >>> escape("a<b & c")
-    'a&lt;b &amp; c'
-    """
+    # `&` must come first among the entities.
     for character, entity in entities:
         if character in text:  # replacing one by one is many times faster than str.translate
             text = text.replace(character, entity)
@@ -62,13 +55,6 @@ def write_element(name: str, value: Value) -> str:
 
 
 def _take_apart(stack: list[_Todo], key: str, node: Value, repeats: bool) -> None:
-    """Put the tags of one value on the stack, and the text between them.
-
-    repeats: it is a member of an object, whose element may stand more than once.
-
-    stack: the parts to be written, the last first. key: the name of the element.
-    node: its value. Raises UnwritableCall for a name that no element can have.
-    """
     if not _NAME.match(key):
         raise UnwritableCall("this name cannot be an element's", got=key)
 
@@ -84,23 +70,14 @@ def _take_apart(stack: list[_Todo], key: str, node: Value, repeats: bool) -> Non
 
 
 def _reads_back_repeated(node: Value) -> bool:
-    """Tell if a value is a list that reads back from one element an item.
-
-    One element alone reads as the value itself, and a list in a list as more of the outer one.
-
-    >>> _reads_back_repeated([1, 2]), _reads_back_repeated([1]), _reads_back_repeated([[1], 2])
-    (True, False, False)
-    """
+    # One element alone reads as the value itself, and a list in a list as more of the outer
+    # one.
     if not isinstance(node, list) or len(node) < 2:
         return False
     return not any(isinstance(item, list) for item in node)
 
 
 def _put_inside(stack: list[_Todo], node: Value) -> None:
-    """Put on the stack the text between the tags of a value.
-
-    stack: the parts to be written, the last first, so that members go on it in reverse.
-    """
     if isinstance(node, dict):
         stack.extend((key, member, True) for key, member in reversed(node.items()))
     elif isinstance(node, list):

@@ -16,13 +16,8 @@ from ..rxml.reader import attribute_text
 
 
 def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
-    """Return a call with the attributes of its opener that name parameters as arguments.
-
-    Other attributes become problems. Raises Refusal for a parameter that stands in both places with
-    different values.
-
-    view: the schema of the parameters. opening: its `attributes` run up to the end of the opener,
-    so their offsets in the body are negative.
+    """Return a call with its opener's attributes that name parameters as arguments; others become
+    problems. Their offsets in the body are negative.
     """
     if not isinstance(call.arguments, dict):
         return call
@@ -61,13 +56,8 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
 
 
 def with_own_attributes(call: Decoded, view: View, root: Element | None, body: str) -> Decoded:
-    """Return a call with the values that the attributes of its parameters' elements say.
-
-    One that names a member of that parameter's object is that member, with a step. One that names
-    nothing drops out, with a problem. Raises Refusal for all others: what names a parameter that
-    the call does not have, or another value of a member, may be an argument or may not.
-
-    view: the schema of the parameters. root: the tree of the body, whose elements they are.
+    """Return a call with the attributes of its parameters' elements as members of those parameters.
+    Raises Refusal for one that may be an argument.
     """
     arguments = call.arguments
     if root is None or not isinstance(arguments, dict):
@@ -107,10 +97,6 @@ def with_own_attributes(call: Decoded, view: View, root: Element | None, body: s
 
 
 def _takes(element: Element, root: Element, arguments: dict[str, Value], name: str) -> bool:
-    """Return True if an attribute is a member of the object that its element holds.
-
-    The element is a parameter, stands once, and is an object or empty. Nothing in it has the name.
-    """
     schema = element.view
     if element.parent is not root or root.counts.get(element.name) != 1 or schema is None:
         return False
@@ -123,10 +109,6 @@ def _takes(element: Element, root: Element, arguments: dict[str, Value], name: s
 def _may_be_argument(
     element: Element, view: View, arguments: dict[str, Value], match: re.Match[str]
 ) -> bool:
-    """Return True if an attribute that cannot be taken names a value that would be lost without it.
-
-    view: the schema of the tool's parameters. match: of ATTRIBUTE.
-    """
     name = match["name"]
     if element.view is not None and name in element.view.properties:
         inside = arguments.get(element.name)
@@ -135,13 +117,12 @@ def _may_be_argument(
 
 
 def _value(match: re.Match[str]) -> str:
-    """Return the text of an attribute, "" for one without a value. match: of ATTRIBUTE."""
     text = next((group for group in match.groups()[1:] if group is not None), "")
     return attribute_text(text)
 
 
 def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
-    """Return where an attribute's value stands, or the attribute itself if it has none."""
+    # An attribute without a value stands for itself. The opener ends where the body begins.
     start, end = next(
         (match.span(group) for group in (2, 3, 4) if match[group] is not None), match.span("name")
     )
@@ -151,5 +132,4 @@ def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
 
 
 def _differs(arguments: dict[str, Value], name: str, match: re.Match[str]) -> bool:
-    """Return True if an element of the same name says something else than the attribute."""
     return name in arguments and arguments[name] != _value(match)

@@ -32,11 +32,9 @@ class NamedEnd(LiteralBody):
     __slots__ = ()
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Make a scanner for one body. names: of the elements."""
         super().__init__(tuple(f"</{name}>" for name in names))
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for a closing tag. See `LiteralBody`."""
         settled = self._at
         answer = LiteralBody.scan(self, tail, final)
         if isinstance(answer, Close):
@@ -46,7 +44,6 @@ class NamedEnd(LiteralBody):
 
 
 def has_property(name: str, tools: Tools, *, partial: bool = False) -> bool:
-    """Return True if a tool has a parameter of that name, or (partial) one that begins with it."""
     for tool in tools.values():
         properties = view_of(tool.schema_json).properties
         if name in properties or (partial and any(key.startswith(name) for key in properties)):
@@ -55,20 +52,12 @@ def has_property(name: str, tools: Tools, *, partial: bool = False) -> bool:
 
 
 def headless(name: str, tools: Tools) -> Opening | None:
-    """Return the opening of a body that begins with a parameter, None if no tool has it.
-
-    The name of a tool is its opener.
-    """
     return _OPENING if name not in tools and has_property(name, tools) else None
 
 
 def checked(call: Decoded, body: str, reading: Reading) -> Decoded:
-    """Return the call of a body without an opener, with a warning.
-
-    Raises Refusal if it is none.
-
-    Every argument must be a parameter, and no other call may begin inside: then the answer only
-    speaks of such things.
+    """Return the call of a body without an opener, with a warning. Raises Refusal if it only speaks
+    of calls.
     """
     tool = reading.tools.get(call.name)
     properties = view_of(tool.schema_json).properties if tool else {}

@@ -37,23 +37,12 @@ class ElementJudge:
     """Settles the reading of one body."""
 
     def __init__(self, body: str, view: View, schema: str | None, reading: Reading) -> None:
-        """Make a judge for one body.
-
-        view: the schema of the parameters. schema: the same as JSON, None for a tool that no one
-        knows. reading: the options.
-        """
         self._body = body
         self._view = view
         self._schema = schema
         self._reading = reading
 
     def settle(self, reader: _Read) -> Decoded:
-        """Return the reading that counts.
-
-        Raises Refusal if none does.
-
-        reader: the tolerant reader of a text, under given circumstances.
-        """
         refusal = Refusal("decode.ambiguous", "a value holds what looks like a damaged tag", 0)
         call: Decoded | None = None
         try:
@@ -75,17 +64,10 @@ class ElementJudge:
         return call
 
     def _is_doubtful(self, call: Decoded) -> bool:
-        """Return True if something in a reading looks like a damaged tag."""
         repaired = any(edit.rule != "rxml.loose-text" for edit in call.edits)
         return call_is_doubtful(call, self._view, self._body, repaired=repaired)
 
     def _nearest(self, reader: _Read) -> Decoded | None:
-        """Return the one reading that is a character away.
-
-        Raises Refusal if there are several.
-
-        Only a schema that lists its parameters can tell which tags were meant.
-        """
         if self._schema is None or not self._view.properties:
             return None
 
@@ -104,7 +86,6 @@ class ElementJudge:
         return replace(call, edits=(edit,), places=places)
 
     def _fitting(self, reader: _Read, text: str) -> Value | None:
-        """Return the arguments of a text that reads strictly and fits the schema, else None."""
         # Most candidates turn an opening tag into a closing one, or back, where another was wrong.
         if not _is_balanced(text, names_below(self._view)):
             return None
@@ -120,7 +101,6 @@ class ElementJudge:
         return value if fits_schema(value, self._schema) else None
 
     def _tags(self) -> list[str]:
-        """Return the tags that the body may hold: of parameters, and of elements that are there."""
         # Names of items stand in no schema, but in the body.
         marks = islice(MARK.finditer(self._body), _MOST_NAMES)
         present = (mark["open"] or mark["closed"] for mark in marks)
@@ -131,10 +111,6 @@ class ElementJudge:
     # text beside the parameters
 
     def _without_loose_text(self, call: Decoded) -> Decoded:
-        """Return a call without the text beside its parameters, which becomes edits and a problem.
-
-        Raises Refusal if the text may be the rest of a tag, or where repair is off.
-        """
         value = call.arguments
         if not isinstance(value, dict) or TEXT_KEY not in value:
             return call
@@ -166,7 +142,6 @@ class ElementJudge:
         )
 
     def _loose_edits(self) -> list[Edit]:
-        """Return the edits that remove the text directly in the body."""
         root, _ = read_tree(self._body, self._view, Manner(repair=False, closed=True))
         edits: list[Edit] = []
         for pieces, _child in pieces_between_children(root):
@@ -181,22 +156,13 @@ class ElementJudge:
 
 
 def call_is_doubtful(call: Decoded, view: View, body: str, *, repaired: bool) -> bool:
-    """Return True if the texts of a call hold text like a damaged tag or name.
-
-    Texts of JSON have quotes around them, and hold whatever they like.
-
-    view: the schema of the parameters. body: that of the call. repaired: it took repairs.
-    """
+    # JSON strings have quotes around them, and contain whatever they like.
     if not call.untyped:
         return False
     return is_doubtful(call.arguments, view, body, call.places, repaired=repaired)
 
 
 def fits_schema(value: Value, schema: str | None) -> bool:
-    """Return True if arguments, read from texts, are valid once they are brought to their schema.
-
-    schema: JSON, None if nothing is known.
-    """
     if schema is None:
         return True
     # Every leaf is text as yet, so its types are judged behind coercion.
@@ -205,14 +171,6 @@ def fits_schema(value: Value, schema: str | None) -> bool:
 
 
 def _is_balanced(text: str, names: Container[str]) -> bool:
-    """Return True if each name has as many opening tags as closing ones, as far as can be told.
-
-    Without that the text does not read strictly, or a value of it holds a tag of the format. names:
-    those that count. Where anything but plain tags stands in the text nothing can be told.
-
-    >>> [_is_balanced(text, ("a",)) for text in ("<a>1</a>", "<a>1<a>", "<a>1<a/>", "<a>1</a><b>")]
-    [True, False, True, True]
-    """
     tags = _PLAIN_TAG.findall(text)
     if len(tags) != text.count("<"):
         return True
@@ -224,12 +182,10 @@ def _is_balanced(text: str, names: Container[str]) -> bool:
 
 
 def _agree(one: Decoded, other: Decoded) -> bool:
-    """Return True if two readings have the same arguments."""
     return bool(one.arguments == other.arguments)
 
 
 def _holds_loose_text(value: Value) -> bool:
-    """Return True if text beside elements stands anywhere in a value."""
     # A stack, since depth is the text's to choose.
     stack: list[Value] = [value]
     while stack:

@@ -81,42 +81,23 @@ _FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|
 
 
 def _view(tools: Tools, name: str) -> View:
-    """Return the schema of a tool.
-
-    One that admits everything for a tool that no one knows.
-
-    tools: name -> tool. name: as the opener has it.
-    """
     tool = tools.get(name)
     return view_of(tool.schema_json if tool else EMPTY_SCHEMA)
 
 
 @lru_cache(maxsize=2048)
 def _texts(view: View) -> frozenset[str]:
-    """Return the names of the text parameters of a schema. Asked for each body."""
     return text_params(view)
 
 
 @lru_cache(maxsize=512)
 def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the beginnings of the tools' openers.
-
-    >>> _tags(("f", "g"))
-    ('<f', '<g')
-    """
     return tuple("<" + name for name in names)
 
 
 @lru_cache(maxsize=512)
 def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern for the beginning of an opener, up to the character behind the name.
-
-    None if a name holds such a character, and so one opener may begin with several names.
-
-    >>> pattern = _plain_opener(("get", "get_all"))
-    >>> pattern.match("<get_all>").groups()
-    ('get_all', '>')
-    """
+    # None if a name contains such a character: then one opener may begin with several names.
     if not all(_PLAIN_NAME.fullmatch(name) for name in names):
         return None
 
@@ -127,13 +108,6 @@ def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
 
 @lru_cache(maxsize=2048)
 def _opening(name: str) -> Opening:
-    """Return the opening of `<name>`, as nearly every opener is.
-
-    Made once a name.
-
-    >>> _opening("f").end, _opening("f").name
-    (3, 'f')
-    """
     return Opening(len(name) + 2, name=name, name_span=Span(1, 1 + len(name)))
 
 
@@ -142,21 +116,10 @@ class ToolElements(Envelope):
     """Envelope: `<tool …>` … `</tool>` for every known tool. Comments hold no calls."""
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the beginning of a comment and of each tool's opener.
-
-        Nothing without tools.
-
-        A comment is a head because an opener inside it opens nothing.
-        """
+        # A comment is a head because an opener inside it opens nothing.
         return ("<!--", *_tags(tuple(tools))) if tools else ()
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return a comment as markup, or the opening of a known tool's element.
-
-        None for any other tag, which is text. NEED_MORE while a tag or a comment may go on.
-
-        pos: where one of the heads stands. final: no more text will come.
-        """
         if text.startswith("<!--", pos):
             return _comment(text, pos, final)
         if not tools:
@@ -175,12 +138,7 @@ class ToolElements(Envelope):
     def _open_any(
         self, text: str, pos: int, final: bool, tools: Tools
     ) -> Opening | NeedMore | None:
-        """Try the tools one by one: the opener ends early, or a name is not a plain one.
-
-        The first tool whose tag is complete wins, even if a longer name could still come.
-
-        NEED_MORE if any of them may still come.
-        """
+        # The first tool whose tag is complete wins, even if a longer name could still come.
         undecided: NeedMore | None = None
         for name in tools:
             if text.startswith("<" + name, pos):
@@ -194,33 +152,25 @@ class ToolElements(Envelope):
         return undecided
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the element, which knows the tool's text parameters.
-
-        Without a name, the one that ends with the closing tag of some tool.
-        """
+        # Without a name, the body ends with the closing tag of some tool.
         names = tuple(tools)
         if not opening.name:
             return NamedEnd(names)
         return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if an element that was given up behind `text` ends inside a parameter."""
         return ends_in_element(text)
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return True if a tool's tag is a parameter of that name of the open call."""
         return inner.name in _view(tools, opening.name).properties
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return the closing tag of each tool, and the other ends of a body."""
         return (*self.closers, *(f"</{name}>" for name in tools))
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the beginning of an element."""
         return "<"
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return an opening without a name, where the answer begins with a tool's parameter."""
         # Most answers begin with words, or with a tool's own tag.
         match = _FIRST_CHILD.match(text) if text[0] == "<" else None
         if match is None or match["name"] in tools:
@@ -231,17 +181,11 @@ class ToolElements(Envelope):
         return headless(name, tools)
 
     def closer_of(self, opening: Opening) -> str:
-        """Return the closing tag, as nearly every call has it."""
         return f"</{opening.name}>"
 
 
 def _comment(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
-    """Return a comment as markup: it holds no calls.
-
-    None for one that is never closed, or too long to wait for.
-
-    pos: of its first mark. final: no more text will come.
-    """
+    # None for one that is never closed, or too long to wait for.
     end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
     if end >= 0:
         return Opening(end + 3 - pos, "markup")
@@ -249,13 +193,7 @@ def _comment(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
 
 
 def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
-    """Return the opening of a tag with this name at `pos`, its attributes included.
-
-    An empty element is a whole call without parameters. NEED_MORE if it may become a tag, or None
-    if the name goes on, or the text behind it is not an attribute.
-
-    final: no more text will come.
-    """
+    # The opening of a tag with its attributes. None if the name goes on.
     end = pos + 1 + len(name)
     match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
     if match:
@@ -279,13 +217,7 @@ class ElementCall(Codec):
     """Codec: parameters as child elements, read with the tool's schema at hand."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body.
-
-        Raises Refusal if it cannot be read.
-
-        The first of four readers that fits: see the head of this module. The closing tag is
-        necessary, since without it the last parameter may go on.
-        """
+        # The closing tag is necessary, since without it the last parameter may go on.
         opening = reading.opening
         view = _view(reading.tools, opening.name)
         if not reading.closed:
@@ -298,7 +230,6 @@ class ElementCall(Codec):
         return (call,)
 
     def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
-        """Return the call of an element whose children are flat and hold no mark of any kind."""
         name = opening.name
         if name not in tools or opening.attributes or opening.name_span is None:
             return None
@@ -310,7 +241,6 @@ class ElementCall(Codec):
         return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
 
     def _call(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a closed body, by the first reader that fits. Raises Refusal."""
         opening = reading.opening
         # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
         flat = read_flat(body, view, TEXT_KEY)
@@ -321,12 +251,6 @@ class ElementCall(Codec):
         return with_attributes(call, view, opening) if opening.attributes else call
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a body that is not flat.
-
-        Raises Refusal.
-
-        view: the schema of the tool's parameters.
-        """
         stripped = body.strip()
         if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
             call = self._json(body, reading)
@@ -340,12 +264,6 @@ class ElementCall(Codec):
         return judge.settle(lambda text, manner: self._shaped(text, view, manner))
 
     def _shaped(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose parameters are elements of any shape.
-
-        Raises Refusal if there are none.
-
-        view: the schema of the tool's parameters.
-        """
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.
         flat = None if reading.repair else read_flat(body, view, TEXT_KEY)
         if flat is not None:
@@ -353,14 +271,7 @@ class ElementCall(Codec):
         return self._elements(body, view, reading)
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose parameters are elements.
-
-        Raises Refusal if there are none.
-
-        An element around all of them that no parameter is named after is taken off.
-
-        view: the schema of the tool's parameters.
-        """
+        # An element around all of them that no parameter is named after is taken off.
         repair, closed = reading.repair, reading.closed
         # `<f><parameters>…</parameters></f>`: it helps only if a parameter of the tool is inside.
         root = wrapper_name(body, view)
@@ -380,11 +291,7 @@ class ElementCall(Codec):
         return with_own_attributes(call, view, reader.tree, body)
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
-        """Return the call of a body that is one JSON object, the parameters, else None.
-
-        Here a refusal is no answer: text that is not JSON may still be a text. The step keeps the
-        place of the whole object.
-        """
+        # Here a refusal is no answer: text that is not JSON may still be a text.
         edits: list[Edit] = []
         try:
             if reading.repair:
@@ -420,12 +327,6 @@ class ElementCall(Codec):
         )
 
     def _text(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose body is plain text: its tool's only parameter, which is a text.
-
-        Raises Refusal for a tool with other parameters.
-
-        view: the schema of the tool's parameters.
-        """
         # With a second parameter nobody could tell which of them the text is.
         names = text_params(view)
         if len(view.properties) != 1 or len(names) != 1:
@@ -443,17 +344,10 @@ class ElementCall(Codec):
         return _read_by(reader, reading, value, (step,))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as an element.
-
-        Raises UnwritableCall for values that XML cannot carry.
-
-        arguments_json: strict JSON. tool: is superfluous, since the names and values say all.
-        """
         return write_element(name, read_strict(arguments_json))
 
 
 def _ends_oddly(flat: FlatBody, view: View, body: str) -> bool:
-    """Return True if a value of a flat body ends with a tag in other brackets."""
     return "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
 
 
@@ -464,11 +358,6 @@ def _read_by(
     steps: tuple[Step, ...],
     view: View | None = None,
 ) -> Decoded:
-    """Return the call that a reader has read.
-
-    reader: one that has read its body. value: its reading. steps: the cost of reading. view: the
-    schema of the parameters, by which elements around the items of lists are taken off.
-    """
     places = reader.places
     if view is not None:
         lists = ListReader(places)
@@ -484,11 +373,6 @@ def _decoded(
     edits: tuple[Edit, ...],
     steps: tuple[Step, ...],
 ) -> Decoded:
-    """Return a call whose values are text, as XML has no other.
-
-    value: the parameters. places: a function, since they are only worked out when asked for.
-    edits, steps: the changes of repair and reading to the body.
-    """
     return Decoded(
         opening.name,
         value,
@@ -502,7 +386,7 @@ def _decoded(
 
 
 def _names_call(text: str, tools: Tools) -> bool:
-    """Return True if a line is a call in words of its own: `action: delete` or `delete: {}`."""
+    # A line is a call in words of its own: `action: delete` or `delete: {}`.
     return any(
         line["key"] in tools if line["open"] else line["value"] in tools
         for line in _CALL_IN_WORDS.finditer(text)
@@ -510,10 +394,7 @@ def _names_call(text: str, tools: Tools) -> bool:
 
 
 def _before(opening: Opening) -> Span | None:
-    """Return the name's span, counted from the beginning of the body.
-
-    The name stands in the opener, so its offsets are negative.
-    """
+    # Counted from the beginning of the body: the offsets are negative.
     return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 

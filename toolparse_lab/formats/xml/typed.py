@@ -113,29 +113,24 @@ class TypedXml(Envelope):
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The closers of blocks."""
         return tuple(_BLOCKS.values())
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return the closers of blocks, and of the tags around them."""
         return (*self.closers, *_AROUND.values())
 
     @property
     def restarts(self) -> tuple[str, ...] | None:
-        """Empty: the reader finds by itself where a function begins."""
+        # The reader finds by itself where a function begins.
         return ()
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the openers, which are words of other formats too."""
         return (*_FOLLOWS, _LONE_HEAD)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`. It counts in front of the family's tags only."""
         if text.startswith(_LONE_HEAD, pos):
             if _LONE.match(text, pos):
                 return Opening(0)
@@ -152,18 +147,15 @@ class TypedXml(Envelope):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True: `open` looked at the body."""
         return True
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner to the closer of a block, of a tag around one, or of a call."""
         if not opening.end:
             return _WholeCall(tuple(f"</{word}>" for word in _CALLS))
         pairs = _AROUND if opening.attributes in _AROUND else _BLOCKS
         return LiteralBody(tuple(pairs.values()))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up after `text` ends inside a value."""
         tags = list(_TAG.finditer(text))
         if not tags:
             return bool(text.strip())
@@ -173,10 +165,7 @@ class TypedXml(Envelope):
 
 
 def _follows(opener: str, text: str, at: int) -> bool | None:
-    """Return True if the text behind an opener is one of the family's, None if more text decides.
-
-    A code fence may stand behind a tag around a block.
-    """
+    # None if more text decides. A code fence may follow a tag around a block.
     end = at
     if opener in _AROUND:
         fence = _FENCE.match(text, at)
@@ -193,19 +182,16 @@ def _follows(opener: str, text: str, at: int) -> bool | None:
 
 
 class _WholeCall(LiteralBody):
-    """Ends after the closer of a call, which is a part of the body."""
-
     __slots__ = ()
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for the closer. See `LiteralBody`."""
         answer = LiteralBody.scan(self, tail, final)
         return Close(answer.end, answer.end, "end") if isinstance(answer, Close) else answer
 
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag of the family in a body. attributes: name -> (raw text, its offset)."""
+    # attributes: name -> (raw text, its offset).
 
     word: str
     start: int
@@ -216,7 +202,6 @@ class _Tag:
 
 
 def _tags(body: str) -> list[_Tag]:
-    """Return the tags of a body, those in sections left out. Raises Refusal for an odd one."""
     tags: list[_Tag] = []
     pos = 0
     while (match := _TAG.search(body, pos)) is not None:
@@ -243,13 +228,9 @@ def _tags(body: str) -> list[_Tag]:
 
 
 class _Function:
-    """Reads one function of a body.
-
-    tags: its own, without the first. end: where the text behind its last tag ends.
-    """
+    # tags: its own, without the first. end: where the text after its last tag ends.
 
     def __init__(self, body: str, reading: Reading, head: _Tag, tags: list[_Tag], end: int) -> None:
-        """Make a reader. head: the function's tag."""
         self._body = body
         self._reading = reading
         self._head = head
@@ -266,7 +247,6 @@ class _Function:
         self._view: View | None = None
 
     def read(self) -> Decoded:
-        """Return the call. Raises Refusal."""
         self._read_name()
         tool = self._reading.tools.get(self.name)
         self._view = view_of(tool.schema_json) if tool is not None else None
@@ -294,7 +274,6 @@ class _Function:
         )
 
     def unread(self, refusal: Refusal) -> Decoded:
-        """Return the function as one that cannot be read."""
         place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
         problem = Problem("decode", refusal.code, "error", refusal.message, "", place)
         return Decoded(
@@ -302,7 +281,6 @@ class _Function:
         )
 
     def _read_name(self) -> None:
-        """Read the name, which is an attribute or the first element."""
         if "name" in self._head.attributes:
             raw, start = self._head.attributes["name"]
         elif len(self._tags) > 1 and self._tags[0].word == self._tags[1].word == "name":
@@ -321,7 +299,6 @@ class _Function:
         self.name, self.name_span = unescape(text), Span(start, start + len(text))
 
     def _next(self) -> _Tag | None:
-        """Move behind the next tag. Only white space stands before it."""
         if self._i >= len(self._tags):
             return None
         tag = self._tags[self._i]
@@ -331,26 +308,22 @@ class _Function:
         return tag
 
     def _blank(self, end: int) -> None:
-        """Raise Refusal for anything but white space up to an offset."""
         text = self._body[self._pos : end]
         if text.strip():
             message = f"neither a tag nor white space: {text.strip()[:40]!r}"
             raise Refusal("decode.tags", message, self._pos + len(text) - len(text.lstrip()))
 
     def _fix(self, span: Span, text: str, rule: str) -> None:
-        """Make an edit. Raises Refusal where repair is off."""
         if not self._reading.repair:
             raise Refusal("decode.tags", "not as the format writes it", span.start)
         self._edits.append(Edit(span, text, rule))
 
     def _close(self, at: int, closer: str, rule: str) -> None:
-        """Add a closer that is missing. Raises Refusal where the text ends early."""
         if not self._reading.closed and not self._body[at:].strip():
             raise Refusal("decode.truncated-value", "the text ends inside this call", at)
         self._fix(Span(at, at), closer, rule)
 
     def _parameter(self, tag: _Tag) -> None:
-        """Read a parameter, from its tag to its closer."""
         if tag.closes:
             if not self._arguments:
                 raise Refusal("decode.tags", "a closer without its parameter", tag.start)
@@ -374,7 +347,6 @@ class _Function:
             self._element(tag)
 
     def _end_attribute(self, tag: _Tag) -> None:
-        """Pass the closer of a parameter whose value is an attribute, and which may miss it."""
         if tag.empty:
             return
         if self._i < len(self._tags) and self._tags[self._i].word in _PARAMETERS:
@@ -387,7 +359,6 @@ class _Function:
         self._fix(Span(tag.end - 1, tag.end - 1), "/", "tags.unclosed-parameter")
 
     def _element(self, tag: _Tag) -> None:
-        """Read a value between tags."""
         closer = self._tags[self._i] if self._i < len(self._tags) else None
         end = closer.start if closer is not None else self._end
         raw = self._body[tag.end : end]
@@ -407,7 +378,6 @@ class _Function:
         self._take(tag, raw, tag.end, in_text=True)
 
     def _take(self, tag: _Tag, raw: str, start: int, *, in_text: bool) -> None:
-        """Keep the value of a parameter."""
         name = unescape(tag.attributes["name"][0])
         if name in self._arguments:
             raise Refusal("decode.duplicate-key", f"{name!r} stands twice", tag.start)
@@ -443,7 +413,6 @@ class _Function:
 
 
 def _typed(text: str, kind: str, reading: Reading) -> Value:
-    """Return the value of a text whose tag says its type, the text where it is none of that."""
     word = text.strip()
     if kind in ("boolean", "bool"):
         return {"true": True, "false": False}.get(word.lower(), text)
@@ -465,7 +434,6 @@ def _is_of(value: Value, kind: str) -> bool:
 
 
 def _python_value(word: str, reading: Reading) -> Value:
-    """Return the list or dict of a text as Python writes it. Raises Refusal for any other text."""
     reader = PythonReader(word, replace(reading, repair=False), json_words=True)
     try:
         value = reader.value("", 0)
@@ -477,7 +445,6 @@ def _python_value(word: str, reading: Reading) -> Value:
 
 
 def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    """Return the calls of a body, with those that cannot be read among them. Raises Refusal."""
     tags = _tags(body)
     begin, stop = _inside(body, [tag for tag in tags if tag.word in _BLOCK_WORDS])
     groups: list[list[_Tag]] = []
@@ -504,10 +471,6 @@ def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
 
 
 def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
-    """Return where the functions of a body stand: inside a fence and a block, if those are there.
-
-    blocks: the tags of blocks. Raises Refusal where they are no pair around all.
-    """
     fence, end = _FENCE.match(body), body.rfind("```")
     begin, stop = 0, len(body)
     if fence is not None and end >= fence.end() and not body[end + 3 :].strip():
@@ -528,12 +491,9 @@ def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """Gives the calls of a text that reads without repair, if all fit their schemas."""
-
     reading: Reading
 
     def __call__(self, text: str) -> Value | None:
-        """Return [name, arguments] of each call, None where one does not fit."""
         tools = self.reading.tools
         try:
             calls = _functions(text, replace(self.reading, repair=False))
@@ -549,7 +509,7 @@ class _Fitting:
 
 
 def _near_tags(body: str, tools: Tools) -> list[str]:
-    """Return the literals of which one may be damaged: tags, or parts of a tag around a value."""
+    # The literals of which one may be damaged: tags, or parts of a tag around a value.
     words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in body]
     literals = [f"</{word}>" for word in words]
     literals += [f"<{word}>" for word in _GROUPS if word in words]
@@ -576,10 +536,6 @@ class TypedCall(Codec):
     around: str = ""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal.
-
-        An empty block says that there is nothing to call.
-        """
         refusal: Refusal | None = None
         calls: tuple[Decoded, ...] = ()
         try:
@@ -599,7 +555,6 @@ class TypedCall(Codec):
         return calls
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call in its block. Raises UnwritableCall for arguments that are no object."""
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict):
             raise UnwritableCall("arguments have to be an object", got=arguments_json)
@@ -613,7 +568,6 @@ class TypedCall(Codec):
         return f'{start}<function name="{_escape(name)}">{parameters}</function>{end}'
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return calls of one answer in one block."""
         start, end = self._edges
         inner = (call[len(start) : len(call) - len(end)] for call in calls)
         return f"{start}{''.join(inner)}{end}"
@@ -624,7 +578,6 @@ class TypedCall(Codec):
         return self.around + block, _BLOCKS[block] + _AROUND.get(self.around, "")
 
     def _pair(self, name: str, value: Value) -> str:
-        """Return a parameter as the form writes it."""
         kind = kind_of_value(value)
         kind = _WORDS.get(kind, kind)
         text = _escape(value if isinstance(value, str) else write_canonical(value))
@@ -641,17 +594,13 @@ def _only_space(body: str, start: int, end: int) -> None:
 
 
 def _escape(text: str) -> str:
-    """Return text as it is written in an element or an attribute.
-
-    White space at its edges would be taken off, so it is written by its number.
-    """
+    # White space at its edges would be taken off, so it is written by its number.
     for character, reference in _ESCAPES:
         text = text.replace(character, reference)
     return _EDGES.sub(lambda m: "".join(f"&#{ord(c)};" for c in m[0]), text)
 
 
 def _type_rules(form: Form) -> TypeRules:
-    """Return the rules of a form: a scalar is bare text, all else JSON. Each says its type."""
     structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
     rules = []
     for rule in (*BARE_SCALARS, *structures):
