@@ -19,8 +19,7 @@ from .json.mix import FAILURE
 from .json.named import NamedJson
 from .json.openers import Frame, FramedGrammar, JsonHeaders
 from .json.shaped import ShapedJson
-from .parameters.form import TagForm
-from .parameters.slots import SlotForm
+from .parameters.form import SlotForm, TagForm
 from .parameters.tags import tag_protocol
 from .prompt.wording import Wordings
 from .python.call import PythonCalls

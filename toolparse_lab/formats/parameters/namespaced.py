@@ -1,13 +1,4 @@
-"""Elements behind a mark of their own: `]<]minimax[>[<port>Bergen]<]minimax[>[</port>`.
-
-The mark stands before every tag of a call and before nothing else, so a value may hold any markup.
-"""
-
-# How it works. A tag without the mark is content. So the body is rewritten: the mark is taken off
-# every tag that has it, and every other `<` or `&` is escaped. What is left are elements, which the
-# reader of elements knows, with all their damage. Offsets come back by the map of the rewriting.
-#
-# Cost: one pass for the rewriting, one for the reader.
+"""Elements after a mark of their own: `]<]minimax[>[<port>Bergen]<]minimax[>[</port>`."""
 
 from __future__ import annotations
 
@@ -20,7 +11,7 @@ from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span
-from ...core.values import Value, read_strict, same
+from ...core.values import Value, escape_token, read_strict, same
 from ..base import (
     Codec,
     Decoded,
@@ -37,8 +28,62 @@ from ..prompt.type_rules import JSON_TYPE_RULES
 from ..results import Between, TextResult
 from ..rxml.reader import TEXT_KEY, ElementReader
 from ..scan import LiteralBody, Scanner
-from .item_lists import ItemLists
-from .repeated import holds_json_unread, may_be_list
+from .reader import holds_json_unread, may_be_list
+
+# How it works. Under a schema that wants a list, coercion makes one of `{"item": …}` and says so in
+# a step. Under a free object, or a parameter that nobody declared, nothing would: the format itself
+# says that these are items. So such a value is a list from the beginning, and its places move.
+
+_ITEM = "item"
+
+
+class ItemLists:
+    """A value of elements, in which the free lists are lists. view: its schema, not a list."""
+
+    def __init__(self, value: Value, view: View) -> None:
+        self._moves: dict[str, str] = {}
+        self.value = self._members(value, view, "", "", 0)
+
+    def path(self, path: str) -> str:
+        return self._moves.get(path, path)
+
+    def _read(self, value: Value, view: View | None, old: str, new: str, depth: int) -> Value:
+        # old, new: the path in the elements, and as it is.
+        if old != new:
+            self._moves[old] = new
+        free = view is None or (view.types is None and not view.any_of and view.enum is None)
+        if not free or not isinstance(value, dict) or value.keys() != {_ITEM}:
+            return self._members(value, view, old, new, depth)
+        items = value[_ITEM]
+        if not isinstance(items, list):
+            return [self._read(items, None, f"{old}/{_ITEM}", f"{new}/0", depth + 1)]
+        self._moves[f"{old}/{_ITEM}"] = new
+        return self._members(items, None, f"{old}/{_ITEM}", new, depth)
+
+    def _members(self, value: Value, view: View | None, old: str, new: str, depth: int) -> Value:
+        if depth > _MAX_DEPTH or not isinstance(value, dict | list):
+            return value
+        if isinstance(value, list):
+            return [
+                self._read(item, view.item(i) if view else None, f"{old}/{i}", f"{new}/{i}",
+                           depth + 1)
+                for i, item in enumerate(value)
+            ]  # fmt: skip
+        return {
+            key: self._read(
+                member, view.child(key) if view else None, f"{old}/{escape_token(key)}",
+                f"{new}/{escape_token(key)}", depth + 1,
+            )
+            for key, member in value.items()
+        }  # fmt: skip
+
+
+# How it works. A tag without the mark is content. So the body is rewritten: the mark is taken off
+# every tag that has it, and every other `<` or `&` is escaped. What is left are elements, which the
+# reader of elements knows, with all their damage. Offsets come back by the map of the rewriting.
+#
+# Cost: one pass for the rewriting, one for the reader.
+
 
 _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
@@ -49,7 +94,7 @@ _LEFT_MARK = "]minimax["
 _INVOKE = re.compile(r"\s*+<invoke name=\"(?P<name>[^\"<>\r\n]{1,200}+)\"\s*+>")
 _INVOKE_END = re.compile(r"</invoke\s*+>")
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
-_MAX_DEPTH = 100
+_MAX_DEPTH = 100  # of a value
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..base import Protocol, Signs
-from .alike import AlikeBlocks
-from .channels import HeadedCall, HeadedTags, MessageTags
-from .escaped_names import EscapedNames
-from .form import TagForm
-from .json_texts import JsonTexts
+from .form import SlotForm, TagForm
 from .namespaced import MINIMAX_M3
-from .slots import SlotForm
-from .suffixed import MaybeSuffixed, SuffixedBlocks, SuffixedCall
 from .tags import tag_protocol
-from .unmarked import MaybeUnmarked, MaybeUnmarkedCall
+from .variants import (
+    AlikeBlocks,
+    EscapedNames,
+    HeadedCall,
+    HeadedTags,
+    JsonTexts,
+    MaybeSuffixed,
+    MaybeUnmarked,
+    MaybeUnmarkedCall,
+    MessageTags,
+    SuffixedBlocks,
+    SuffixedCall,
+)
 
 # Tags that are words, the function's name in its own tag. No engine reads references in these
 # values but in those of `qwen3_coder_xml` and `minicpm5`.

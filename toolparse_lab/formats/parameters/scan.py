@@ -1,8 +1,472 @@
-"""Functions and their parameters as tags around raw text: where a body ends, and which tags count.
+"""Where a body of parameter tags ends, and which of its tags count."""
 
-A block exactly as its format writes it is found by one pattern (`strict.py`). All others are walked
-over tag by tag, since the meaning of a tag depends on the text around it.
-"""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...arguments.schema.view import View, view_of
+from ...core.toolspec import ToolSpec
+from ..json.scan import JsonBody
+from ..scan import Close, CloseKind
+from .form import (
+    Form,
+    Mark,
+    MarkKind,
+    bare_head,
+    closes_itself,
+    function_group,
+    kind_of,
+    names_function,
+    parameter_group,
+    tag_pattern,
+)
+from .strict import strict_form
+
+INDENT = 64  # a tag further right than this is on no line of its own
+_CUT_TAG = re.compile(r"</?[A-Za-z_]{0,12}\Z")
+
+# START: before the first tag of a block. TOP: between functions. BODY: right behind a function's
+# tag. INSIDE: between parameters. HEAD: right behind a parameter's tag. VALUE: in its value. JSON:
+# in an object in place of tags. ENDED: behind a function that has no block around it.
+START, TOP, BODY, INSIDE, HEAD, VALUE, JSON, ENDED = range(8)
+
+
+@dataclass(slots=True)  # made for nearly every chunk, and a frozen one takes twice the time
+class Hold:
+    """Everything before `at` is final. The rest waits for more text."""
+
+    at: int
+
+
+class Walk:
+    """The state that the parts of one scanner share.
+
+    Offsets count from the beginning of the body.
+
+    whole: it is shown one finished body, looks for no end, and keeps the `marks`. `quoting` holds
+    the indices of the parameters whose values hold closers or calls taken for content.
+    """
+
+    __slots__ = (
+        "at",
+        "early",
+        "form",
+        "hidden",
+        "indent",
+        "look",
+        "marks",
+        "pattern",
+        "quoting",
+        "space",
+        "state",
+        "tools",
+        "view",
+        "whole",
+        "word",
+        "wrapped",
+    )
+
+    def __init__(
+        self, form: Form, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool
+    ) -> None:
+        self.form = form
+        self.tools = tools
+        self.wrapped = wrapped
+        self.whole = whole
+        self.pattern = tag_pattern(form)
+        self.space = form.space
+        self.state = START if wrapped else TOP
+        self.at = 0  # characters settled so far
+        self.look = 0  # up to this offset white space was looked at already
+        # White space since the last settled line break; -1 = there is more than that.
+        self.indent = -1
+        self.word = ""  # of the function's tag
+        self.view: View | None = None  # of the function's tool, if it is known
+        # The function's name stood between its tags, and no parameter came since.
+        self.early = False
+        self.hidden: tuple[int, int, CloseKind] | None = None
+        self.marks: list[Mark] = []
+        self.quoting: set[int] = set()
+
+    # Taking note
+
+    def settle(self, tail: str, settled: int) -> int:
+        if settled:
+            self.indent = self.indent_at(tail, settled)
+            self.at += settled
+        return settled
+
+    def mark(
+        self,
+        kind: MarkKind,
+        start: int,
+        end: int,
+        name: str = "",
+        name_start: int = 0,
+        doubtful: bool = False,
+        rule: str = "tags.spelling",
+        flag: str = "",
+    ) -> None:
+        if self.whole:
+            self.marks.append(Mark(kind, start, end, name, name_start, doubtful, rule, flag))
+
+    def quote(self) -> None:
+        if self.whole:
+            self.quoting.add(len(self.marks) - 1)
+
+    def hide(self, start: int, end: int, kind: CloseKind) -> None:
+        if self.hidden is None:
+            self.hidden = (self.at + start, self.at + end, kind)
+
+    def begin_function(
+        self, match: re.Match[str], word: str, group: str, rule: str = "tags.spelling"
+    ) -> None:
+        name = match[group]
+        tool = self.tools.get(name)
+        # Only this word closes the function; closers of other words are content.
+        self.word = word
+        self.view = view_of(tool.schema_json) if tool else None
+        if closes_itself(match):
+            rule = "tags.self-closed"
+        self.mark("function", match.start(), match.end(), name, match.start(group), rule=rule)
+        self.early = group == "ft"
+        self.state = BODY
+        if closes_itself(match):
+            self.end_function(match.end(), match.end())
+
+    def enter(self, name: str) -> None:
+        tool = self.tools.get(name)
+        self.word = self.form.function_word
+        self.view = view_of(tool.schema_json) if tool else None
+        self.state = BODY
+
+    def end_function(self, start: int, end: int, *, doubtful: bool = False) -> None:
+        self.mark("/function", start, end, doubtful=doubtful)
+        self.state = TOP if self.wrapped or self.whole else ENDED
+
+    # Looking around
+
+    def knows(self, match: re.Match[str]) -> bool:
+        # `<parameter>x</parameter>` may as well be a value without a name, so such a name
+        # has to be known.
+        name = match["pt"]
+        return name is None or (self.view is not None and name in self.view.properties)
+
+    def stands_for_key(self, name: str) -> bool:
+        # Some models write a function's tag in place of a key's.
+        if not self.form.value_has_tag or self.view is None:
+            return False
+        return name in self.view.properties and name not in self.tools
+
+    def skip(self, tail: str, pos: int) -> int:
+        # What was looked at before the last chunk is not looked at again.
+        match = self.space.match(tail, max(pos, self.look - self.at))
+        return match.end() if match else pos
+
+    def following(self, tail: str, pos: int, final: bool) -> str | None:
+        """Return the kind of tag after white space; 'text', '{' or 'end' if there is none. None =
+        only more text can tell.
+        """
+        start = self.skip(tail, pos)
+        if start >= len(tail):
+            if final:
+                return "end"
+            # A run of white space that comes in pieces is looked at once, piece by piece.
+            self.look = self.at + start
+            return None
+
+        self.look = 0
+        if tail[start] == "{":
+            return "{"
+
+        # Every tag begins with this character; most of what follows a tag is text.
+        match = self.pattern.match(tail, start) if tail[start] == "<" else None
+        if match is None:
+            return "text"
+
+        kind = kind_of(match)
+        if kind == "cut":
+            return _cut_kind(tail, start) if final else None
+        if kind == "parameter" and not self.knows(match):
+            return "text"
+        return kind
+
+    def indent_at(self, tail: str, start: int) -> int:
+        # White space since the last line break, -1 if there is more than that, or more than
+        # `INDENT`. The line may have begun before the tail: `indent` keeps everything
+        # settled of it, so the answer does not depend on where the chunk ends.
+        line = tail.rfind("\n", max(0, start - INDENT - 1), start)
+        before = 0
+        if line < 0:
+            # The line began before the tail, so what was settled of it counts as well.
+            if start > INDENT or self.indent < 0:
+                return -1
+            before = self.indent
+
+        blank = tail[line + 1 : start]
+        total = before + len(blank)
+        return total if total <= INDENT and not blank.strip(" \t\r") else -1
+
+
+def _cut_kind(tail: str, start: int) -> str:
+    return "end" if _CUT_TAG.match(tail, start) else "text"
+
+
+def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
+    # A bracket in it is the end of some other tag.
+    inner = tail.find(">", match.start(), match.end())
+    return inner + 1 if inner >= 0 else Hold(len(tail))
+
+
+# What may stand behind a call that is over: nothing, or the next one.
+_BEHIND_CALL = ("end", "opener", "function")
+_NO_TAG = ("text", "{")
+_SECTION = "<![CDATA["
+_MAX_NESTING = 8  # quoted calls inside quoted calls, which are no longer told apart below that
+
+
+class ValueScan:
+    """Reads inside a value, from its parameter's tag to the tag that ends it.
+
+    State: the tags of a quoted call that are open (`_nest`), and how the value began: behind which
+    word, on a line of its own or not (`_lined`), with the name between its tags (`_outside`).
+    """
+
+    __slots__ = ("_lined", "_nest", "_outside", "_section", "_walk", "_word")
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._word = ""  # of the parameter's tag
+        self._lined = False  # the value begins with a line break
+        self._outside = False  # the parameter's name stood between its tags
+        self._nest: list[str] = []
+        self._section = False  # inside a CDATA section, which no tag ends
+
+    def begin(self, match: re.Match[str]) -> None:
+        walk = self._walk
+        group = parameter_group(match)
+        self._outside = group == "pt"
+        self._word = match["p"]
+        self._nest.clear()
+        rule = "tags.name-inside" if self._outside else "tags.spelling"
+        name_start = match.start(group)
+        flag = (walk.form.flags and match["flag"]) or ""
+        walk.mark(
+            "parameter", match.start(), match.end(), match[group], name_start, rule=rule, flag=flag
+        )
+        walk.early = False
+        walk.state = HEAD
+
+    def head(self, tail: str, pos: int, final: bool) -> Hold | int:
+        begin = tail[pos : pos + len(_SECTION)]
+        if self._walk.form.sections and _SECTION.startswith(begin):
+            if begin == _SECTION:
+                self._section = True
+            elif not final:
+                return Hold(pos)
+        first = tail[pos : pos + 2]
+        if not final and first in ("", "\r"):
+            return Hold(pos)
+        self._lined = first[:1] == "\n" or first == "\r\n"
+        self._walk.state = VALUE
+        return pos
+
+    def step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
+        # Tags of a quoted call decide nothing but where the quotation ends.
+        if self._section:
+            end = tail.find("]]>", pos)
+            if end < 0:
+                return Hold(len(tail) if final else max(pos, len(tail) - 2))
+            self._section = False
+            pos = end + 3
+        match = self._walk.pattern.search(tail, pos)
+        if match is None:
+            return Hold(len(tail))
+
+        kind = kind_of(match)
+        if kind == "cut":
+            return past_cut(tail, match) if final else Hold(match.start())
+        # Inside a quoted call no tag ends the value, however it looks.
+        if self._nest:
+            return self._in_quotation(tail, match, kind, final)
+        if kind == "parameter":
+            return self._next_parameter(match, tail)
+        if kind in ("function", "opener"):
+            return self._quotation(tail, match, kind, final)
+        return self._closer(tail, match, kind, final)
+
+    def _closer(
+        self, tail: str, match: re.Match[str], kind: str, final: bool
+    ) -> Close | Hold | int:
+        # One of another word than its opener's is content: `</param>` in the value of a
+        # `<parameter=…>` is text, and left to the reader where the value's own closer never
+        # comes.
+        walk = self._walk
+        start, end = match.span()
+        if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
+            return self._value_closer(tail, start, end, final)
+        if kind == "/function" and walk.form.is_pair(walk.word, match["cf"]):
+            return self._function_closer(tail, start, end, final)
+        if kind == "closer" and not walk.whole:
+            return self._block_closer(tail, start, end, final)
+        return end
+
+    def _value_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
+        # Content where text follows it. A closer that counts only because the text ends
+        # there is doubtful, if the value began on a line of its own and the closer is not
+        # on one.
+        walk = self._walk
+        follows = walk.following(tail, end, final)
+        if follows is None:
+            return Hold(start)
+
+        fits = self._fits(tail, start)
+        # Two closers, of which only the second is on a line of its own: the first is content, else
+        # it is doubled.
+        first_of_two = (
+            follows == "/parameter" and not fits and self._fits(tail, walk.skip(tail, end))
+        )
+        if first_of_two or follows in _NO_TAG:
+            walk.quote()
+            return end
+
+        walk.mark("/parameter", start, end, doubtful=follows == "end" and not fits)
+        walk.state = INSIDE
+        return end
+
+    def _function_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
+        # It counts where only more of the end follows, or the next call. Where text
+        # follows, it is content. But a function that stands alone may have ended there
+        # after all.
+        walk = self._walk
+        follows = walk.following(tail, end, final)
+        if follows is None:
+            return Hold(start)
+        if follows == "closer" and not walk.whole:
+            return self._both_closers(tail, start, end, final)
+
+        # In a finished body the engine has found the end already, so the lines prove nothing.
+        fits = self._fits(tail, start)
+        if follows in _BEHIND_CALL:
+            if fits or walk.whole:
+                walk.end_function(start, end, doubtful=follows == "end" and not fits)
+            return end
+
+        # With a block around it the block's own closer would be the place to go back to.
+        if follows in _NO_TAG and fits and not walk.wrapped:
+            walk.hide(end, end, "rescued")
+        return end
+
+    def _both_closers(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
+        # After both the end or the next call has to follow: a value may quote the whole end
+        # of a call.
+        walk = self._walk
+        # Alone, it may have the closer of a block whose opener was lost.
+        if not walk.wrapped:
+            walk.end_function(start, end)
+            return end
+
+        match = walk.pattern.search(tail, end)
+        behind = walk.following(tail, match.end(), final) if match else None
+        if match is None or behind is None:
+            return Hold(start)
+        if behind in _BEHIND_CALL:
+            walk.end_function(start, end)
+        else:
+            walk.hide(match.start(), match.end(), "rescued")
+
+        return end
+
+    def _block_closer(self, tail: str, start: int, end: int, final: bool) -> Close | Hold | int:
+        # If it does not fit the value's lines it is content. If text follows, it is content
+        # most likely, and the place to go back to if no other closer comes.
+        walk = self._walk
+        if not self._fits(tail, start):
+            return end
+
+        follows = walk.following(tail, end, final)
+        if follows is None:
+            return Hold(start)
+        if follows in _BEHIND_CALL:
+            return Close(walk.at + start, walk.at + end, "closer")
+
+        walk.hide(start, end, "rescued")
+        return end
+
+    def _next_parameter(self, match: re.Match[str], tail: str) -> int:
+        if self._begins_next(match, tail):
+            self.begin(match)
+        elif match["pt"]:
+            # The match reaches over the closer behind the name, which may close this value.
+            return match.end("pt")
+        return match.end()
+
+    def _begins_next(self, match: re.Match[str], tail: str) -> bool:
+        # With its name between tags it is only believed after one like it.
+        walk = self._walk
+        same = match["p"].lower() == self._word.lower()
+        if not same or not self._fits(tail, match.start()):
+            return False
+        if match["pt"]:
+            return self._outside and walk.knows(match)
+        # A tool that nobody knows, or whose parameters are free, may have any parameter.
+        view = walk.view
+        return view is None or not view.properties or view.child(match["pn"]) is not None
+
+    def _quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
+        # A quoted call is skipped if the text after its tag is the inside of one. As a
+        # place where the model may have begun again it is remembered, in case the value
+        # never ends.
+        walk = self._walk
+        inside: tuple[str, ...] = ("function", "{")
+        if kind == "function":
+            inside = ("parameter", "/function", "{")
+            if not self._may_quote(match):
+                return match.end()
+
+        follows = walk.following(tail, match.end(), final)
+        if follows is None:
+            return Hold(match.start())
+        if follows in inside:
+            self._nest.append(kind)
+            walk.quote()
+            walk.hide(match.start(), match.start(), "implicit")
+
+        return match.end()
+
+    def _may_quote(self, match: re.Match[str]) -> bool:
+        walk = self._walk
+        if match["f"].lower() != walk.word.lower():
+            return False
+        return not walk.tools or match[function_group(match)] in walk.tools
+
+    def _in_quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
+        # The block's closer ends all that was opened since the block.
+        nest = self._nest
+        if kind in ("function", "opener"):
+            # Deeper ones are skipped with the quotation around them.
+            if len(nest) < _MAX_NESTING:
+                return self._quotation(tail, match, kind, final)
+        elif kind == "/function":
+            if nest[-1] == "function":
+                nest.pop()
+        elif kind == "closer":
+            self._end_quotation()
+        return match.end()
+
+    def _end_quotation(self) -> None:
+        nest = self._nest
+        if "opener" not in nest:
+            return
+        while nest.pop() != "opener":
+            pass
+
+    def _fits(self, tail: str, start: int) -> bool:
+        # A model that puts a value on lines of its own puts its closer on one as well.
+        return not self._lined or self._walk.indent_at(tail, start) >= 0
+
 
 # How it works
 #
@@ -17,20 +481,6 @@ over tag by tag, since the meaning of a tag depends on the text around it.
 #
 # Cost: one search a tag. What is held back is a tag (400 characters at most) or white space, which
 # is remembered as looked at (`Walk.look`); a body of JSON is left to its own scanner.
-
-from __future__ import annotations
-
-import re
-from collections.abc import Mapping
-
-from ...core.toolspec import ToolSpec
-from ..json.scan import JsonBody
-from ..scan import Close
-from .form import Mark, bare_head, function_group, kind_of, names_function
-from .shape import Form
-from .strict import strict_form
-from .value import ValueScan
-from .walk import BODY, ENDED, HEAD, INDENT, INSIDE, JSON, START, TOP, VALUE, Hold, Walk, past_cut
 
 
 class ParameterScan:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from ...core.types import Span
 from ...core.values import Value, escape_token
 from ..base import Decoded
-from .shape import (
+from .form import (
     Form,
     decoded_text,
     inner_places,

@@ -1,10 +1,4 @@
-"""A tag that names the function, in it one tag a parameter with raw text: `qwen3_coder_xml` and
-others.
-
-The formats are rows of constants (`TagForm`). The missing part or spelt differently is an edit. An
-unreadable text without inventing is refused, function by function, so that one bad call of a block
-leaves the others alone.
-"""
+"""A tag that names the function, in it one tag a parameter with raw text."""
 
 from __future__ import annotations
 
@@ -34,25 +28,100 @@ from ..base import (
 )
 from ..json.body import json_calls
 from ..json.scan import JsonBody, ends_in_value
+from ..prompt.gbnf import literal
+from ..prompt.grammar import MAX_DEPTH, object_schema
+from ..prompt.shape import kind_of, resolve
+from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..results import Between, TextResult
 from ..scan import Scanner
+from ..xml.grammar import BARE_SCALARS, ElementGrammar
+from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import (
+    Form,
+    Heads,
     Mark,
     TagForm,
     bare_head,
     closes_itself,
     function_group,
+    kind_of_value,
     names_function,
     tag_pattern,
 )
-from .grammar import TagGrammar
-from .judge import TagJudge, hold_no_tag, say_tags_in_values
 from .reader import FunctionReader
 from .scan import ParameterScan
-from .shape import Form, Heads, kind_of_value
 from .strict import StrictForm, read_functions, strict_form
-from .type_rules import tag_type_rules
+
+# A name that survives the trimming of readers and cannot be taken for the end of its tag.
+_TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
+
+
+@dataclass(frozen=True, slots=True)
+class TagGrammar:
+    """Writes the grammar of one call in the tags of a form."""
+
+    form: Form
+
+    def __call__(self, tools: Sequence[ToolSpec]) -> str:
+        form, line = self.form, _line_break(self.form)
+        end = form.function_closer
+        # A form without a block around its functions has neither opener nor closer.
+        if not form.opener:
+            return _TagCalls(tools, form).grammar(f"call {literal(end)}")
+        opener = literal(form.opener.strip() + line)
+        closer = literal(end + line + form.closer.strip())
+        return _TagCalls(tools, form).grammar(f"{opener} call {closer}")
+
+
+def _line_break(form: Form) -> str:
+    return "\n" if form.lines else ""
+
+
+class _TagCalls(ElementGrammar):
+    nested = False
+
+    def __init__(self, tools: Sequence[ToolSpec], form: Form) -> None:
+        self.form = form
+        super().__init__(tools)
+
+    def call(self, tool: ToolSpec) -> str | None:
+        children = self.children(object_schema(tool), MAX_DEPTH)
+        # A tool that can never be called has no rule.
+        if children is None:
+            return None
+        head = self.form.function_tag(_checked(tool.name)) + _line_break(self.form)
+        return f"{literal(head)} {children}".rstrip()
+
+    def field(self, name: str, schema: Any, depth: int) -> str | None:
+        if depth < 0 or schema is False:
+            return None
+        # A list is JSON here: a tag that is repeated would be several parameters.
+        node = resolve(schema, self.root_schema)
+        content = self.content(node, depth)
+        if content is None:
+            return None
+
+        tag = self.form.parameter_tag(_checked(name), kind_of(node))
+        line = _line_break(self.form)
+        # A line break beside the value is part of the value where the format does not trim it.
+        inner = self.form.edge
+        head = literal(tag + inner)
+        tail = literal(f"{inner}{self.form.parameter_closer}{line}")
+        return f"{head} {content} {tail}"
+
+
+def _checked(name: str) -> str:
+    if not _TAG_NAME.fullmatch(name):
+        raise UnwritableCall("this name cannot stand in a tag", got=name)
+    return name
+
+
+def tag_type_rules(form: Form) -> TypeRules:
+    structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
+    pair = f"{form.parameter_tag('{name}')}{{value}}{form.parameter_closer}"
+    return TypeRules((*BARE_SCALARS, *structures), pair)
+
 
 _ALONE = Opening(0)
 _OTHER = "other"  # in an opening: the inside of the call is written as another format does
@@ -200,9 +269,9 @@ class ParameterTags(Envelope):
         return tag is not None and (tag["cut"] is None or self.form.may_go_on(literal))
 
     def _markup(self, text: str, pos: int) -> Opening | None:
-        for literal in self.form.markup:
-            if text.startswith(literal, pos):
-                return Opening(len(literal), "markup")
+        for token in self.form.markup:
+            if text.startswith(token, pos):
+                return Opening(len(token), "markup")
         return None
 
     def _opens_alone(self, tag: re.Match[str], tools: Tools) -> bool:
@@ -372,9 +441,9 @@ class ParameterCall(Codec):
         # Nearly every body ends here.
         if calls and hold_no_tag(calls, reading.tools):
             return calls
-        judge = TagJudge(self.form, body, reading)
-        if not calls or any(map(judge.is_doubtful, calls)):
-            calls = judge.settle(lambda: self._damaged(body, reading))
+        bodies = TagDisambiguation(self.form, body, reading)
+        if not calls or any(map(bodies.is_doubtful, calls)):
+            calls = bodies.settle(lambda: self._damaged(body, reading))
         return tuple(say_tags_in_values(self.form, body, call) for call in calls)
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:

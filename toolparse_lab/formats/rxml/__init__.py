@@ -2,12 +2,13 @@
 read back.
 
 `parse` reads the inside of an element as an object, `read` says in addition the repairs and where
-everything stands. `parse_without_schema`, `parse_node`, `simplify` and `filter` work on nodes.
+everything is. `parse_without_schema`, `parse_node`, `simplify` and `filter` work on nodes.
 `stringify` writes.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import (
@@ -20,23 +21,19 @@ from ...core.errors import (
 )
 
 if TYPE_CHECKING:
-    from .api import (
-        VOID,
-        ElementReader,
-        Reading,
+    from .element import unescape
+    from .nodes import (
         filter,
-        parse,
         parse_node,
         parse_nodes,
         parse_without_schema,
-        read,
         simplify,
-        stringify,
         stringify_nodes,
         to_content_string,
-        unescape,
-        write_element,
     )
+    from .parsing import VOID, Reading, parse, read
+    from .reader import ElementReader
+    from .writer import stringify, write_element
 
 __all__ = [
     "VOID",
@@ -62,13 +59,19 @@ __all__ = [
     "write_element",
 ]
 
+# `filter` and the other names of nodes are in `nodes`.
+_MODULES = {
+    **dict.fromkeys(("VOID", "Reading", "parse", "read"), "parsing"),
+    **dict.fromkeys(("stringify", "write_element"), "writer"),
+    "ElementReader": "reader",
+    "unescape": "element",
+}
+
 
 def __getattr__(name: str) -> Any:
     # The API loads when its first name is asked for: reading calls does without most of it.
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.formats.rxml' has no attribute {name!r}")
-
-    from . import api  # late: reading calls imports what it needs of this folder by itself
-
-    value = globals()[name] = getattr(api, name)
+    module = import_module(f".{_MODULES.get(name, 'nodes')}", __name__)
+    value = globals()[name] = getattr(module, name)
     return value

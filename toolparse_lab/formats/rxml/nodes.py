@@ -11,12 +11,10 @@ from typing import Any, TypeAlias
 from ...arguments.rjson.refusal import Refusal
 from ...arguments.schema.scalars import SPACE
 from ...core.errors import BadOptions, RXMLParseError
-from .element import Element, Manner, Piece, pieces_between_children, walk
-from .marks import ATTRIBUTE
+from .element import ATTRIBUTE, Element, Manner, Piece, pieces_between_children, unescape, walk
 from .parsing import MAX_DEPTH, VOID, error_of
-from .stringifier import write_attributes, write_text
-from .text import unescape
 from .tree import read_tree
+from .writer import write_attributes, write_text
 
 # How it works. The same tree builder as for parameters, without a schema, so that nothing is raw
 # but scripts and styles. Nodes are made from the tree backwards, children first. All walks over

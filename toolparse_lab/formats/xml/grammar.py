@@ -1,8 +1,4 @@
-"""The grammar of calls that are elements with parameters as child elements.
-
-The parameter tags and the YAML format write their calls in elements too and derive from
-`ElementGrammar`.
-"""
+"""What prompts and grammars say of calls that are elements."""
 
 from __future__ import annotations
 
@@ -24,6 +20,7 @@ from ..prompt.shape import (
     properties_of,
     resolve,
 )
+from ..prompt.type_rules import ARRAY, BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, TypeRule, TypeRules
 
 XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _BARE_KINDS = ("null", "integer", "number", "boolean")
@@ -155,3 +152,63 @@ def _readable(members: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any
 
 def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+# Between tags a scalar is bare text: quotes around it would become part of the value.
+BARE_SCALARS = (
+    TypeRule(
+        NUMBER,
+        "number",
+        "lat",
+        "35.6897",
+        '"35.6897"',
+        "A number is bare digits: no quotes, no unit.",
+    ),
+    TypeRule(
+        INTEGER,
+        "integer",
+        "count",
+        "10",
+        "ten",
+        "An integer is digits without a decimal point, never a word.",
+    ),
+    TypeRule(
+        BOOLEAN,
+        "boolean",
+        "enabled",
+        "true",
+        "yes",
+        "A boolean is the word true or the word false.",
+    ),
+    TypeRule(
+        STRING,
+        "string",
+        "city",
+        "Tokyo",
+        '"Tokyo"',
+        "A string is the plain text itself, without quotes around it.",
+    ),
+)
+
+XML_TYPE_RULES = TypeRules(
+    (
+        *BARE_SCALARS,
+        TypeRule(
+            ARRAY,
+            "array",
+            "tags",
+            "red</tags><tags>blue",
+            "red, blue",
+            "An array repeats its element, once for every item.",
+        ),
+        TypeRule(
+            OBJECT,
+            "object",
+            "size",
+            "<w>3</w><h>4</h>",
+            '{"w":3,"h":4}',
+            "An object holds one element for every field.",
+        ),
+    ),
+    pair="<{name}>{value}</{name}>",
+)

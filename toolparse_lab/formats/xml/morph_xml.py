@@ -1,22 +1,20 @@
-"""`morph_xml`: one element a call, named after the tool.
-
-Its children are the parameters.
-"""
+"""`morph_xml`: one element a call, named after the tool; its children are the parameters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, islice
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
-from ...core.types import Edit, Span, Step
-from ...core.values import Value, read_strict
+from ...core.types import Edit, Problem, Span, Step
+from ...core.values import Value, escape_token, read_strict
 from ..base import (
     NEED_MORE,
     Codec,
@@ -31,21 +29,316 @@ from ..base import (
     Tools,
     make_opening,
 )
+from ..disambiguation import Calls, OneCall, call_is_doubtful, is_doubtful, names_below
 from ..json.source import unescape_offsets as json_offsets
 from ..prompt.wording import Wordings
 from ..results import ElementResult
-from ..rxml.doubt import is_doubtful
-from ..rxml.flat import FlatBody, read_flat
-from ..rxml.lists import ListReader
-from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
+from ..rxml.element import ATTRIBUTE, MARK, Element, Manner, pieces_between_children, walk
+from ..rxml.fast import FlatBody, read_flat
+from ..rxml.reader import (
+    TEXT_KEY,
+    ElementReader,
+    attribute_text,
+    text_params,
+    unescape_offsets,
+    wrapper_name,
+)
+from ..rxml.shape import ListReader
+from ..rxml.tree import read_tree
 from ..rxml.writer import write_element
-from ..scan import Scanner
-from .attributes import with_attributes, with_own_attributes
-from .grammar import element_grammar
-from .headless import NamedEnd, checked, has_property, headless
-from .judge import ElementJudge
+from ..scan import Close, LiteralBody, Scanner
+from .grammar import XML_TYPE_RULES, element_grammar
 from .scan import ElementBody, ends_in_element, plain_body, plain_texts
-from .type_rules import XML_TYPE_RULES
+
+
+def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
+    """Return a call with its opener's attributes that name parameters as arguments; others become
+    problems. Their offsets in the body are negative.
+    """
+    if not isinstance(call.arguments, dict):
+        return call
+
+    named: dict[str, Value] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    problems: list[Problem] = []
+    for match in ATTRIBUTE.finditer(opening.attributes.rstrip("/>")):
+        name, place = match["name"], _place(match, opening)
+        if name not in view.properties:
+            message = f"the attribute {name!r} names no parameter, and was left out"
+            span = Span(*place)
+            problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
+        elif name in named or _differs(call.arguments, name, match):
+            raise Refusal("decode.duplicate-key", f"{name!r} stands twice", 0)
+        else:
+            named[name] = _value(match)
+            spans["/" + escape_token(name)] = place
+
+    if not named:
+        return replace(call, problems=(*call.problems, *problems))
+    step = Step("read", "read.attributes", "", None, None, named)
+    # Behind the fact: places are asked for rarely.
+    inner = call.places
+
+    def places() -> Places:
+        return {**inner(), **spans}
+
+    return replace(
+        call,
+        arguments={**named, **call.arguments},
+        steps=(*call.steps, step),
+        problems=(*call.problems, *problems),
+        places=places,
+    )
+
+
+def with_own_attributes(call: Decoded, view: View, root: Element | None, body: str) -> Decoded:
+    """Return a call with the attributes of its parameters' elements as members of those parameters.
+    Raises Refusal for one that may be an argument.
+    """
+    arguments = call.arguments
+    if root is None or not isinstance(arguments, dict):
+        return call
+    members: dict[str, dict[str, Value]] = {}
+    problems: list[Problem] = []
+    for element in walk(root):
+        start, end = element.attributes
+        for match in ATTRIBUTE.finditer(body[start:end].rstrip("/>")):
+            name, place = match["name"], Span(*match.span()).shift(start)
+            if _takes(element, root, arguments, name):
+                members.setdefault(element.name, {})[name] = _value(match)
+            elif _may_be_argument(element, view, arguments, match):
+                message = f"the attribute {name!r} of <{element.name}> may be an argument"
+                raise Refusal("decode.attribute", message, place.start)
+            else:
+                message = f"the attribute {name!r} of <{element.name}> was left out"
+                problem = Problem("decode", "decode.attribute", "warning", message, "", place)
+                problems.append(problem)
+    if not members and not problems:
+        return call
+    if members:
+        arguments = dict(arguments)
+        for name, named in members.items():
+            inside = arguments[name]
+            arguments[name] = {**named, **(inside if isinstance(inside, dict) else {})}
+    steps = tuple(
+        Step("read", "read.attributes", "/" + escape_token(name), None, None, named)
+        for name, named in members.items()
+    )
+    return replace(
+        call,
+        arguments=arguments,
+        steps=(*call.steps, *steps),
+        problems=(*call.problems, *problems),
+    )
+
+
+def _takes(element: Element, root: Element, arguments: dict[str, Value], name: str) -> bool:
+    schema = element.view
+    if element.parent is not root or root.counts.get(element.name) != 1 or schema is None:
+        return False
+    inside = arguments.get(element.name)
+    if name not in schema.properties or not (inside == "" or isinstance(inside, dict)):
+        return False
+    return not isinstance(inside, dict) or name not in inside
+
+
+def _may_be_argument(
+    element: Element, view: View, arguments: dict[str, Value], match: re.Match[str]
+) -> bool:
+    name = match["name"]
+    if element.view is not None and name in element.view.properties:
+        inside = arguments.get(element.name)
+        return not (isinstance(inside, dict) and inside.get(name) == _value(match))
+    return name in view.properties and name not in arguments
+
+
+def _value(match: re.Match[str]) -> str:
+    text = next((group for group in match.groups()[1:] if group is not None), "")
+    return attribute_text(text)
+
+
+def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
+    # An attribute without a value stands for itself. The opener ends where the body begins.
+    start, end = next(
+        (match.span(group) for group in (2, 3, 4) if match[group] is not None), match.span("name")
+    )
+    # The opener ends where the body begins.
+    size = len(opening.attributes)
+    return start - size, end - size
+
+
+def _differs(arguments: dict[str, Value], name: str, match: re.Match[str]) -> bool:
+    return name in arguments and arguments[name] != _value(match)
+
+
+# How it works
+#
+# Such an answer begins with a parameter that a tool has. Its body reaches to the first closing tag
+# of a tool, whose name the scanner hands on; the codec reads it as the body of that tool. The
+# opening is speculative: whatever is no good call is text after all.
+#
+# Cost: one search for the closing tags, and one reading of the body.
+
+
+_OPENING = Opening(0, speculative=True)
+_MESSAGE = "the answer begins with this body; its opening tag may have stood in the prompt"
+
+
+class NamedEnd(LiteralBody):
+    """Ends at the first closing tag of one of some elements, and says which it is."""
+
+    __slots__ = ()
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(tuple(f"</{name}>" for name in names))
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        settled = self._at
+        answer = LiteralBody.scan(self, tail, final)
+        if isinstance(answer, Close):
+            start, end = answer.start + len("</"), answer.end - len(">")
+            answer.name = tail[start - settled : end - settled], start
+        return answer
+
+
+def has_property(name: str, tools: Tools, *, partial: bool = False) -> bool:
+    for tool in tools.values():
+        properties = view_of(tool.schema_json).properties
+        if name in properties or (partial and any(key.startswith(name) for key in properties)):
+            return True
+    return False
+
+
+def headless(name: str, tools: Tools) -> Opening | None:
+    return _OPENING if name not in tools and has_property(name, tools) else None
+
+
+def checked(call: Decoded, body: str, reading: Reading) -> Decoded:
+    """Return the call of a body without an opener, with a warning. Raises Refusal if it only speaks
+    of calls.
+    """
+    tool = reading.tools.get(call.name)
+    properties = view_of(tool.schema_json).properties if tool else {}
+    openers = "|".join(re.escape(name) for name in reading.tools if name not in properties)
+    if openers and re.search(rf"<(?:{openers})[\s/>]", body):
+        raise Refusal("decode.ambiguous", "another call begins in this body", 0)
+    arguments = call.arguments
+    if not isinstance(arguments, dict) or any(key not in properties for key in arguments):
+        raise Refusal("decode.ambiguous", "this body is none of the tool that is closed", 0)
+    note = Problem("scan", "call.missing-opener", "warning", _MESSAGE, "", Span(0, len(body)))
+    return replace(call, problems=(*call.problems, note))
+
+
+# How it works. The tolerant reader has one reading of every text. It counts as it is where it took
+# no repair and nothing in it looks damaged. Otherwise the text is looked at once more, as one in
+# which a single character of a single tag is wrong: if that gives one reading which fits the
+# schema, it counts; if it gives several, nobody can tell. Only without any does a repaired reading
+# count, and only where nothing in it looks like a tag that was meant and not understood.
+
+_MOST_NAMES = 64
+_PLAIN_TAG = re.compile(r"<(/?)([^\s<>/=\"'!?]++)>")
+_Read = Callable[[str, Reading], Decoded]
+
+
+class ElementDisambiguation(OneCall):
+    """One body of elements. Its alphabet: both tags of each name."""
+
+    def read(self) -> Decoded:
+        return self._without_loose_text(super().read())
+
+    def is_doubtful(self, call: Decoded) -> bool:
+        repaired = any(edit.rule != "rxml.loose-text" for edit in call.edits)
+        return call_is_doubtful(call, self.parameters, self.body, repaired=repaired)
+
+    def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
+        value = call.arguments
+        if not isinstance(value, dict) or _holds_loose_text(value):
+            return True
+        return super().is_doubtful_once_edited(call, text)
+
+    def fitting(self, text: str) -> Calls | None:
+        # Most candidates turn an opening tag into a closing one, or back, where another was wrong.
+        return super().fitting(text) if _is_balanced(text, names_below(self.parameters)) else None
+
+    def tags(self) -> list[str]:
+        # Names of items are in no schema, but in the body.
+        marks = islice(MARK.finditer(self.body), _MOST_NAMES)
+        present = (mark["open"] or mark["closed"] for mark in marks)
+        names = dict.fromkeys(chain(sorted(names_below(self.parameters)), filter(None, present)))
+        # Both tags of each, since either may be the one that is wrong.
+        return [tag for name in names for tag in (f"<{name}>", f"</{name}>")]
+
+    # text beside the parameters
+
+    def _without_loose_text(self, call: Decoded) -> Decoded:
+        value = call.arguments
+        if not isinstance(value, dict) or TEXT_KEY not in value:
+            return call
+        if TEXT_KEY in self.parameters.properties:
+            return call
+
+        text = str(value[TEXT_KEY])
+        at = max(0, self.body.find(text[:1]))
+        if not self.reading.repair:
+            raise Refusal("decode.xml", "text stands beside the parameters", at)
+        # A bracket in it, or a repair beside it, may have made text of a tag.
+        if call.edits or any(mark in text for mark in "<>"):
+            message = "the text beside the parameters may be a damaged tag"
+            raise Refusal("decode.ambiguous", message, at)
+
+        # Whole words between sound elements: nothing else can have been meant by them.
+        edits = self._loose_edits()
+        if not edits:  # it stands inside a wrapper
+            raise Refusal("decode.ambiguous", "text stands beside the parameters", at)
+        span = Span(edits[0].span.start, edits[-1].span.end)
+        message = f"text beside the parameters was left out: {text[:40]!r}"
+        problem = Problem("decode", "decode.loose-text", "warning", message, "", span)
+        arguments = {name: item for name, item in value.items() if name != TEXT_KEY}
+        return replace(
+            call,
+            arguments=arguments,
+            edits=tuple(edits),
+            problems=(*call.problems, problem),
+        )
+
+    def _loose_edits(self) -> list[Edit]:
+        root, _ = read_tree(self.body, self.parameters, Manner(repair=False, closed=True))
+        edits: list[Edit] = []
+        for pieces, _child in pieces_between_children(root):
+            for start, end, kind in pieces:
+                text = self.body[start:end]
+                if kind == "comment" or not text.strip():
+                    continue
+                lead = len(text) - len(text.lstrip())
+                span = Span(start + lead, start + len(text.rstrip()))
+                edits.append(Edit(span, "", "rxml.loose-text"))
+        return edits
+
+
+def _is_balanced(text: str, names: Container[str]) -> bool:
+    tags = _PLAIN_TAG.findall(text)
+    if len(tags) != text.count("<"):
+        return True
+    balance: dict[str, int] = {}
+    for slash, name in tags:
+        if name in names:
+            balance[name] = balance.get(name, 0) + (-1 if slash else 1)
+    return not any(balance.values())
+
+
+def _holds_loose_text(value: Value) -> bool:
+    # A stack, since depth is the text's to choose.
+    stack: list[Value] = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if TEXT_KEY in node:
+                return True
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    return False
+
 
 _ATTRIBUTES = re.compile(
     r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>"
@@ -259,9 +552,9 @@ class ElementCall(Codec):
 
         if stripped and "<" not in stripped:
             return self._text(body, view, reading)
-        tool = reading.tools.get(reading.opening.name)
-        judge = ElementJudge(body, view, tool.schema_json if tool else None, reading)
-        return judge.settle(lambda text, manner: self._shaped(text, view, manner))
+        return ElementDisambiguation(
+            body, view, reading, lambda text, manner: self._shaped(text, view, manner)
+        ).call()
 
     def _shaped(self, body: str, view: View, reading: Reading) -> Decoded:
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.

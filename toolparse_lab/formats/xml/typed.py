@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
@@ -43,16 +42,14 @@ from ..base import (
     Signs,
     Tools,
 )
-from ..parameters.judge import in_raw
-from ..parameters.shape import kind_of_value
+from ..disambiguation import Calls, Disambiguation
+from ..parameters.form import kind_of_value
 from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..python.reader import PythonReader
-from ..rxml.nearest import nearest_reading
-from ..rxml.text import unescape, unescape_offsets
+from ..rxml.element import unescape, unescape_offsets
 from ..scan import Close, LiteralBody, Scanner
-from .judge import fits_schema
-from .type_rules import BARE_SCALARS
+from .grammar import BARE_SCALARS
 
 _BLOCKS = {"<functions>": "</functions>", "<function_calls>": "</function_calls>"}
 _AROUND = {"<TOOLCALL>": "</TOOLCALL>", "<tool_call>": "</tool_call>"}
@@ -489,23 +486,23 @@ def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
     return begin, stop
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    reading: Reading
+class _TypedDisambiguation(Disambiguation):
+    keeps_equal = False
 
-    def __call__(self, text: str) -> Value | None:
-        tools = self.reading.tools
-        try:
-            calls = _functions(text, replace(self.reading, repair=False))
-        except Refusal:
-            return None
-        for call in calls:
-            tool = tools.get(call.name)
-            if tool is None or not call.readable:
-                return None
-            if not fits_schema(call.arguments, tool.schema_json):
-                return None
-        return [[call.name, call.arguments] for call in calls] or None
+    def read_strictly(self, text: str) -> Calls:
+        return _functions(text, replace(self.reading, repair=False))
+
+    def tags(self) -> list[str]:
+        return _near_tags(self.body, self.reading.tools)
+
+    def may_search(self) -> bool:
+        return self.reading.closed
+
+    def is_doubtful(self, call: Decoded) -> bool:
+        return False
+
+    def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
+        return False
 
 
 def _near_tags(body: str, tools: Tools) -> list[str]:
@@ -536,23 +533,8 @@ class TypedCall(Codec):
     around: str = ""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        refusal: Refusal | None = None
-        calls: tuple[Decoded, ...] = ()
-        try:
-            calls = _functions(body, reading)
-        except Refusal as reason:
-            refusal = reason
-        if refusal is None and all(call.readable and not call.edits for call in calls):
-            return calls or Message((), ())
-        # One character of one tag goes before a repair, which changes the structure.
-        if reading.repair and reading.closed:
-            edit = nearest_reading(body, _near_tags(body, reading.tools), _Fitting(reading))
-            if edit is not None:
-                again = replace(reading, repair=False)
-                return in_raw(_functions(apply_edits(body, [edit]), again), [edit])
-        if refusal is not None:
-            raise refusal
-        return calls
+        bodies = _TypedDisambiguation(body, reading)
+        return bodies.settle(lambda: _functions(body, reading)) or Message((), ())
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         arguments = read_strict(arguments_json)
