@@ -181,10 +181,7 @@ class FunctionReader:
         elements = self._elements()
         if elements is not None:
             return elements
-        return self._by_marks()
-
-    def _by_marks(self) -> Decoded:
-        # An object has no tags beside it but the function's own, so at most one mark is one.
+        # An object has no tags next to it but the function's own, so at most one mark is one.
         json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
         if not self._read_marks():
             self._close_function(json)
@@ -204,8 +201,19 @@ class FunctionReader:
             self._pos = mark.end
             i += 1
             if mark.kind == "/function":
-                closed = self._take_function_closer(mark, following) or closed
-            elif mark.kind == "function" or self._is_doubled(mark, following):
+                # With a parameter after it, it closed too early.
+                if following is not None and following.kind == "parameter":
+                    self._fix(mark.start, mark.end, "", "tags.early-closer")
+                else:
+                    self._respell_closer(mark, self._form.function_closer)
+                    closed = True
+            elif mark.kind == "function" or (
+                # The same parameter's tag follows at once, so that no value is between.
+                mark.kind == "parameter"
+                and following is not None
+                and (following.kind, following.name) == ("parameter", mark.name)
+                and not self._body[mark.end : following.start].strip()
+            ):
                 self._fix(mark.start, mark.end, "", "tags.doubled-opener")
             elif mark.kind == "parameter":
                 self._respell_tag(mark, function=False)
@@ -219,22 +227,7 @@ class FunctionReader:
 
         return closed
 
-    def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
-        if following is None or mark.kind != "parameter":
-            return False
-        if (following.kind, following.name) != ("parameter", mark.name):
-            return False
-        return not self._body[mark.end : following.start].strip()
-
     # Tags and what stands between them
-
-    def _take_function_closer(self, mark: Mark, following: Mark | None) -> bool:
-        # With a parameter after it, it closed too early.
-        if following is not None and following.kind == "parameter":
-            self._fix(mark.start, mark.end, "", "tags.early-closer")
-            return False
-        self._respell_closer(mark, self._form.function_closer)
-        return True
 
     def _fix(self, start: int, end: int, text: str, rule: str) -> None:
         # Most tags are in the format's own spelling: strict bodies come here without any edit.
@@ -262,8 +255,10 @@ class FunctionReader:
         if mark.start == mark.end:  # behind a tag that closes itself
             rule = "tags.self-closed"
         else:
-            same_word = _word(self._body[mark.start : mark.end]) == _word(own)
-            rule = "tags.spelling" if same_word else "tags.mismatched-closer"
+            words = {
+                tag.strip("</>\\ \t").lower() for tag in (self._body[mark.start : mark.end], own)
+            }
+            rule = "tags.spelling" if len(words) == 1 else "tags.mismatched-closer"
         self._fix(mark.start, mark.end, own, rule)
 
     def _drop_prose(self) -> None:
@@ -309,7 +304,12 @@ class FunctionReader:
         return pos
 
     def _close_parameter(self, mark: Mark, i: int, following: Mark | None) -> None:
-        self._check_may_end(mark, i, following)
+        if following is None and self._cut:
+            message = f"the text ends inside {mark.name!r}"
+            raise Refusal("decode.truncated-value", message, mark.end)
+        if self._index + i in self._quoting:
+            message = f"it cannot be told where the value of {mark.name!r} ends"
+            raise Refusal("decode.ambiguous", message, mark.end)
         end = following.start if following is not None else self._end
         own = self._form.parameter_closer
         # Only the end of the value is looked at, so that many long values stay linear.
@@ -325,14 +325,6 @@ class FunctionReader:
             self._take_value(mark, stop)
 
         self._pos = end
-
-    def _check_may_end(self, mark: Mark, i: int, following: Mark | None) -> None:
-        if following is None and self._cut:
-            message = f"the text ends inside {mark.name!r}"
-            raise Refusal("decode.truncated-value", message, mark.end)
-        if self._index + i in self._quoting:
-            message = f"it cannot be told where the value of {mark.name!r} ends"
-            raise Refusal("decode.ambiguous", message, mark.end)
 
     def _close_function(self, json: Mark | None) -> None:
         # Without its closer a body of tags may go on. An object in place of parameters
@@ -368,43 +360,37 @@ class FunctionReader:
         return decoded, start, end
 
     def _unwrap(self) -> None:
-        # Some models put `<value>` around each. It is taken off where the schema has no
-        # place for a text, or if all of several values have it: one text alone may be
-        # written so on purpose.
-        inner = {name: self._value_elements(texts) for name, texts in self._values.items()}
+        # Some models put `<value>` around each. It is taken off where the schema has no place for a
+        # text, or if all of several values have it: one text alone may be written so on purpose.
+        inner = {
+            name: [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
+            for name, texts in self._values.items()
+        }
         every_match = list(chain.from_iterable(inner.values()))
         all_wrapped = len(every_match) > 1 and all(every_match)
 
         for name, matches in inner.items():
             # Of a list either all items have it, or it is part of the texts.
             wrapped = [match for match in matches if match]
-            if len(wrapped) == len(matches) and (all_wrapped or not self._takes_text(name)):
-                self._replace_values(name, wrapped)
-
-    def _value_elements(self, texts: list[_Text]) -> list[re.Match[str] | None]:
-        return [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
-
-    def _replace_values(self, name: str, wrapped: list[re.Match[str]]) -> None:
-        before = [text for text, _, _ in self._values[name]]
-        values: list[_Text] = []
-        for match in wrapped:
-            start, end = trimmed(self._body, *match.span(1))
-            values.append(self._text_at(start, end))
-        self._values[name] = values
-
-        after = [text for text, _, _ in values]
-        if len(before) > 1:
-            self._step(name, "read.value-element", before, after)
-        else:
-            self._step(name, "read.value-element", before[0], after[0])
+            member = self._member(name)
+            takes_text = member is None or member.admits_string()
+            if len(wrapped) < len(matches) or (takes_text and not all_wrapped):
+                continue
+            before = [text for text, _, _ in self._values[name]]
+            values = [self._text_at(*trimmed(self._body, *match.span(1))) for match in wrapped]
+            self._values[name] = values
+            after = [text for text, _, _ in values]
+            several = len(before) > 1
+            self._step(
+                name,
+                "read.value-element",
+                before if several else before[0],
+                after if several else after[0],
+            )
 
     def _step(self, name: str, rule: str, before: Value, after: Value) -> None:
         path = f"/{escape_token(name)}"
         self._steps.append(Step("read", rule, path, None, before, after))
-
-    def _takes_text(self, name: str) -> bool:
-        member = self._member(name)
-        return member is None or member.admits_string()
 
     def _is_single(self, name: str) -> bool:
         # Of a union it is unknown.
@@ -420,18 +406,29 @@ class FunctionReader:
         if "<value>" in self._body:
             self._unwrap()
 
+        def inside(path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
+            if not form.flags:
+                return {}
+            entities = form.entities and not self._body.endswith("<![CDATA[", 0, start)
+            inner = inner_places(self._body[start:end], start, value, entities=entities)
+            return {path + at: place for at, place in inner.items()}
+
+        form = self._form
         arguments: dict[str, Value] = {}
         places = {"": (self._head.start, self._end)}
         for name, values in self._values.items():
             path = f"/{escape_token(name)}"
             texts = [text for text, _, _ in values]
-            if self._says_one(name, texts):
+            # Under a schema without lists several texts are wrong in any case.
+            single = self._is_single(name)
+            unread = not single and holds_json_unread(texts, self._member(name))
+            # The same each time, where the schema wants no list, or each is a whole one.
+            if len(texts) > 1 and len(set(texts)) == 1 and (single or unread):
                 self._step(name, "read.equal-duplicate", texts, texts[0])
                 texts = texts[:1]
 
             # Equal texts have one value, whose place is that of the first.
             _, start, end = values[0]
-            form = self._form
             cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
             if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
                 raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
@@ -439,15 +436,15 @@ class FunctionReader:
                 value = self._typed(name, texts[0])
                 arguments[name] = value
                 places[path] = (start, end)
-                places |= self._inside(path, value, start, end)
+                places |= inside(path, value, start, end)
                 continue
 
             # A tag that says the type of its value leaves nothing to ask.
-            if name not in self._flags and self._holds_json_unread(name, texts):
+            if name not in self._flags and unread:
                 message = f"{name!r} stands several times, with a list or an object in each"
                 raise Refusal("decode.ambiguous", message, start)
             # Under a schema of another type, validation has the words for the list.
-            typed = self._form.repeats_are_lists and self._is_single(name)
+            typed = form.repeats_are_lists and single
             if not typed and not may_be_list(self._member(name)):
                 message = f"{name!r} stands several times, and no schema says that it is a list"
                 raise Refusal("decode.duplicate-key", message, values[1][1])
@@ -456,7 +453,7 @@ class FunctionReader:
             places[path] = (start, values[-1][2])
             for k, (_, a, b) in enumerate(values):
                 places[f"{path}/{k}"] = (a, b)
-                places |= self._inside(f"{path}/{k}", members[k], a, b)
+                places |= inside(f"{path}/{k}", members[k], a, b)
 
         return Decoded(
             self._head.name,
@@ -472,35 +469,17 @@ class FunctionReader:
     def _typed(self, name: str, text: str) -> Value:
         return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
 
-    def _inside(self, path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
-        if not self._form.flags:
-            return {}
-        section = self._body.endswith("<![CDATA[", 0, start)
-        entities = self._form.entities and not section
-        inside = inner_places(self._body[start:end], start, value, entities=entities)
-        return {path + inner: place for inner, place in inside.items()}
-
     # Other things in place of parameters
-
-    def _says_one(self, name: str, texts: list[str]) -> bool:
-        # It says the same each time then, and the schema wants no list, or each is a whole
-        # one.
-        if len(texts) < 2 or len(set(texts)) > 1:
-            return False
-        return self._is_single(name) or self._holds_json_unread(name, texts)
-
-    def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
-        if self._is_single(name):
-            return False
-        return holds_json_unread(texts, self._member(name))
 
     def _elements(self) -> Decoded | None:
         # None if they are not all that is between the tags, or the tool does not know each.
         view = self._view
-        if view is None or not self._may_hold_elements():
+        # Nothing but markup, none of it a tag that counts, is between both tags.
+        if view is None or [mark.kind for mark in self._marks[1:]] != ["/function"]:
             return None
-
         start, end = self._head.end, self._marks[1].start
+        if self._body[start:end].lstrip()[:1] != "<":
+            return None
         repair = self._reading.repair
         reader = ElementReader(self._body[start:end], view, repair=repair, closed=True)
         value = reader.read()
@@ -514,8 +493,12 @@ class FunctionReader:
             self._edits.append(Edit(edit.span.shift(start), edit.text, edit.rule))
 
         places = {path: (a + start, b + start) for path, (a, b) in reader.places.items()}
-        if self._form.trim:
-            self._trim(value, places)
+        if self._form.trim:  # texts on lines of their own, as this format's are
+            for name, text in value.items():
+                path = f"/{escape_token(name)}"
+                if isinstance(text, str) and path in places:
+                    value[name] = text[slice(*trimmed(text, 0, len(text)))]
+                    places[path] = trimmed(self._body, *places[path])
         step = Step("read", "read.element-parameters", "", Span(start, end), None, value)
         return Decoded(
             self._head.name,
@@ -528,24 +511,26 @@ class FunctionReader:
             unescape=unescape_offsets,
         )
 
-    def _trim(self, value: dict[str, Value], places: dict[str, tuple[int, int]]) -> None:
-        # Texts on lines of their own, as this format's are.
-        for name, text in value.items():
-            path = f"/{escape_token(name)}"
-            if isinstance(text, str) and path in places:
-                start, end = trimmed(text, 0, len(text))
-                value[name] = text[start:end]
-                places[path] = trimmed(self._body, *places[path])
-
-    def _may_hold_elements(self) -> bool:
-        if len(self._marks) != 2 or self._marks[1].kind != "/function":
-            return False
-        inside = self._body[self._head.end : self._marks[1].start]
-        return inside.lstrip()[:1] == "<"
-
     def _json(self, mark: Mark) -> Decoded:
         text = self._body[mark.start : mark.end]
-        value, json_edits = self._read_json(text, mark)
+        depth = self._reading.max_depth
+        json_edits: list[Edit] = []
+        if self._reading.repair:
+            # What ends before the body does was ended by something.
+            closed = self._reading.closed or mark.end < len(self._body)
+            values, json_edits = read_damaged(
+                text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
+            )
+        else:
+            strict = read_if_strict(text, depth)
+            if strict is None:
+                message = "the body is no strict JSON, and repair is off"
+                raise Refusal("decode.json", message, mark.start)
+            values = strict
+        if len(values) != 1 or not isinstance(values[0], dict):
+            message = "the arguments are no single JSON object"
+            raise Refusal("call.not-an-object", message, mark.start)
+        value = values[0]
 
         def places() -> dict[str, tuple[int, int]]:
             back = EditMap(json_edits)
@@ -568,35 +553,6 @@ class FunctionReader:
             places=places,
             unescape=json_offsets,
         )
-
-    def _read_json(self, text: str, mark: Mark) -> tuple[dict[str, Value], tuple[Edit, ...]]:
-        depth = self._reading.max_depth
-        edits: list[Edit] = []
-        if self._reading.repair:
-            # What ends before the body does was ended by something.
-            closed = self._reading.closed or mark.end < len(self._body)
-            values, edits = read_damaged(
-                text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
-            )
-        else:
-            values = _strict_values(text, depth, mark)
-
-        if len(values) != 1 or not isinstance(values[0], dict):
-            message = "the arguments are no single JSON object"
-            raise Refusal("call.not-an-object", message, mark.start)
-        return values[0], tuple(edits)
-
-
-def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
-    values = read_if_strict(text, max_depth)
-    if values is None:
-        message = "the body is no strict JSON, and repair is off"
-        raise Refusal("decode.json", message, mark.start)
-    return values
-
-
-def _word(tag: str) -> str:
-    return tag.strip("</>\\ \t").lower()
 
 
 @lru_cache(maxsize=256)

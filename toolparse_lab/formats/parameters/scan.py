@@ -188,7 +188,8 @@ class Walk:
 
         kind = kind_of(match)
         if kind == "cut":
-            return _cut_kind(tail, start) if final else None
+            # Where the text ends inside a plain tag, it ends.
+            return ("end" if _CUT_TAG.match(tail, start) else "text") if final else None
         if kind == "parameter" and not self.knows(match):
             return "text"
         return kind
@@ -208,10 +209,6 @@ class Walk:
         blank = tail[line + 1 : start]
         total = before + len(blank)
         return total if total <= INDENT and not blank.strip(" \t\r") else -1
-
-
-def _cut_kind(tail: str, start: int) -> str:
-    return "end" if _CUT_TAG.match(tail, start) else "text"
 
 
 def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
@@ -423,7 +420,9 @@ class ValueScan:
         inside: tuple[str, ...] = ("function", "{")
         if kind == "function":
             inside = ("parameter", "/function", "{")
-            if not self._may_quote(match):
+            # A tag of another word, or of no known tool, begins no call of this format.
+            known = not walk.tools or match[function_group(match)] in walk.tools
+            if match["f"].lower() != walk.word.lower() or not known:
                 return match.end()
 
         follows = walk.following(tail, match.end(), final)
@@ -436,12 +435,6 @@ class ValueScan:
 
         return match.end()
 
-    def _may_quote(self, match: re.Match[str]) -> bool:
-        walk = self._walk
-        if match["f"].lower() != walk.word.lower():
-            return False
-        return not walk.tools or match[function_group(match)] in walk.tools
-
     def _in_quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
         # The block's closer ends all that was opened since the block.
         nest = self._nest
@@ -452,16 +445,10 @@ class ValueScan:
         elif kind == "/function":
             if nest[-1] == "function":
                 nest.pop()
-        elif kind == "closer":
-            self._end_quotation()
+        elif kind == "closer" and "opener" in nest:
+            while nest.pop() != "opener":
+                pass
         return match.end()
-
-    def _end_quotation(self) -> None:
-        nest = self._nest
-        if "opener" not in nest:
-            return
-        while nest.pop() != "opener":
-            pass
 
     def _fits(self, tail: str, start: int) -> bool:
         # A model that puts a value on lines of its own puts its closer on one as well.
@@ -679,13 +666,23 @@ class ParameterScan:
         answer = json.scan(tail[pos:], final)
         if walk.whole:
             close = answer if isinstance(answer, Close) else json.finish()
-            return self._whole_json(tail, close)
+            self._json = None
+            if close is None:
+                walk.mark("json", base, len(tail))
+                return Hold(len(tail))
+            walk.mark("json", base, base + close.start)
+            walk.mark("/function", base + close.start, base + close.end)
+            walk.state = TOP
+            return base + close.end
         if not isinstance(answer, Close):
             return Hold(pos + answer)
 
         start, end = base + answer.start, base + answer.end
         if walk.wrapped:
-            return self._shifted(answer)
+            hidden = answer.hidden
+            if hidden:
+                hidden = (base + hidden[0], base + hidden[1])
+            return Close(start, end, answer.kind, hidden)
         if answer.kind == "implicit":
             return Close(start, start, "implicit")
         if end < walk.at:  # a rescued closer, before what is settled
@@ -694,25 +691,6 @@ class ParameterScan:
         self._json = None
         walk.state = ENDED
         return end - walk.at
-
-    def _shifted(self, close: Close) -> Close:
-        base = self._json_start
-        hidden = close.hidden
-        if hidden:
-            hidden = (base + hidden[0], base + hidden[1])
-        return Close(base + close.start, base + close.end, close.kind, hidden)
-
-    def _whole_json(self, tail: str, close: Close | None) -> Hold | int:
-        walk, base = self._walk, self._json_start
-        self._json = None
-        if close is None:
-            walk.mark("json", base, len(tail))
-            return Hold(len(tail))
-
-        walk.mark("json", base, base + close.start)
-        walk.mark("/function", base + close.start, base + close.end)
-        walk.state = TOP
-        return base + close.end
 
     # Between the tags
 
@@ -732,10 +710,22 @@ class ParameterScan:
         kind = kind_of(match)
         if kind == "cut":
             return past_cut(tail, match) if final else Hold(match.start())
+        start = walk.at + match.start()
         if kind == "function":
-            return self._function_tag(match)
+            if inside and walk.stands_for_key(match[function_group(match)]):
+                return match.end()
+            # A function that stands alone and is still open ends there: its closer is missing.
+            if inside and not walk.wrapped and not walk.whole:
+                return Close(start, start, "implicit")
+            walk.begin_function(match, match["f"], function_group(match))
+            return match.end()
         if kind in ("opener", "closer"):
-            return self._block_tag(match, kind)
+            # In a finished body neither counts: the engine has decided where it ends.
+            if walk.whole:
+                return match.end()
+            if kind == "opener":
+                return Close(start, start, "implicit")
+            return Close(start, walk.at + match.end(), "closer")
         if kind == "/function":
             if inside:
                 walk.end_function(match.start(), match.end())
@@ -749,27 +739,6 @@ class ParameterScan:
         if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
             return None
         return self._ends.search(tail, pos, end)
-
-    def _function_tag(self, match: re.Match[str]) -> Close | int:
-        # A function that stands alone and is still open ends there: its closer is missing.
-        walk = self._walk
-        if walk.state == INSIDE and walk.stands_for_key(match[function_group(match)]):
-            return match.end()
-        if walk.state == INSIDE and not walk.wrapped and not walk.whole:
-            start = walk.at + match.start()
-            return Close(start, start, "implicit")
-        walk.begin_function(match, match["f"], function_group(match))
-        return match.end()
-
-    def _block_tag(self, match: re.Match[str], kind: str) -> Close | int:
-        # In a finished body neither counts: the engine has decided where it ends.
-        walk = self._walk
-        if walk.whole:
-            return match.end()
-        start = walk.at + match.start()
-        if kind == "opener":
-            return Close(start, start, "implicit")
-        return Close(start, walk.at + match.end(), "closer")
 
     # Behind a function without a block
 

@@ -64,7 +64,7 @@ class TagGrammar:
     form: Form
 
     def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        form, line = self.form, _line_break(self.form)
+        form, line = self.form, "\n" if self.form.lines else ""
         end = form.function_closer
         # A form without a block around its functions has neither opener nor closer.
         if not form.opener:
@@ -72,10 +72,6 @@ class TagGrammar:
         opener = literal(form.opener.strip() + line)
         closer = literal(end + line + form.closer.strip())
         return _TagCalls(tools, form).grammar(f"{opener} call {closer}")
-
-
-def _line_break(form: Form) -> str:
-    return "\n" if form.lines else ""
 
 
 class _TagCalls(ElementGrammar):
@@ -90,7 +86,7 @@ class _TagCalls(ElementGrammar):
         # A tool that can never be called has no rule.
         if children is None:
             return None
-        head = self.form.function_tag(_checked(tool.name)) + _line_break(self.form)
+        head = self.form.function_tag(_checked(tool.name)) + ("\n" if self.form.lines else "")
         return f"{literal(head)} {children}".rstrip()
 
     def field(self, name: str, schema: Any, depth: int) -> str | None:
@@ -103,7 +99,7 @@ class _TagCalls(ElementGrammar):
             return None
 
         tag = self.form.parameter_tag(_checked(name), kind_of(node))
-        line = _line_break(self.form)
+        line = "\n" if self.form.lines else ""
         # A line break beside the value is part of the value where the format does not trim it.
         inner = self.form.edge
         head = literal(tag + inner)
@@ -311,7 +307,7 @@ class ParameterTags(Envelope):
         # More text may make a tag of what is here.
         if match is None and partial.match(text, at):
             return NEED_MORE
-        return self._needs_more(text, at)
+        return NEED_MORE if self.form.may_begin(text[at : at + _LONGEST_WORD]) else False
 
     def _suits_tag(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
@@ -321,28 +317,17 @@ class ParameterTags(Envelope):
         if tag is None or tag["cut"] is not None:
             return NEED_MORE if tag is not None and not final else True
         if self.form.bare_names and not opening.end:
-            return self._is_call(text, at, tools)
+            # Where a name is a bare word, a parameter follows it, or the tool is known: another
+            # format with the same opener may take any body.
+            if tag[function_group(tag)] in tools:
+                return True
+            inside = _head_patterns(self.form).inside.match(text, tag.end())
+            return inside is not None and not inside[0].endswith(self.form.function_closer)
         if self.form.owns(tag[0], tag[function_group(tag)], function=True):
             # JSON behind a tag without its block is rather a call of a format that writes it so.
             return True if opening.end or not _JSON.match(text, tag.end()) else None
         # In a block any word for a function will do, alone it may be the word of another format.
         return True if opening.end and not self.form.bare_names else None
-
-    def _is_call(self, text: str, at: int, tools: Tools) -> bool:
-        # Another format with the same opener may take any body.
-        tag = self._tags.match(text, at)
-        if tag is None or tag["cut"] is not None:
-            return False
-        if tag[function_group(tag)] in tools:
-            return True
-        inside = _head_patterns(self.form).inside.match(text, tag.end())
-        return inside is not None and not inside[0].endswith(self.form.function_closer)
-
-    def _needs_more(self, text: str, at: int) -> bool | NeedMore:
-        return NEED_MORE if self._may_begin_tag(text[at : at + _LONGEST_WORD]) else False
-
-    def _may_begin_tag(self, rest: str) -> bool:
-        return self.form.may_begin(rest)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         # A parameter's value, JSON in place of tags, or words where only tags can be.
@@ -385,7 +370,10 @@ class ParameterTags(Envelope):
             return Opening(0, attributes=_BARE) if names_function(match, tools) else None
         cut = partial.match(text)
         # Most answers begin with some word: only one that may be a tool's name is held back.
-        if cut is None or not any(_may_be(cut["line"], name, len(text)) for name in tools):
+        word = cut["line"] if cut is not None else None
+        if word is None or not any(
+            name == word or (len(word) == len(text) and name.startswith(word)) for name in tools
+        ):
             return None
         return NEED_MORE
 
@@ -393,10 +381,6 @@ class ParameterTags(Envelope):
 def _no_function(body: str) -> Refusal:
     code = "decode.tags" if body.strip() else "decode.empty"
     return Refusal(code, "there is no function between opener and closer", 0)
-
-
-def _may_be(word: str, name: str, size: int) -> bool:
-    return name == word or (len(word) == size and name.startswith(word))
 
 
 @dataclass(frozen=True)
@@ -448,22 +432,22 @@ class ParameterCall(Codec):
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         if body.lstrip()[:1] in ("{", "["):
-            return self._json(body, reading)
+            return json_calls(self.form.opener, self.form.closer, body, reading)
 
         functions = self._functions(body, reading)
         if not functions:
-            return self._without_functions(body, reading)
+            # Words before JSON are a damage that its own reader knows.
+            if "{" in body and reading.repair:
+                return json_calls(self.form.opener, self.form.closer, body, reading)
+            raise _no_function(body)
 
         calls = _calls_of(functions)
         # Without edits the body says what it says; each repair has to be proved.
         if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
-            return _without_repairs(calls, functions)
+            refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
+            pairs = zip(calls, functions, strict=True)
+            return tuple(f.unread(refusal) if call.edits else call for call, f in pairs)
         return tuple(calls)
-
-    def _without_functions(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        if "{" in body and reading.repair:
-            return self._json(body, reading)
-        raise _no_function(body)
 
     def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
@@ -491,10 +475,11 @@ class ParameterCall(Codec):
 
         # A call that was not readable took its edits back with it.
         pairs = zip(calls, again, strict=True)
-        return all(_is_same(old, new) for old, new in pairs if old.readable)
-
-    def _json(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return json_calls(self.form.opener, self.form.closer, body, reading)
+        return all(
+            new.readable and new.name == old.name and same(new.arguments, old.arguments)
+            for old, new in pairs
+            if old.readable
+        )
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         """Return the call. Raises UnwritableCall. A value that contains tags of the format is
@@ -579,7 +564,10 @@ def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
     calls: list[Decoded] = []
     open_before = False
     for function in functions:
-        call = _read_or_report(function)
+        try:
+            call = function.read()
+        except Refusal as refusal:
+            call = function.unread(refusal)
         # Its own tags are sound, so only what stands before it tells that it is quoted.
         if open_before and call.readable:
             call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
@@ -589,25 +577,6 @@ def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
 
 
 _QUOTED = "the call stands inside another call, whose own text is not over"
-
-
-def _read_or_report(function: FunctionReader) -> Decoded:
-    try:
-        return function.read()
-    except Refusal as refusal:
-        return function.unread(refusal)
-
-
-def _without_repairs(calls: list[Decoded], functions: list[FunctionReader]) -> tuple[Decoded, ...]:
-    refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
-    sound: list[Decoded] = []
-    for call, function in zip(calls, functions, strict=True):
-        sound.append(function.unread(refusal) if call.edits else call)
-    return tuple(sound)
-
-
-def _is_same(old: Decoded, new: Decoded) -> bool:
-    return new.readable and new.name == old.name and same(new.arguments, old.arguments)
 
 
 def _holds_call(form: Form, text: str) -> bool:

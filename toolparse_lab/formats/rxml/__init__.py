@@ -8,7 +8,6 @@ everything is. `parse_without_schema`, `parse_node`, `simplify` and `filter` wor
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import (
@@ -59,19 +58,14 @@ __all__ = [
     "write_element",
 ]
 
-# `filter` and the other names of nodes are in `nodes`.
-_MODULES = {
-    **dict.fromkeys(("VOID", "Reading", "parse", "read"), "parsing"),
-    **dict.fromkeys(("stringify", "write_element"), "writer"),
-    "ElementReader": "reader",
-    "unescape": "element",
-}
-
 
 def __getattr__(name: str) -> Any:
-    # The API loads when its first name is asked for: reading calls does without most of it.
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.formats.rxml' has no attribute {name!r}")
-    module = import_module(f".{_MODULES.get(name, 'nodes')}", __name__)
-    value = globals()[name] = getattr(module, name)
+
+    # late: reading calls does without most of it
+    from . import element, nodes, parsing, reader, writer
+
+    homes = map(vars, (parsing, nodes, writer, reader, element))
+    value = globals()[name] = next(home[name] for home in homes if name in home)
     return value

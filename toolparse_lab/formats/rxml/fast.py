@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
@@ -27,56 +28,44 @@ _TEXT, _TEXTS, _LIST, _OBJECT, _SCALAR = range(5)  # the first two are raw, the 
 _OTHER_KINDS = {"text": _TEXT, "object": _OBJECT}
 
 
+@dataclass(slots=True)
 class FlatBody:
     """The parameters of a flat body. Their places are worked out only when asked for."""
 
-    __slots__ = ("_elements", "_kinds", "_lists", "_start", "value")
-
-    def __init__(
-        self,
-        value: dict[str, Value],
-        start: int,
-        elements: list[tuple[str, str, str]],
-        kinds: Mapping[str, int],
-        lists: set[str],
-    ) -> None:
-        self.value = value
-        self._start = start  # of the first element
-        self._elements = elements  # name, text, and the space behind it
-        self._kinds = kinds
-        self._lists = lists  # the names that stand more than once
+    value: dict[str, Value]
+    start: int  # of the first element
+    elements: list[tuple[str, str, str]]  # name, text, and the space after it
+    kinds: Mapping[str, int]
+    lists: set[str]  # the names that are there more than once
 
     def places(self) -> dict[str, Place]:
         """Return JSON Pointer into `value` -> (start, end) in the body."""
         places = {"": (0, 0)}
         counts: dict[str, int] = {}
-        pos = self._start
+        pos = self.start
 
-        for name, text, gap in self._elements:
+        for name, text, gap in self.elements:
             start = pos + len(name) + _OPENER_MARKS
             end = start + len(text)
             pos = end + len(name) + _CLOSER_MARKS + len(gap)
 
             path = "/" + escape_token(name)
-            if name in self._lists:
+            if name in self.lists:
                 count = counts[name] = counts.get(name, -1) + 1
                 # The list itself runs from its first item to its last.
                 places[path] = (places[path][0] if count else start, end)
                 path = f"{path}/{count}"
 
-            places[path] = self._value_place(name, text, start)
+            if self.kinds[name] >= _LIST:
+                # A value that is trimmed begins at its first character, not at the element's.
+                word = text.strip(SPACE)
+                if word:
+                    start += text.index(word[0])
+                    end = start + len(word)
+            places[path] = (start, end)
 
         places[""] = (0, pos)
         return places
-
-    def _value_place(self, name: str, text: str, start: int) -> Place:
-        # A value that is trimmed begins at its first character, not at the element's.
-        if self._kinds[name] >= _LIST:
-            word = text.strip(SPACE)
-            if word:
-                start += text.index(word[0])
-                return start, start + len(word)
-        return start, start + len(text)
 
 
 def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
@@ -129,24 +118,13 @@ def _kinds(view: View, text_key: str) -> Mapping[str, int]:
         if name == text_key or not re.fullmatch(NAME, name):
             continue
 
-        kind = _kind(member_view(view, 0, False, name, 0))
-        if kind is not None:
-            kinds[name] = kind
-
+        member = member_view(view, 0, False, name, 0)
+        kind = kind_of(member)
+        if kind != "array":
+            kinds[name] = _OTHER_KINDS.get(kind, _SCALAR)
+        elif (item := item_view(member, 0)) is item_view(member, 1):  # else a tuple
+            kinds[name] = _TEXTS if kind_of(item) == "text" else _LIST
     return kinds
-
-
-def _kind(member: View | None) -> int | None:
-    # None for a tuple, whose items differ.
-    kind = kind_of(member)
-    if kind != "array":
-        return _OTHER_KINDS.get(kind, _SCALAR)
-
-    item = item_view(member, 0)
-    if item is not item_view(member, 1):
-        return None
-
-    return _TEXTS if kind_of(item) == "text" else _LIST
 
 
 # How it works. lxml builds its tree in C, and the converter goes down it once, with the schema at
@@ -214,27 +192,25 @@ class _Converter:
         if view.child(first.tag) is not None:
             return root
 
-        if not self._is_sure_wrapper(root, first):
+        # Text next to it makes it a member like any other.
+        beside = (root.text or "") + (first.tail or "")
+        if beside.strip(SPACE) or first.tag in self._odd or not len(first):
             raise _Unsure
         return first
-
-    def _is_sure_wrapper(self, root: Any, first: Any) -> bool:
-        # Text beside it makes it a member like any other.
-        beside = (root.text or "") + (first.tail or "")
-        if beside.strip(SPACE) or first.tag in self._odd:
-            return False
-
-        return len(first) > 0
 
     def members(self, element: Any, view: View | None, index: int, lists: bool) -> dict[str, Value]:
         # Recursion ends at the 256 levels that the parser allows.
         out: dict[str, Value] = {}
         counts: dict[str, int] = {}
-        words = [element.text]
+        words: list[str | None] = [element.text]
         arrays: dict[str, Any] = {}  # name -> the first of the elements that make a list
 
         for position, child in enumerate(element):
-            name = _name_of(child)
+            name = child.tag
+            # lxml gives comments and instructions a function for a name. Attributes and namespaces
+            # are the other reader's.
+            if not isinstance(name, str) or name[0] == "{" or child.attrib:
+                raise _Unsure
             words.append(child.tail)
             member = member_view(view, index, lists, name, position)
             # A script or a void element has rules of its own in the tolerant reader.
@@ -245,9 +221,12 @@ class _Converter:
             counts[name] = count + 1
             value = self._value(child, member, 0 if lists else count, lists)
             if count:
-                if not lists:
-                    _check_may_repeat(member)
-                _append(out, name, value, count)
+                # The tolerant reader refuses some of these and reports others.
+                if not lists and member is not None and (is_text(member) or wants_one(member)):
+                    raise _Unsure
+                if count == 1:
+                    out[name] = [out[name]]
+                out[name].append(value)
                 continue
 
             out[name] = value
@@ -255,11 +234,16 @@ class _Converter:
                 arrays[name] = child
 
         if lists:
-            _keep_empty_items(out, counts)
-        else:
-            _empty_blank_arrays(out, counts, arrays)
+            # The only item of a list would read as the list itself, where it is an empty one.
+            for name, count in counts.items():
+                if count == 1 and out[name] == []:
+                    out[name] = [[]]
+        # A list that is one element without an inside is empty. Two blank elements are two items.
+        for name, child in arrays.items():
+            if counts[name] == 1 and not len(child) and not (child.text or "").strip():
+                out[name] = []
         # The text beside elements comes first among the members, as the tolerant reader has it.
-        text = _joined(words)
+        text = " ".join(filter(None, (word.strip(SPACE) for word in words if word)))
         return {self._text_key: text, **out} if text else out
 
     def _value(self, element: Any, view: View | None, index: int, in_list: bool) -> Value:
@@ -267,10 +251,11 @@ class _Converter:
         has_children = len(element) > 0
         if kind == "array" and self._kind(item_view(view, index)) == "text":
             # Text of one item, which is raw, or elements that are an item each.
-            if has_children:
-                _check_is_list(element)
-            else:
+            if not has_children:
                 kind = "text"
+            # Only <item> elements with no text before them are the items of a list for sure.
+            elif element[0].tag != "item" or (element.text and element.text.strip()):
+                raise _Unsure
 
         if kind == "text":
             if has_children:
@@ -281,14 +266,11 @@ class _Converter:
             return self.members(element, view, index, lists)
         # An element without children is one item of the list that its like make.
         level = item_view(view, index) if kind == "array" and not in_list else view
-        return (element.text or "").strip(SPACE) or self._empty_value(level)
-
-    def _empty_value(self, view: View | None) -> Value:
-        kind = self._kind(view)
-        if kind == "object":
-            return {}
-
-        return [] if kind == "array" else ""
+        text = (element.text or "").strip(SPACE)
+        if text:
+            return text
+        kind = self._kind(level)
+        return {} if kind == "object" else [] if kind == "array" else ""
 
     def _kind(self, view: View | None) -> str:
         # `kind_of` has a cache of its own, but a look into a dict by identity costs half as
@@ -298,52 +280,3 @@ class _Converter:
             kind = self._kinds[id(view)] = kind_of(view)
 
         return kind
-
-
-def _name_of(element: Any) -> str:
-    # lxml gives comments and instructions a function for a name.
-    name = element.tag
-    if not isinstance(name, str) or name[0] == "{" or element.attrib:
-        raise _Unsure
-
-    return name
-
-
-def _append(out: dict[str, Value], name: str, value: Value, count: int) -> None:
-    if count == 1:
-        out[name] = [out[name], value]
-    else:
-        out[name].append(value)
-
-
-def _joined(words: list[str | None]) -> str:
-    trimmed = [word.strip(SPACE) for word in words if word]
-    return " ".join(filter(None, trimmed))
-
-
-def _check_may_repeat(member: View | None) -> None:
-    # The tolerant reader refuses some of these and reports others, which needs their places.
-    if member is not None and (is_text(member) or wants_one(member)):
-        raise _Unsure
-
-
-def _check_is_list(element: Any) -> None:
-    # Only <item> elements with no text before them are the items of a list for sure.
-    if element[0].tag != "item" or (element.text and element.text.strip()):
-        raise _Unsure
-
-
-def _empty_blank_arrays(
-    out: dict[str, Value], counts: dict[str, int], arrays: dict[str, Any]
-) -> None:
-    # A list that is one element without an inside is empty. Two blank elements are two items.
-    for name, child in arrays.items():
-        if counts[name] == 1 and not len(child) and not (child.text or "").strip():
-            out[name] = []
-
-
-def _keep_empty_items(out: dict[str, Value], counts: dict[str, int]) -> None:
-    # A list with one empty list in it would read as the empty list itself.
-    for name, count in counts.items():
-        if count == 1 and out[name] == []:
-            out[name] = [[]]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from ...arguments.rjson.positions import apply_edits
@@ -27,106 +26,12 @@ from .element import raw_text as raw_text_of
 from .shape import is_text, item_view, kind_of, may_be_object, wants_one
 from .tree import read_tree
 
-# How it works. Values are made from the inside out, but a path is known only from the outside in:
-# how many elements share a name decides if a path has an index. So places are found in a second
-# pass, over the same elements, parents first.
-
-
-class Locator:
-    """The places of the values of one tree.
-
-    text_key: the key of text beside elements. attributes: they stay, under `@_name`. values: of
-    elements, by identity. texts: where their own texts stand. places: JSON Pointer -> [start, end).
-    repeated: lists where the schema wants one value, as (path, view of an item).
-    """
-
-    def __init__(
-        self,
-        text: str,
-        text_key: str,
-        attributes: bool,
-        values: Mapping[int, Value],
-        texts: Mapping[int, Place],
-    ) -> None:
-        self.places: dict[str, Place] = {}
-        self.repeated: list[tuple[str, View]] = []
-        self._text = text
-        self._text_key = text_key
-        self._attributes = attributes
-        self._values = values
-        self._texts = texts
-        self._paths: dict[int, str] = {}  # element -> the path of its value
-        self._counts: dict[tuple[int, str], int] = {}  # parent and name -> elements so far
-
-    def locate(self, root: Element, elements: list[Element]) -> None:
-        self._paths[id(root)] = ""
-        self.places[""] = (0, len(self._text))
-        self._locate_text(root, "")
-
-        for element in elements:
-            parent = element.parent
-            if parent is None or id(parent) not in self._paths:
-                continue  # the value that held it is not the one that counts
-
-            name = element.name
-            path: str | None = f"{self._paths[id(parent)]}/{escape_token(name)}"
-            if parent.counts[name] > 1:
-                path = self._repeated_path(element, parent, str(path))
-            if path is not None:
-                self._paths[id(element)] = path
-                self._locate_value(element, path)
-
-    def _repeated_path(self, element: Element, parent: Element, path: str) -> str | None:
-        # Counted anew for each parent: the index is that in its own list.
-        key = id(parent), element.name
-        index = self._counts.get(key, 0)
-        self._counts[key] = index + 1
-        if not parent.lists and element.view is not None:
-            if is_text(element.view):
-                return None if index else path  # the first of several texts wins
-            if index == 1:  # once is enough, however many follow
-                self._note_repeated(path, element.view)
-
-        # The list itself runs from its first element to the last one so far.
-        # Elements of one name need not follow one another: what is between them counts too.
-        first = self.places.get(path, (element.start, element.end))[0]
-        self.places[path] = (first, element.end)
-        return f"{path}/{index}"
-
-    def _note_repeated(self, path: str, view: View) -> None:
-        if wants_one(view):
-            self.repeated.append((path, view))
-
-    def _locate_value(self, element: Element, path: str) -> None:
-        inside = element.start, element.end
-        self.places[path] = inside if element.children else self._texts[id(element)]
-        # An object has keys of its own, to which text and attributes belong.
-        value = self._values[id(element)]
-        if isinstance(value, dict) and value:
-            self.places[path] = inside
-            self._locate_text(element, path)
-            self._locate_attributes(element, value, path)
-
-    def _locate_text(self, element: Element, path: str) -> None:
-        # Only an element that has text next to its children is in `texts` at this point.
-        place = self._texts.get(id(element))
-        if place is not None:
-            self.places[f"{path}/{escape_token(self._text_key)}"] = place
-
-    def _locate_attributes(self, element: Element, value: dict[str, Value], path: str) -> None:
-        if not self._attributes:
-            return
-        for match in ATTRIBUTE.finditer(self._text, *element.attributes):
-            key = "@_" + match["name"]
-            if key in value:
-                # Its value, in whatever quotes; its name where it has none.
-                group = next((i for i in (2, 3, 4) if match[i] is not None), 1)
-                self.places[f"{path}/{escape_token(key)}"] = match.span(group)
-
-
 # How it works. The text becomes a tree (`read_tree`), and the tree values: children before their
 # parents, so that each element finds the values of its children ready. Elements of one name are a
-# list, unless the schema wants one text of them. Then the places are found (`Locator`).
+# list, unless the schema wants one text of them.
+#
+# A path is known only from the outside in: how many elements share a name decides if it has an
+# index. So places are found in a second pass, over the same elements, parents first.
 #
 # A repair is a guess about what was meant, and it is held to one law: the repaired text, read
 # strictly, gives the very same value. Where it does not, the text is refused.
@@ -193,7 +98,8 @@ class ElementReader:
         self.repeated: list[tuple[str, View]] = []
         self.tree: Element | None = None
         self._values: dict[int, Value] = {}  # of elements, by identity
-        self._texts: dict[int, Place] = {}  # where an element's own text stands
+        self._texts: dict[int, Place] = {}  # where an element's own text is
+        self._counts: dict[tuple[int, str], int] = {}  # parent and name -> elements so far
 
     def read(self) -> dict[str, Value]:
         """Return the parameters of the whole body. Raises Refusal."""
@@ -210,7 +116,7 @@ class ElementReader:
             message = "a repair would change what other text means"
             raise Refusal("decode.ambiguous", message, self.edits[0].span.start)
 
-        self._locate(elements)
+        self._locate(self.tree, elements)
         return members
 
     def _reads_back(self, members: dict[str, Value]) -> bool:
@@ -231,15 +137,6 @@ class ElementReader:
         except Refusal:
             return False
 
-    def _locate(self, elements: list[Element]) -> None:
-        if self.tree is None:
-            return
-
-        locator = Locator(self.text, self.text_key, self.attributes, self._values, self._texts)
-        locator.locate(self.tree, elements)
-        self.places.update(locator.places)
-        self.repeated.extend(locator.repeated)
-
     def read_wrapped(self) -> dict[str, Value] | None:
         """Return the parameters inside the one element `wrapper` that holds them.
 
@@ -250,25 +147,21 @@ class ElementReader:
         if self.wrapper is None:
             return None
 
-        members = self._wrapped_members(self.wrapper)
+        members: Value = None
+        try:
+            members = self.read().get(self.wrapper)
+        except Refusal:
+            # A body that the wrapper does not hold is no reason to refuse.
+            if self.holds_all():
+                raise
         if not self.holds_all() or not isinstance(members, dict):
             return None
 
-        self._take_off("/" + escape_token(self.wrapper))
-        return members
-
-    def _wrapped_members(self, wrapper: str) -> Value:
-        # A body that the wrapper does not hold is no reason to refuse.
-        try:
-            return self.read().get(wrapper)
-        except Refusal:
-            if self.holds_all():
-                raise
-            return None
-
-    def _take_off(self, prefix: str) -> None:
+        # All paths move up by that of the wrapper, which is not a member.
+        prefix = "/" + escape_token(self.wrapper)
         self.places = {path.removeprefix(prefix): self.places[path] for path in self.places if path}
         self.repeated = [(path.removeprefix(prefix), view) for path, view in self.repeated]
+        return members
 
     def holds_all(self) -> bool:
         """Return True if there is one element, and nothing next to it."""
@@ -287,10 +180,20 @@ class ElementReader:
 
     def _value(self, element: Element) -> Value:
         if element.raw:
-            return self._raw_value(element)
+            inside = element.start, element.end
+            if element.code:
+                text, place = joined_text(self.text, [(*inside, "text")], trim=self.trim)
+            else:
+                text, place = raw_text_of(self.text, *inside)
+            self._texts[id(element)] = place
+            return text
 
-        # The view decides what no text at all means, and if attributes have a place.
-        view = self._value_view(element)
+        # The view decides what no text at all means, and if attributes have a place. In
+        # `<tag>a</tag><tag>b</tag>`, a list of two, the list's own view says nothing of each.
+        view = element.view
+        in_list = element.lists or (element.parent is not None and element.parent.lists)
+        if kind_of(view) == "array" and not in_list:
+            view = item_view(view, element.index)
         attributes = self._attributes_of(element, view) if self.attributes else {}
         if element.children:
             return {**self._members(element), **attributes}
@@ -303,28 +206,10 @@ class ElementReader:
         if attributes:
             return {self.text_key: text, **attributes} if text else attributes
 
-        return text or _empty_value(view)
-
-    def _raw_value(self, element: Element) -> str:
-        start, end = element.start, element.end
-        if element.code:
-            text, place = joined_text(self.text, [(start, end, "text")], trim=self.trim)
-        else:
-            text, place = raw_text_of(self.text, start, end)
-
-        self._texts[id(element)] = place
-        return text
-
-    def _value_view(self, element: Element) -> View | None:
-        # `<tag>a</tag><tag>b</tag>` is a list of two: the list's own view says nothing of
-        # each.
-        view = element.view
-        if element.lists or kind_of(view) != "array":
-            return view
-        if element.parent is not None and element.parent.lists:
-            return view
-
-        return item_view(view, element.index)
+        if text:
+            return text
+        kind = kind_of(view)
+        return {} if kind == "object" else [] if kind == "array" else ""
 
     def _members(self, element: Element) -> dict[str, Value]:
         out: dict[str, Value] = {}
@@ -332,13 +217,27 @@ class ElementReader:
             name = child.name
             value = self._values[id(child)]
             if element.counts[name] == 1:
-                if element.lists or kind_of(child.view) == "array":
-                    value = self._only_value(element, child, value)
+                if element.lists:
+                    # The only item of a list may itself be an empty list.
+                    value = [value] if value == [] else value
+                # A list without an inside holds nothing, not an empty item. A comment is something:
+                # who writes one did not leave the element empty.
+                elif (
+                    kind_of(child.view) == "array"
+                    and not child.children
+                    and not self.text[child.start : child.end].strip()
+                ):
+                    value = []
                 out[name] = value
-            elif _is_one_text(element, child):
-                if name not in out:
-                    self._refuse_or_report_repeated(element, name)
-                    out[name] = value
+            elif not element.lists and child.view is not None and is_text(child.view):
+                if name in out:
+                    continue
+                if self.first_wins is None:
+                    again = [other for other in element.children if other.name == name][1]
+                    message = f"the text parameter {name!r} stands twice"
+                    raise Refusal("decode.duplicate-string-tag", message, again.start)
+                self.first_wins(name, element.counts[name])
+                out[name] = value
             elif name in out:
                 out[name].append(value)
             else:
@@ -350,45 +249,19 @@ class ElementReader:
             self._texts[id(element)] = place
         return out
 
-    def _only_value(self, element: Element, child: Element, value: Value) -> Value:
-        # The only child of its name, of or in a list: an empty one needs care.
-        if value == [] and element.lists:
-            return [value]  # the only item of a list, itself an empty list
-        if element.lists or not self._is_blank(child):
-            return value
-
-        return []  # a list without an inside holds nothing, not an empty item
-
-    def _refuse_or_report_repeated(self, element: Element, name: str) -> None:
-        if self.first_wins is not None:
-            self.first_wins(name, element.counts[name])
-            return
-
-        again = [child for child in element.children if child.name == name][1]
-        message = f"the text parameter {name!r} stands twice"
-        raise Refusal("decode.duplicate-string-tag", message, again.start)
-
-    def _is_blank(self, element: Element) -> bool:
-        # A comment is something: who writes one did not leave the element empty.
-        return not element.children and not self.text[element.start : element.end].strip()
-
     def _attributes_of(self, element: Element, view: View | None) -> dict[str, Value]:
         start, end = element.attributes
-        if start == end or not self._may_have_attributes(element, view):
+        # Only an object of its own has a place for them. A wrapper comes off with its attributes.
+        is_wrapper = element.parent is self.tree and element.name == self.wrapper
+        if start == end or element.lists or is_wrapper or not may_be_object(view):
             return {}
 
         out: dict[str, Value] = {}
         for match in ATTRIBUTE.finditer(self.text, start, end):
-            out["@_" + match["name"]] = _attribute_value(match)
+            # The value is in one of three groups, by its quotes; in none where there is no value.
+            text = next((text for text in match.groups()[1:] if text is not None), None)
+            out["@_" + match["name"]] = None if text is None else attribute_text(text)
         return out
-
-    def _may_have_attributes(self, element: Element, view: View | None) -> bool:
-        if element.lists:
-            return False
-        if element.parent is self.tree and element.name == self.wrapper:
-            return False  # the wrapper comes off, and its attributes with it
-
-        return may_be_object(view)
 
     def _loose_text(self, element: Element) -> tuple[str, Place]:
         if not element.pieces:
@@ -410,28 +283,62 @@ class ElementReader:
         # In several places at once, it runs from the first to the last.
         return " ".join(words), (places[0][0], places[-1][1])
 
+    # places, outside in
 
-def _is_one_text(element: Element, child: Element) -> bool:
-    # In a list such children are its items, and all of them count.
-    if element.lists or child.view is None:
-        return False
+    def _locate(self, root: Element, elements: list[Element]) -> None:
+        paths = {id(root): ""}
+        self.places[""] = (0, len(self.text))
+        self._locate_text(root, "")
 
-    return is_text(child.view)
+        for element in elements:
+            parent = element.parent
+            if parent is None or id(parent) not in paths:
+                continue  # the value that held it is not the one that counts
 
+            path: str | None = f"{paths[id(parent)]}/{escape_token(element.name)}"
+            if parent.counts[element.name] > 1:
+                path = self._repeated_path(element, parent, str(path))
+            if path is None:
+                continue
+            paths[id(element)] = path
+            inside = element.start, element.end
+            self.places[path] = inside if element.children else self._texts[id(element)]
+            # An object has keys of its own, to which text and attributes belong.
+            value = self._values[id(element)]
+            if not isinstance(value, dict) or not value:
+                continue
+            self.places[path] = inside
+            self._locate_text(element, path)
+            spans = ATTRIBUTE.finditer(self.text, *element.attributes) if self.attributes else ()
+            for match in spans:
+                key = "@_" + match["name"]
+                if key in value:
+                    # Its value, in whatever quotes; its name where it has none.
+                    group = next((i for i in (2, 3, 4) if match[i] is not None), 1)
+                    self.places[f"{path}/{escape_token(key)}"] = match.span(group)
 
-def _empty_value(view: View | None) -> Value:
-    kind = kind_of(view)
-    if kind == "object":
-        return {}
-    return [] if kind == "array" else ""
+    def _repeated_path(self, element: Element, parent: Element, path: str) -> str | None:
+        # Counted anew for each parent: the index is that in its own list.
+        key = id(parent), element.name
+        index = self._counts.get(key, 0)
+        self._counts[key] = index + 1
+        if not parent.lists and element.view is not None:
+            if is_text(element.view):
+                return None if index else path  # the first of several texts wins
+            if index == 1 and wants_one(element.view):  # once is enough, however many follow
+                self.repeated.append((path, element.view))
 
+        # The list itself runs from its first element to the last one so far, and what is between
+        # them counts too.
+        first = self.places.get(path, (element.start, element.end))[0]
+        self.places[path] = (first, element.end)
+        return f"{path}/{index}"
 
-def _attribute_value(match: re.Match[str]) -> str | None:
-    # The value is in one of three groups, by its quotes; in none where there is no value.
-    for text in match.groups()[1:]:
-        if text is not None:
-            return attribute_text(text)
-    return None
+    def _locate_text(self, element: Element, path: str) -> None:
+        # Only an element that has text next to its children is in `_texts` at this point.
+        place = self._texts.get(id(element))
+        if place is not None:
+            self.places[f"{path}/{escape_token(self.text_key)}"] = place
 
 
 def attribute_text(text: str) -> str:
@@ -445,30 +352,18 @@ def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | Non
     while mark := MARK.search(text, pos):
         if mark["open"]:
             name = str(mark["open"])
-            return None if _may_be_parameter(name, view, void) else name
+            known = not view.properties or name in void or view.child(name) is not None
+            return None if known else name
 
-        pos = _behind_leading(text, mark)
-        if pos < 0:
-            return None
+        pos = mark.end()
+        if mark["skip"] == "<![CDATA[":
+            return None  # a section of text means that the body is text, not elements
+        if not mark["close"]:  # a closing tag closes nothing, and is left out or refused later
+            pos = text.find("-->" if mark["skip"] == "<!--" else ">", pos)
+            if pos < 0:
+                return None
 
     return None
-
-
-def _may_be_parameter(name: str, view: View, void: Collection[str]) -> bool:
-    if not view.properties or name in void:
-        return True
-
-    return view.child(name) is not None
-
-
-def _behind_leading(text: str, mark: re.Match[str]) -> int:
-    # A section of text means that the body is text, not elements: -1.
-    if mark["close"]:  # it closes nothing, and is left out or refused later
-        return mark.end()
-    if mark["skip"] == "<![CDATA[":
-        return -1
-
-    return text.find("-->" if mark["skip"] == "<!--" else ">", mark.end())
 
 
 def text_params(view: View) -> frozenset[str]:

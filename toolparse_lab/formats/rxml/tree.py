@@ -39,39 +39,31 @@ _ALLOWANCE = 1_000_000  # characters that may be looked at twice, and 16 times t
 
 
 class Lookahead:
-    """One text, with everything known of places further on."""
+    """One text, with everything known of places further on. Nothing here changes anything."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._absent: set[str] = set()  # ends of sections that stand nowhere further on
+        self._absent: set[str] = set()  # ends of sections that are nowhere further on
         self._closers: dict[str, int] | None = None  # name -> where its last closing tag begins
         self._allowance = 16 * len(text) + _ALLOWANCE
         self._last_word = (-1, -1)  # a place, and where the white space before it begins
 
-    # short looks
-
     def find_end(self, mark: str, pos: int) -> int:
         """Return the offset after the next `mark`, -1 if there is none."""
-        if mark in self._absent:
-            return -1
-
-        at = self._text.find(mark, pos)
+        at = -1 if mark in self._absent else self._text.find(mark, pos)
         if at < 0:
             self._absent.add(mark)
             return -1
-
         return at + len(mark)
 
     def declaration_end(self, begin: int) -> int:
-        # Each failure is paid for, since the next `<!` may look through the same text
-        # again.
         declaration = None
         if self._allowance > 0:
             declaration = DOCTYPE.match(self._text, begin, begin + _MAX_DECLARATION)
         if declaration is None:
+            # Each failure is paid for, since the next `<!` may look through the same text again.
             self._allowance -= _MAX_DECLARATION
             return -1
-
         return declaration.end()
 
     def past_space(self, pos: int) -> int:
@@ -97,93 +89,56 @@ class Lookahead:
         self._allowance -= characters
         return self._allowance >= 0
 
-    def _spend(self, characters: int, at: int) -> None:
-        if not self._affords(characters):
-            raise Refusal("decode.xml", "too many tags without their closing tags", at)
-
-    # lists inside text
-
     def wraps_list(self, element: Element) -> bool:
-        # `<tags><tag>a</tag><tag>b</tag></tags>` is how people write a list, whatever its
-        # items are called.
-        begin = self.past_space(element.start)
-        name = self._name_at(begin)
+        """Return True if nothing but elements of one name are inside an element.
+
+        `<tags><tag>a</tag><tag>b</tag></tags>` is how people write a list, whatever its items are
+        called.
+        """
+        begin = pos = self.past_space(element.start)
+        mark = MARK.match(self._text, begin)
+        name = mark["open"] if mark else ""
         if not name or name == element.name:
             return False
 
-        count, end = self._like_elements(own_tags(name), begin)
-        if count == 0:
-            return False
-
-        # What was looked at here is looked at again when the list is read.
-        self._allowance -= end - begin
-        if self._allowance < 0:
-            return False
-        return element.index == 0 and self._is_last_closer(element.name, end)
-
-    def _name_at(self, pos: int) -> str:
-        mark = MARK.match(self._text, pos)
-        return mark["open"] or "" if mark else ""
-
-    def _like_elements(self, tags: re.Pattern[str], pos: int) -> tuple[int, int]:
-        # 0 if the tags of one do not balance: then nothing is known of the others.
-        count = 0
-        while opener := self._opener_at(tags, pos):
-            count += 1
-            end = self._behind_element(tags, opener)
-            if end < 0:
-                return 0, pos
+        tags = own_tags(name)
+        while (tag := tags.match(self._text, pos)) and not (tag["close"] or tag["skip"]):
+            end = tag.end()
+            level = 0 if tag["empty"] else 1
+            while level and (tag := tags.search(self._text, end)):
+                end = tag.end()
+                level += -1 if tag["close"] else not (tag["empty"] or tag["skip"])
+            if level:
+                return False  # where the tags of one do not balance, nothing is known of the others
             pos = self.past_space(end)
 
-        return count, pos
-
-    def _opener_at(self, tags: re.Pattern[str], pos: int) -> re.Match[str] | None:
-        tag = tags.match(self._text, pos)
-        if tag is None or tag["close"] or tag["skip"]:
-            return None
-
-        return tag
-
-    def _behind_element(self, tags: re.Pattern[str], opener: re.Match[str]) -> int:
-        pos = opener.end()
-        level = _level_change(opener)
-        while level and (tag := tags.search(self._text, pos)):
-            pos = tag.end()
-            level += _level_change(tag)
-
-        return -1 if level else pos
-
-    def _is_last_closer(self, name: str, pos: int) -> bool:
+        # What was looked at here is looked at again when the list is read.
+        if pos == begin or not self._affords(pos - begin) or element.index:
+            return False
         # Several elements of one name are a list themselves, each of them an item.
-        own = re.escape(name)
+        own = re.escape(element.name)
         closer = rf"</[ \t\r\n]*+{own}[ \t\r\n]*+>\s*+(?!<{own}[\s/>])"
         return re.compile(closer).match(self._text, pos) is not None
 
-    # the end of raw text
-
     def plain_close(self, element: Element, parent: str) -> tuple[int, int] | None:
-        """Return the first closing tag of an element, None where another one may be meant."""
+        """Return the first closing tag of an element, None where another one may be the right one.
+
+        parent: the name of the element around it, "" for none.
+        """
         text, start, name = self._text, element.start, element.name
         at = text.find("</" + name, start)
-        if at < 0:
-            return None
-
-        tail = CLOSE_TAIL.match(text, at + len("</") + len(name))
+        tail = CLOSE_TAIL.match(text, at + len("</") + len(name)) if at >= 0 else None
         if tail is None:
             return None
-        if text.find("<", start, at) >= 0 and self._is_doubtful(start, at, name, parent):
+        # Its own name may open or close it, a section may hide the tag, and after its parent's
+        # closing tag it can hardly go on.
+        if text.find("<", start, at) >= 0 and (
+            text.find("<" + name, start, at) >= 0
+            or DOUBT.search(text, start, at)
+            or (parent and text.find("</" + parent, start, at) >= 0)
+        ):
             return None
-
         return at, tail.end()
-
-    def _is_doubtful(self, start: int, end: int, name: str, parent: str) -> bool:
-        # Its own name may open or close it, a section may hide the tag, and after its
-        # parent's closing tag it can hardly go on.
-        text = self._text
-        if text.find("<" + name, start, end) >= 0 or DOUBT.search(text, start, end):
-            return True
-
-        return parent != "" and text.find("</" + parent, start, end) >= 0
 
     def raw_close(self, element: Element, parent: str) -> re.Match[str] | None:
         """Return the closing tag of raw text: its own, balanced if possible, that a tag or the end
@@ -193,104 +148,45 @@ class Lookahead:
         if self.never_closed(element.name, start):
             return None
 
-        # The hard way: every tag of its name, until they balance.
-        search = _RawClose(self, text, start)
+        level, pos = 0, start  # tags of its own name that are open; the end of the last one
+        outside = False  # the parent's closing tag was passed
+        unfollowed: re.Match[str] | None = None  # balanced, but more text follows
+        unbalanced: re.Match[str] | None = None  # followed by a tag, but not balanced
         for tag in raw_tags(element.name, parent).finditer(text, start):
-            if tag.start() < search.pos:
+            if tag.start() < pos:
                 continue  # inside a section
             # Only the hope of a balanced one leads further; not at any price.
-            if search.unbalanced is not None and not self._affords(tag.end() - search.pos):
-                return search.unbalanced
-            if search.decides(tag):
-                return search.answer
+            if unbalanced is not None and not self._affords(tag.end() - pos):
+                return unbalanced
+            pos = tag.end()
+            if tag["skip"] is not None:
+                pos = max(self.find_end("]]>", pos), pos)
+            elif tag["over"] is not None:
+                outside = outside or level == 0
+            elif tag["close"] is None:
+                if tag["empty"]:
+                    continue
+                # After a closing tag that could be the right one, or after its parent's end,
+                # another element begins.
+                if unfollowed is not None or (outside and level == 0):
+                    return unfollowed
+                level += 1
+            else:
+                after = self.past_space(pos)
+                is_followed = after == len(text) or text[after] == "<"
+                if level:
+                    level -= 1
+                    if is_followed and unbalanced is None:
+                        unbalanced = tag
+                elif is_followed:
+                    return tag
+                else:
+                    unfollowed = unfollowed or tag
 
-        closer = search.unbalanced or search.unfollowed
-        if closer is None:
-            self._spend(len(text) - start, start)
-
+        closer = unbalanced or unfollowed
+        if closer is None and not self._affords(len(text) - start):
+            raise Refusal("decode.xml", "too many tags without their closing tags", start)
         return closer
-
-
-class _RawClose:
-    # Fed the tags in order until `decides` is true; `answer` None then means that the text
-    # stays open. If the tags run out, the next best are `unbalanced` and `unfollowed`.
-
-    __slots__ = (
-        "_ahead",
-        "_level",
-        "_outside",
-        "_text",
-        "answer",
-        "pos",
-        "unbalanced",
-        "unfollowed",
-    )
-
-    def __init__(self, ahead: Lookahead, text: str, start: int) -> None:
-        self._ahead = ahead
-        self._text = text
-        self._level = 0  # tags of its own name that are open
-        self._outside = False  # the parent's closing tag was passed
-        self.pos = start
-        self.unfollowed: re.Match[str] | None = None  # balanced, but more text follows
-        self.unbalanced: re.Match[str] | None = None  # followed by a tag, but not balanced
-        self.answer: re.Match[str] | None = None
-
-    def decides(self, tag: re.Match[str]) -> bool:
-        self.pos = tag.end()
-        if tag["skip"] is not None:
-            end = self._ahead.find_end("]]>", self.pos)
-            self.pos = max(end, self.pos)
-            return False
-        # Behind its parent's end, the next tag of its name opens another element.
-        if tag["over"] is not None:
-            self._outside = self._outside or self._level == 0
-            return False
-
-        return self._opener(tag) if tag["close"] is None else self._closer(tag)
-
-    def _opener(self, tag: re.Match[str]) -> bool:
-        if tag["empty"]:
-            return False
-        # Behind a closing tag that could be the right one, a new element begins.
-        if self._begins_another():
-            self.answer = self.unfollowed
-            return True
-
-        self._level += 1
-        return False
-
-    def _begins_another(self) -> bool:
-        if self.unfollowed is not None:
-            return True
-        return self._outside and self._level == 0
-
-    def _closer(self, tag: re.Match[str]) -> bool:
-        is_followed = self._is_followed()
-        if self._level:
-            self._inner_closer(tag, is_followed)
-            return False
-        if is_followed:
-            self.answer = tag
-            return True
-        self.unfollowed = self.unfollowed or tag
-        return False
-
-    def _inner_closer(self, tag: re.Match[str], is_followed: bool) -> None:
-        self._level -= 1
-        if is_followed and self.unbalanced is None:
-            self.unbalanced = tag
-
-    def _is_followed(self) -> bool:
-        follower = self._ahead.past_space(self.pos)
-        return follower == len(self._text) or self._text[follower] == "<"
-
-
-def _level_change(tag: re.Match[str]) -> int:
-    if tag["close"]:
-        return -1
-
-    return 0 if tag["empty"] or tag["skip"] else 1
 
 
 # How it works. One regular expression finds the next mark; everything up to it is a piece of text
@@ -354,7 +250,9 @@ class _Builder:
             behind = pos = end
 
         self.piece(behind, len(text))
-        self.finish()
+        while self.top is not self.root:
+            self.refuse_unclosed(self.top)
+            self.insert_close(self.top, len(text))
         return self.root
 
     def piece(self, start: int, end: int) -> None:
@@ -387,12 +285,14 @@ class _Builder:
             element.raw = kind_of(view) == "text"
             return start
         if view is None and name in self.manner.void:
-            return self.void_end(element)
+            closer = re.compile(rf"\s*+</{re.escape(name)}\s*+>").match(self.text, start)
+            element.after = closer.end() if closer else start
+            return element.after
 
         # The short way of most elements: text and the closing tag, without a search by pattern.
-        closer = f"</{name}>"
+        own = f"</{name}>"
         inner = self.text.find("<", start)
-        is_plain = inner >= 0 and self.text.startswith(closer, inner)
+        is_plain = inner >= 0 and self.text.startswith(own, inner)
         if self.is_raw(element, is_plain):
             element.raw = True
             return self.leaf(element)
@@ -403,7 +303,7 @@ class _Builder:
 
         if inner > start:
             element.pieces.append((start, inner, "text"))
-        element.end, element.after = inner, inner + len(closer)
+        element.end, element.after = inner, inner + len(own)
         return element.after
 
     def new_element(self, tag: re.Match[str], name: str) -> Element:
@@ -437,14 +337,6 @@ class _Builder:
         top.children.append(element)
         return element
 
-    def void_end(self, element: Element) -> int:
-        own = re.escape(element.name)
-        closer = re.compile(rf"\s*+</{own}\s*+>").match(self.text, element.start)
-        if closer:
-            element.after = closer.end()
-
-        return element.after
-
     def is_raw(self, element: Element, is_plain: bool) -> bool:
         view = element.view
         kind = kind_of(view)
@@ -453,18 +345,15 @@ class _Builder:
         if kind == "array":
             # One element an item is how lists are written; one element with the items inside, too.
             item_is_text = kind_of(item_view(view, element.index)) == "text"
-            return item_is_text and (is_plain or not self.holds_text_items(element))
+            # <item> and numbers are the usual names of items. Any other has to be that of all.
+            return item_is_text and (
+                is_plain
+                or not (ITEM.match(self.text, element.start) or self.ahead.wraps_list(element))
+            )
         if view is None:
             element.code = self.manner.code and element.name in _CODE
 
         return element.code
-
-    def holds_text_items(self, element: Element) -> bool:
-        # <item> and numbers are the usual names of items. Any other name has to be that of
-        # all.
-        if ITEM.match(self.text, element.start):
-            return True
-        return self.ahead.wraps_list(element)
 
     # text whose markup is content
 
@@ -493,13 +382,21 @@ class _Builder:
         while mark := MARK.search(self.text, pos):
             pos = mark.end()
             if mark["skip"] is not None:
-                pos = max(pos, self.skipped_end(mark))
+                # In the loose manner, sections inside raw text are content like any other.
+                if not self.manner.loose:
+                    pos = max(pos, self.section_end(mark["skip"], mark))
                 continue
 
             name = mark["open"]
             if not name:
-                if not _closes_inside(inside, mark["closed"]):
-                    return self.end_at_wrong_close(element, mark)
+                if inside.get(mark["closed"], 0):
+                    inside[mark["closed"]] -= 1
+                elif self.open_names.get(mark["closed"], 0):
+                    return self.insert_close(element, mark.start())
+                else:
+                    self.replace_close(element, mark)
+                    element.end, element.after = mark.span()
+                    return pos
             elif name in siblings and name != element.name:
                 return self.insert_close(element, mark.start())
             elif not mark["empty"]:
@@ -507,22 +404,10 @@ class _Builder:
 
         return self.insert_close(element, len(self.text))
 
-    def end_at_wrong_close(self, element: Element, mark: re.Match[str]) -> int:
-        if self.open_names.get(mark["closed"], 0):
-            return self.insert_close(element, mark.start())
-
-        self.replace_close(element, mark)
-        element.end, element.after = mark.span()
-        return mark.end()
-
     def sibling_names(self, element: Element) -> Container[str]:
         # Names that a text can hardly go beyond.
         view = narrow(element.parent.view) if element.parent is not None else None
         return view.properties if view is not None else ()
-
-    def skipped_end(self, mark: re.Match[str]) -> int:
-        # In the loose manner, sections inside raw text are content like any other.
-        return -1 if self.manner.loose else self.section_end(mark["skip"], mark)
 
     # closing
 
@@ -534,9 +419,16 @@ class _Builder:
             self.gap(tag, name)
             self.pop(*tag.span())
         elif not self.manner.repair:
-            raise self.wrong_close(tag)
+            wrong = "closes nothing"
+            if top is not self.root:
+                wrong = f"stands where </{top.name}> is due"
+            raise Refusal("decode.xml", f"</{name}> {wrong}", tag.start())
         elif self.open_names.get(name, 0):
-            self.close_outer(tag, name)
+            # All elements inside the one that is closed lost their closing tags.
+            while self.top.name != name:
+                self.insert_close(self.top, tag.start())
+            self.gap(tag, name)
+            self.pop(*tag.span())
         elif top is not self.root and self.ahead.never_closed(top.name, tag.end()):
             self.replace_close(top, tag)
             self.pop(*tag.span())
@@ -544,21 +436,6 @@ class _Builder:
             self.edits.append(Edit(Span(*tag.span()), "", "rxml.stray-close-tag"))
 
         return tag.end()
-
-    def close_outer(self, tag: re.Match[str], name: str) -> None:
-        # All elements inside the one that is closed lost their closing tags.
-        while self.top.name != name:
-            self.insert_close(self.top, tag.start())
-
-        self.gap(tag, name)
-        self.pop(*tag.span())
-
-    def wrong_close(self, tag: re.Match[str]) -> Refusal:
-        name, top = tag["closed"], self.top
-        if top is self.root:
-            return Refusal("decode.xml", f"</{name}> closes nothing", tag.start())
-
-        return Refusal("decode.xml", f"</{name}> stands where </{top.name}> is due", tag.start())
 
     def replace_close(self, element: Element, tag: re.Match[str]) -> None:
         edit = Edit(Span(*tag.span()), f"</{element.name}>", "rxml.mismatched-tag")
@@ -580,23 +457,17 @@ class _Builder:
 
     def end_before(self, name: str, begin: int) -> None:
         # An element ends here if only its parent knows the name that begins at `begin`.
-        while self.is_sibling(self.top, name) and self.ahead.never_closed(self.top.name, begin):
-            self.refuse_unclosed(self.top)
-            self.insert_close(self.top, begin)
-
-    def is_sibling(self, element: Element, name: str) -> bool:
-        if element is self.root or element.name == name:
-            return False
-        if name not in self.sibling_names(element):
-            return False
-
-        inner = narrow(element.view)
-        return inner is None or name not in inner.properties
-
-    def finish(self) -> None:
-        while self.top is not self.root:
-            self.refuse_unclosed(self.top)
-            self.insert_close(self.top, len(self.text))
+        while (top := self.top) is not self.root:
+            inner = narrow(top.view)
+            if (
+                top.name == name
+                or name not in self.sibling_names(top)
+                or (inner is not None and name in inner.properties)
+                or not self.ahead.never_closed(top.name, begin)
+            ):
+                return
+            self.refuse_unclosed(top)
+            self.insert_close(top, begin)
 
     def refuse_unclosed(self, element: Element) -> None:
         if not self.manner.repair:
@@ -611,27 +482,13 @@ class _Builder:
         self.edits.append(Edit(Span(at, at), f"</{element.name}>", "rxml.unclosed-tag"))
         # A leaf is never on top, and has no pieces.
         if element is self.top:
-            self.cut_pieces(element, at)
+            pieces = element.pieces
+            while pieces and pieces[-1][0] >= at:
+                pieces.pop()
+            if pieces and pieces[-1][1] > at:
+                pieces[-1] = (pieces[-1][0], at, pieces[-1][2])
             self.pop(at, at)
         else:
             element.end = element.after = at
 
         return at
-
-    def cut_pieces(self, element: Element, end: int) -> None:
-        # The end is never before the element's own start.
-        pieces = element.pieces
-        while pieces and pieces[-1][0] >= end:
-            pieces.pop()
-        # The last one may reach over the end, and is cut there.
-        if pieces and pieces[-1][1] > end:
-            start, _, kind = pieces[-1]
-            pieces[-1] = (start, end, kind)
-
-
-def _closes_inside(inside: dict[str, int], name: str) -> bool:
-    if not inside.get(name, 0):
-        return False
-
-    inside[name] -= 1
-    return True
