@@ -421,7 +421,7 @@ class FunctionReader:
             texts = [text for text, _, _ in values]
             # Under a schema without lists several texts are wrong in any case.
             single = self._is_single(name)
-            unread = not single and holds_json_unread(texts, self._member(name))
+            unread = len(texts) > 1 and not single and holds_json_unread(texts, self._member(name))
             # The same each time, where the schema wants no list, or each is a whole one.
             if len(texts) > 1 and len(set(texts)) == 1 and (single or unread):
                 self._step(name, "read.equal-duplicate", texts, texts[0])

@@ -220,20 +220,14 @@ def raw_text(text: str, start: int, end: int) -> tuple[str, Place]:
         start += len(inner) - len(inner.lstrip())
         return whole[1], (start + whole.start(1), start + whole.end(1))
 
-    return _without_sections(inner), (start, end)
-
-
-def _without_sections(inner: str) -> str:
     out: list[str] = []
     pos = 0
-    # Behind the last closer no section can end: without this bound, many openers cost a square.
+    # After the last closer no section can end: without this bound, many openers cost a square.
     for section in _CDATA.finditer(inner, 0, inner.rfind(_CDATA_CLOSE) + len(_CDATA_CLOSE)):
-        out.append(unescape(inner[pos : section.start()]))
-        out.append(section[1])
+        out += [unescape(inner[pos : section.start()]), section[1]]
         pos = section.end()
-
     out.append(unescape(inner[pos:]))
-    return "".join(out)
+    return "".join(out), (start, end)
 
 
 def joined_text(
@@ -251,50 +245,30 @@ def joined_text(
         start += len(inner) - len(inner.lstrip(SPACE))
         return unescape(stripped), (start, start + len(stripped))
 
-    words = _words(text, pieces, comments)
-    if trim:
-        _trim_start(words)
-        _trim_end(words)
+    words: list[_Word] = []
+    for start, end, kind in pieces:
+        if kind == "cdata":
+            start, end = start + len(_CDATA_OPEN), end - len(_CDATA_CLOSE)
+        if kind in ("cdata", "text") or (kind == "comment" and comments):
+            words.append((text[start:end], start, end, kind == "text"))
+    # White space goes up to the first and from the last character, or word that is not plain.
+    while trim and words and words[0][3]:
+        word, _, end, _ = words[0]
+        word = word.lstrip(SPACE)
+        if word:
+            words[0] = (word, end - len(word), end, True)
+            break
+        del words[0]
+    while trim and words and words[-1][3]:
+        word, start, _, _ = words[-1]
+        word = word.rstrip(SPACE)
+        if word:
+            words[-1] = (word, start, start + len(word), True)
+            break
+        words.pop()
     if not words:
         start = pieces[0][0] if pieces else 0
         return "", (start, start)
 
     decoded = [unescape(word) if plain else word for word, _, _, plain in words]
     return "".join(decoded), (words[0][1], words[-1][2])
-
-
-def _words(text: str, pieces: list[Piece], comments: bool) -> list[_Word]:
-    words: list[_Word] = []
-    for start, end, kind in pieces:
-        if kind == "cdata":
-            start += len(_CDATA_OPEN)
-            end -= len(_CDATA_CLOSE)
-            words.append((text[start:end], start, end, False))
-        elif kind == "text":
-            words.append((text[start:end], start, end, True))
-        elif kind == "comment" and comments:
-            words.append((text[start:end], start, end, False))
-
-    return words
-
-
-def _trim_start(words: list[_Word]) -> None:
-    while words and words[0][3]:
-        word, _, end, _ = words[0]
-        word = word.lstrip(SPACE)
-        if word:
-            words[0] = (word, end - len(word), end, True)
-            return
-
-        del words[0]
-
-
-def _trim_end(words: list[_Word]) -> None:
-    while words and words[-1][3]:
-        word, start, _, _ = words[-1]
-        word = word.rstrip(SPACE)
-        if word:
-            words[-1] = (word, start, start + len(word), True)
-            return
-
-        words.pop()

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from ...arguments.rjson.refusal import Refusal
 from ...arguments.schema.scalars import SPACE
 from ...core.errors import BadOptions, RXMLParseError
-from .element import ATTRIBUTE, Element, Manner, Piece, pieces_between_children, unescape, walk
+from .element import ATTRIBUTE, Element, Manner, pieces_between_children, unescape, walk
 from .parsing import MAX_DEPTH, VOID, error_of
 from .tree import read_tree
 from .writer import write_attributes, write_text
@@ -80,15 +80,11 @@ class _Nodes:
 
         content: list[Node | str] = []
         for pieces, child in pieces_between_children(element):
-            content += self._text_and_sections(pieces)
+            content += [node for piece in pieces if (node := self._piece(*piece)) is not None]
             if child is not None:
                 content.append(self._nodes[id(child)])
 
         return content
-
-    def _text_and_sections(self, pieces: list[Piece]) -> list[Node | str]:
-        nodes = [self._piece(*piece) for piece in pieces]
-        return [node for node in nodes if node is not None]
 
     def _piece(self, start: int, end: int, kind: str) -> Node | str | None:
         text = self._xml[start:end]
@@ -185,30 +181,18 @@ def _simple(nodes: Nodes, values: dict[int, Any]) -> Any:
         return ""
     if len(nodes) == 1 and isinstance(nodes[0], str):
         return nodes[0]
-    return _members_of(nodes, values)
-
-
-def _members_of(nodes: Nodes, values: dict[int, Any]) -> dict[str, Any]:
     groups: dict[str, list[Any]] = {}
     for node in nodes:
         if isinstance(node, str):
             continue
-
-        value = _with_attributes(values[id(node["children"])], node["attributes"])
+        value, attributes = values[id(node["children"])], node["attributes"]
+        if attributes and isinstance(value, dict):
+            value = {**value, "_attributes": attributes}
+        elif attributes:
+            value = {"_attributes": attributes, **({"value": value} if value else {})}
         groups.setdefault(node["tagName"], []).append(value)
 
     return {name: group[0] if len(group) == 1 else group for name, group in groups.items()}
-
-
-def _with_attributes(value: Any, attributes: dict[str, Any]) -> Any:
-    if not attributes:
-        return value
-    if isinstance(value, dict):
-        return {**value, "_attributes": attributes}
-    if not value:
-        return {"_attributes": attributes}
-
-    return {"_attributes": attributes, "value": value}
 
 
 def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
@@ -225,8 +209,13 @@ def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
     takes_place = _takes_place(keep)
     matches: list[Node] = []
     stack: list[tuple[Node | str, int, int, str]] = []
-    _put_reversed(stack, children, 0, "")
 
+    def put(nodes: Nodes, depth: int, path: str) -> None:
+        # Reversed, so that the first one is taken first.
+        places = range(len(nodes) - 1, -1, -1)
+        stack.extend((nodes[index], index, depth, path) for index in places)
+
+    put(children, 0, "")
     while stack:
         node, index, depth, path = stack.pop()
         if isinstance(node, str):
@@ -239,16 +228,9 @@ def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
         if takes_place:
             below = f"{path}.{index}.{node['tagName']}" if path else f"{index}.{node['tagName']}"
 
-        _put_reversed(stack, node["children"], depth + 1, below)
+        put(node["children"], depth + 1, below)
 
     return matches
-
-
-def _put_reversed(
-    stack: list[tuple[Node | str, int, int, str]], nodes: Nodes, depth: int, path: str
-) -> None:
-    places = range(len(nodes) - 1, -1, -1)
-    stack.extend((nodes[index], index, depth, path) for index in places)
 
 
 def _takes_place(keep: Callable[..., bool]) -> bool:
@@ -279,14 +261,6 @@ def to_content_string(children: Nodes) -> str:
             stack.extend(reversed(node["children"]))
 
     return " ".join(w for w in words if w)
-
-
-def _first_element(nodes: Nodes) -> int:
-    # Texts are strings, everything else is a dict.
-    for index, node in enumerate(nodes):
-        if isinstance(node, dict):
-            return index
-    return -1
 
 
 def stringify_nodes(
@@ -330,13 +304,10 @@ class _NodeWriter:
             if isinstance(node, dict):
                 self._element(node, depth)
             else:
-                self._text(node, is_inside)
+                # Outside of all elements a text is markup already, such as a declaration.
+                self._out.append(write_text(node, self._minimal) if is_inside else node)
 
         return "".join(self._out)
-
-    def _text(self, text: str, is_inside: bool) -> None:
-        # Outside of all elements it is markup already, such as a declaration.
-        self._out.append(write_text(text, self._minimal) if is_inside else text)
 
     def _element(self, node: Node, depth: int) -> None:
         name, children = node["tagName"], node["children"]
@@ -353,7 +324,7 @@ class _NodeWriter:
 
     def _put_inside(self, name: str, children: Nodes, indent: str, depth: int) -> None:
         # Only elements go on lines of their own: white space next to text would be content.
-        first_element = _first_element(children)
+        first_element = next((i for i, n in enumerate(children) if isinstance(n, dict)), -1)
         # Behind text alone the closing tag stands on the same line.
         closer_indent = indent if first_element >= 0 else ""
         self._stack.append(f"{closer_indent}</{name}>{self._line}")

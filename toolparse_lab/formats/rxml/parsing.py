@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.rjson.refusal import Refusal
@@ -91,12 +91,13 @@ def parse(
     The policy ``middleware`` brings it to `schema`.
 
     Args:
-        schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays text.
-        text_node_name: the key of text beside elements or attributes.
-            throw_on_duplicate_string_tags=False: the first of several wins, and `on_error(message,
-            {"tag", "occurrences"})` hears of it.
-        no_child_nodes: the elements that have no inside. HTML's void elements unless given. Those
+        schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays a string.
+        text_node_name: the key of text next to elements or attributes.
+        throw_on_duplicate_string_tags: if False, the first of several counts.
+        no_child_nodes: the elements that have no inside: HTML's void elements unless given. Those
             the schema names always have one.
+        on_error: called as `on_error(message, {"tag", "occurrences"})` where the first of several
+            strings counts.
         keep_comments, keep_whitespace: leave them in text that is not a string of the schema (there
             they always stay).
         repair: close the open parts instead of refusing it.
@@ -196,62 +197,39 @@ def _view(schema: Any) -> View:
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
     wrapper = wrapper_name(text, view, options.manner.void)
-    if wrapper is None:
-        return _read_as_it_is(text, schema, view, options)
-
-    reading = _unwrapped(text, schema, view, options, wrapper)
+    reading = _attempt(text, schema, view, options, wrapper) if wrapper is not None else None
     if reading is not None:
         return reading
-    reading = _read_as_it_is(text, schema, view, options)
-    if not reading.edits:
-        return reading
-    # The wrapper may only be whole once the text is repaired.
-    unwrapped = _unwrapped_after_repair(text, schema, view, options, wrapper, reading)
-    return unwrapped or reading
-
-
-def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    reader = _reader(text, view, options, None)
-    try:
-        value = reader.read()
-    except Refusal as refusal:
-        raise error_of(refusal, text) from refusal
-
-    return _reading(value, reader, schema, view)
-
-
-def _unwrapped_after_repair(
-    text: str, schema: Any, view: View, options: _Options, wrapper: str, reading: Reading
-) -> Reading | None:
-    # The repaired text is read as if it had been written so.
-    repaired = _unwrapped(apply_edits(text, reading.edits), schema, view, options, wrapper)
+    reading = _attempt(text, schema, view, options, None)
+    if reading is None or wrapper is None or not reading.edits:
+        return cast(Reading, reading)  # only an attempt with a wrapper gives None
+    # The wrapper may only be whole once the text is repaired, and read as if written so.
+    edits = reading.edits
+    repaired = _attempt(apply_edits(text, edits), schema, view, options, wrapper)
     if repaired is None or repaired.edits:
-        return None
-
-    edit_map = EditMap(reading.edits)
-    places: dict[str, Span] = {}
-    for path, span in repaired.places.items():
-        places[path] = Span(*edit_map.raw_span(span.start, span.end))
-
-    return replace(repaired, edits=reading.edits, places=places)
+        return reading
+    back = EditMap(edits)
+    places = {p: Span(*back.raw_span(s.start, s.end)) for p, s in repaired.places.items()}
+    return replace(repaired, edits=edits, places=places)
 
 
-def _unwrapped(
-    text: str, schema: Any, view: View, options: _Options, wrapper: str
+def _attempt(
+    text: str, schema: Any, view: View, options: _Options, wrapper: str | None
 ) -> Reading | None:
-    # The first try must not report: what it finds may not be what counts.
-    quiet = replace(options, on_error=None)
+    # With a wrapper, inside that element: None if it does not hold everything. Such an attempt
+    # must not report: what it finds may not be what counts.
+    quiet = replace(options, on_error=None) if wrapper is not None else options
     reader = _reader(text, view, quiet, wrapper)
     try:
-        value = reader.read_wrapped()
+        value = reader.read() if wrapper is None else reader.read_wrapped()
     except Refusal as refusal:
         raise error_of(refusal, text) from refusal
 
     if value is None:
         return None
-    if not options.throw_on_duplicate_string_tags and options.on_error is not None:
+    reports = not options.throw_on_duplicate_string_tags and options.on_error is not None
+    if wrapper is not None and reports:
         _reader(text, view, options, wrapper).read()
-
     return _reading(value, reader, schema, view)
 
 
@@ -286,7 +264,11 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
         # A copy: the value itself is the reading's source.
         coerced_items = _plain(value)
         for path, member in reader.repeated:
-            steps.extend(_coerce_each(coerced_items, path, member))
+            items = pointer_get(coerced_items, path)
+            for i, item in enumerate(items):
+                walk = Walk("middleware")
+                items[i] = walk.value(item, member, f"{path}/{i}", 0)
+                steps.extend(walk.steps)
 
     coerced = _coerced(coerced_items, schema, view)
     places = {path: Span(start, end) for path, (start, end) in reader.places.items()}
@@ -300,17 +282,6 @@ def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> Non
     if by_members or (view.types is not None and set(view.types) <= {"object", "array"}):
         message = "there is text, but no element"
         raise error_of(Refusal("decode.xml", message, len(text) - len(text.lstrip())), text)
-
-
-def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
-    steps: list[Step] = []
-    items = pointer_get(value, path)
-    for i, item in enumerate(items):
-        walk = Walk("middleware")
-        items[i] = walk.value(item, member, f"{path}/{i}", 0)
-        steps.extend(walk.steps)
-
-    return steps
 
 
 def _coerced(value: Value, schema: Any, view: View) -> Coerced:

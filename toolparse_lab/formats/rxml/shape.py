@@ -37,7 +37,10 @@ def kind_of(view: View | None) -> str:
     if view is None:
         return "open"
     if view.types is None:
-        return _kind_without_types(view)
+        # A union of strings is text. Of any other union nothing can be said before the value.
+        if view.any_of:
+            return "text" if is_text(view) else "other"
+        return "open" if view.enum is None else "other"
 
     types = [name for name in view.types if name != "null"]
     if types == ["string"]:
@@ -48,28 +51,14 @@ def kind_of(view: View | None) -> str:
     return "other"
 
 
-def _kind_without_types(view: View) -> str:
-    # A union of strings is text. Of any other union nothing can be said before the value is
-    # there.
-    if view.any_of:
-        return "text" if is_text(view) else "other"
-    return "open" if view.enum is None else "other"
-
-
 @lru_cache(maxsize=4096)
 def is_text(view: View) -> bool:
     # A string, or string and null. A number that is also allowed makes it doubtful.
     # Of a union all branches have to agree, and one of them has to be more than null.
-    if not view.any_of:
-        return _only_text_types(view) and "string" in (view.types or ())
-
-    if not all(map(_only_text_types, view.any_of)):
+    branches = view.any_of or (view,)
+    if not all(branch.types is not None and _TEXT.issuperset(branch.types) for branch in branches):
         return False
-    return any(map(is_text, view.any_of))
-
-
-def _only_text_types(view: View) -> bool:
-    return view.types is not None and _TEXT.issuperset(view.types)
+    return any(map(is_text, view.any_of)) if view.any_of else "string" in (view.types or ())
 
 
 @lru_cache(maxsize=4096)
@@ -99,10 +88,6 @@ def item_view(view: View | None, index: int) -> View | None:
     return None if view is None else view.item(index)
 
 
-def is_index(name: str) -> bool:
-    return name.isascii() and name.isdigit()
-
-
 def holds_items(view: View | None, index: int, name: str) -> bool:
     """Return True if an element holds the items of a list, rather than being one of them. name: its
     first child's.
@@ -112,18 +97,11 @@ def holds_items(view: View | None, index: int, name: str) -> bool:
         return False
 
     item = narrow(item_view(view, index))
-    if not _knows_member(item, name):
+    if item is None or kind_of(item) not in ("object", "open") or item.child(name) is None:
         return True  # the child is no member of an item: then it is an item itself
     # `item` and numbers are what lists are written with, unless an item has a member of that name.
-    written_as_list = name == "item" or is_index(name)
-    return written_as_list and item is not None and name not in item.properties
-
-
-def _knows_member(item: View | None, name: str) -> bool:
-    if item is None or kind_of(item) not in ("object", "open"):
-        return False
-
-    return item.child(name) is not None
+    written_as_list = name == "item" or (name.isascii() and name.isdigit())
+    return written_as_list and name not in item.properties
 
 
 def member_view(view: View | None, index: int, lists: bool, name: str, count: int) -> View | None:
@@ -135,16 +113,11 @@ def member_view(view: View | None, index: int, lists: bool, name: str, count: in
         return _member(view, name)
 
     if lists:
-        return item_view(view, _item_index(name, count))
+        # Its name, where that is a number of a likely size, else its place.
+        is_index = name.isascii() and name.isdigit() and len(name) <= _LONGEST_INDEX
+        return item_view(view, int(name) if is_index else count)
     item = narrow(item_view(view, index))
     return None if item is None else item.child(name)
-
-
-def _item_index(name: str, count: int) -> int:
-    if is_index(name) and len(name) <= _LONGEST_INDEX:
-        return int(name)
-
-    return count
 
 
 @lru_cache(maxsize=8192)

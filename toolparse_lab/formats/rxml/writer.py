@@ -52,25 +52,26 @@ def write_element(name: str, value: Value) -> str:
         top = stack.pop()
         if isinstance(top, str):
             out.append(top)
+            continue
+        key, node, repeats = top
+        if not _NAME.match(key):
+            raise UnwritableCall("this name cannot be an element's", got=key)
+        if repeats and _reads_back_repeated(node):
+            stack.extend((key, item, False) for item in reversed(node))
+        elif isinstance(node, dict) and not node:
+            stack.append(f"<{key}/>")
         else:
-            _take_apart(stack, *top)
+            # In reverse: what goes on the stack last is written first.
+            stack.append(f"</{key}>")
+            if isinstance(node, dict):
+                stack.extend((name, member, True) for name, member in reversed(node.items()))
+            elif isinstance(node, list):
+                stack.extend(("item", item, False) for item in reversed(node))
+            else:
+                stack.append(escape(node) if isinstance(node, str) else write_canonical(node))
+            stack.append(f"<{key}>")
 
     return "".join(out)
-
-
-def _take_apart(stack: list[_Todo], key: str, node: Value, repeats: bool) -> None:
-    if not _NAME.match(key):
-        raise UnwritableCall("this name cannot be an element's", got=key)
-
-    if repeats and _reads_back_repeated(node):
-        stack.extend((key, item, False) for item in reversed(node))
-    elif isinstance(node, dict) and not node:
-        stack.append(f"<{key}/>")
-    else:
-        # In reverse: what goes on the stack last is written first.
-        stack.append(f"</{key}>")
-        _put_inside(stack, node)
-        stack.append(f"<{key}>")
 
 
 def _reads_back_repeated(node: Value) -> bool:
@@ -79,17 +80,6 @@ def _reads_back_repeated(node: Value) -> bool:
     if not isinstance(node, list) or len(node) < 2:
         return False
     return not any(isinstance(item, list) for item in node)
-
-
-def _put_inside(stack: list[_Todo], node: Value) -> None:
-    if isinstance(node, dict):
-        stack.extend((key, member, True) for key, member in reversed(node.items()))
-    elif isinstance(node, list):
-        stack.extend(("item", item, False) for item in reversed(node))
-    elif isinstance(node, str):
-        stack.append(escape(node))
-    else:
-        stack.append(write_canonical(node))
 
 
 # How it works. Unlike `write_element`, which writes for our own reader, this writes what any XML
@@ -194,17 +184,12 @@ class _Writer:
         indent = "  " * depth if self._format else ""
         if isinstance(node, Mapping):
             self._mapping(node, tag, depth, level, indent)
-        else:
-            self._leaf(node, tag, indent)
-
-    def _leaf(self, node: Any, tag: str, indent: str) -> None:
-        if node is None:
+        elif node is None:
             self._empty(f"{indent}<{tag}")
-            return
-
-        text = write_text(_scalar(node), self._minimal)
-        if text or not self._suppress:
-            self._out.append(f"{indent}<{tag}>{text}</{tag}>{self._line}")
+        else:
+            text = write_text(_scalar(node), self._minimal)
+            if text or not self._suppress:
+                self._out.append(f"{indent}<{tag}>{text}</{tag}>{self._line}")
 
     def _empty(self, opener: str) -> None:
         # Left out only where the caller asks for it: no reader can tell that it was there.
@@ -230,12 +215,11 @@ class _Writer:
             self._out.append(f"{opener}>{escaped}</{tag}>{self._line}")
             return
 
-        self._out.append(f"{opener}>{self._gap(text, indent)}{escaped}{self._line}")
+        # Text next to members gets a line of its own.
+        gap = f"{self._line}{indent}  " if self._format and text else ""
+        self._out.append(f"{opener}>{gap}{escaped}{self._line}")
         self._stack.append(f"{indent}</{tag}>{self._line}")
         self._stack.extend((k, v, depth + 1, level + 1) for k, v in reversed(members))
-
-    def _gap(self, text: str, indent: str) -> str:
-        return f"{self._line}{indent}  " if self._format and text else ""
 
     def _parts(self, node: Mapping[Any, Any]) -> tuple[dict[str, Any], list[tuple[str, Any]], str]:
         attributes: dict[str, Any] = {}
@@ -322,10 +306,6 @@ def _scalar(value: Any) -> str:
     if isinstance(value, Num):
         return value.text
 
-    return _number(value)
-
-
-def _number(value: Any) -> str:
     # Whatever its class says of itself.
     if isinstance(value, int):  # more than 4,300 digits are refused by int itself
         is_short = value.bit_length() < _LONG_INT
