@@ -283,9 +283,8 @@ def _swallows(form: Form, arguments: Value, view: View) -> bool:
 
 
 def ends_in_tag(form: Form, text: Value) -> bool:
-    # Such a tag was written twice, or in place of another. In a quoted call each has its
-    # closer. Of a format with references nothing is said, since such a tag may have been
-    # escaped.
+    # Such a tag was written twice, or in place of another. In a quoted call each has its closer. Of
+    # a format with references nothing is said, since such a tag may have been escaped.
     if form.entities or not isinstance(text, str):
         return False
     stripped = text.strip()

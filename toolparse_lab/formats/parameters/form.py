@@ -468,8 +468,7 @@ _STRING = rf"(?:[ \t]{{1,8}}string=[{QUOTES}]?(?:true|false)[{QUOTES}]?)?+"
 
 
 def _named(group: str, attributes: str = "") -> str:
-    # The group of the name is `{group}n`. attributes: of those that may follow and mean
-    # nothing.
+    # The group of the name is `{group}n`. attributes: of those that may follow and mean nothing.
     return (
         rf"(?:[ \t]{{0,8}}=|{_APART}name[ \t]{{0,8}}=)[ \t]{{0,8}}"
         rf"[{QUOTES}]?(?P<{group}n>{_NAME})[{QUOTES}]?{attributes}[ \t]{{0,8}}"
@@ -608,8 +607,7 @@ def _literal(text: str) -> Part:
 
 
 def _spaced(tag: str) -> Part:
-    # Before the bracket of a tag that is a word a slip may stand: `<tool_call >`,
-    # `</tool_call\>`.
+    # Before the bracket of a tag that is a word a slip may stand: `<tool_call >`, `</tool_call\>`.
     part = _literal(tag)
     if not _WORD_TAG.fullmatch(tag):
         return part
@@ -857,8 +855,7 @@ class SlotForm(Form):
         return Part(whole, rf"{_GAP}(?:{cut}|\\)")
 
     def _inside(self) -> Part:
-        # A key that lost one of its tags begins it too, where key and value have tags of
-        # their own.
+        # A key that lost one of its tags begins it too, where key and value have tags of their own.
         inside = (_bare(self.parameter[0]).rstrip(), self.function_end, "{")
         literals = [_literal(text) for text in inside]
         whole = "|".join(part.whole for part in literals)

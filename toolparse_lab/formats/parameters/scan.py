@@ -298,8 +298,7 @@ class ValueScan:
         self, tail: str, match: re.Match[str], kind: str, final: bool
     ) -> Close | Hold | int:
         # One of another word than its opener's is content: `</param>` in the value of a
-        # `<parameter=…>` is text, and left to the reader where the value's own closer never
-        # comes.
+        # `<parameter=…>` is text, and left to the reader where the value's own closer never comes.
         walk = self._walk
         start, end = match.span()
         if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
@@ -311,9 +310,8 @@ class ValueScan:
         return end
 
     def _value_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        # Content where text follows it. A closer that counts only because the text ends
-        # there is doubtful, if the value began on a line of its own and the closer is not
-        # on one.
+        # Content where text follows it. A closer that counts only because the text ends there is
+        # doubtful, if the value began on a line of its own and the closer is not on one.
         walk = self._walk
         follows = walk.following(tail, end, final)
         if follows is None:
@@ -334,9 +332,8 @@ class ValueScan:
         return end
 
     def _function_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        # It counts where only more of the end follows, or the next call. Where text
-        # follows, it is content. But a function that stands alone may have ended there
-        # after all.
+        # It counts where only more of the end follows, or the next call. Where text follows, it is
+        # content. But a function that stands alone may have ended there after all.
         walk = self._walk
         follows = walk.following(tail, end, final)
         if follows is None:
@@ -413,9 +410,8 @@ class ValueScan:
         return view is None or not view.properties or view.child(match["pn"]) is not None
 
     def _quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
-        # A quoted call is skipped if the text after its tag is the inside of one. As a
-        # place where the model may have begun again it is remembered, in case the value
-        # never ends.
+        # A quoted call is skipped if the text after its tag is the inside of one. As a place where
+        # the model may have begun again it is remembered, in case the value never ends.
         walk = self._walk
         inside: tuple[str, ...] = ("function", "{")
         if kind == "function":
@@ -504,9 +500,8 @@ class ParameterScan:
         name: str = "",
         ends: re.Pattern[str] | None = None,
     ) -> None:
-        # bare: the name may stand without its tag. name: of the function that the body is
-        # inside of. ends: the tokens after a whole function that end a block without its
-        # closer.
+        # bare: the name may stand without its tag. name: of the function that the body is inside
+        # of. ends: the tokens after a whole function that end a block without its closer.
         self._form = form
         self._wrapped = wrapped
         self._ends = ends
@@ -595,8 +590,7 @@ class ParameterScan:
         return self._first(tail, pos, final)
 
     def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
-        # In a block JSON may be a list of calls, after a tag only the object of its
-        # arguments.
+        # In a block JSON may be a list of calls, after a tag only the object of its arguments.
         walk = self._walk
         start = walk.skip(tail, pos)
         if start >= len(tail):

@@ -129,7 +129,8 @@ _ROLE = "<|start|>assistant"
 _THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
 _END = "<|end|>"
 _THOUGHTS = (_THOUGHT, _ROLE + _THOUGHT)
-_AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what stands around calls
+_AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what is around calls
+_LONGEST_AROUND = max(map(len, _AROUND))
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,10 @@ class HeadedTags(ParameterTags):
                 return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
         match = _RECIPIENT.match(text, pos)
         if match is None:
-            begins = _RECIPIENT_SO_FAR.match(text, pos) or _begins_token(text, pos)
+            rest = text[pos : pos + _LONGEST_AROUND]
+            begins = _RECIPIENT_SO_FAR.match(text, pos) or any(
+                len(rest) < len(token) and token.startswith(rest) for token in _AROUND
+            )
             return NEED_MORE if begins and not final else None
         span = Span(match.start("name") - pos, match.end("name") - pos)
         return make_opening(match.end() - pos, name=match["name"], name_span=span)
@@ -179,10 +183,6 @@ class HeadedTags(ParameterTags):
 
     def closer_of(self, opening: Opening) -> str:
         return _CALL
-
-
-def _begins_token(text: str, pos: int) -> bool:
-    return any(len(text) - pos < len(t) and t.startswith(text[pos:]) for t in _AROUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,31 +324,17 @@ class AlikeBlocks(Envelope):
         return self._tags(opening).closer_of(opening)
 
     def _tags(self, opening: Opening) -> ParameterTags:
-        return ParameterTags(_form_of(self.maker, *_spelling(opening)))
+        token, _, block = opening.attributes.removeprefix(_ALIKE).rpartition(":")
+        return ParameterTags(_form_of(self.maker, token, block))
 
-    def is_spelt_so(self, body: str) -> bool:
-        match = _functions(self.word).search(body)
-        return match is not None and match["token"] != self.own
-
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+    def read(self, body: str, token: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body, with a step that says how they were written."""
-        match = _functions(self.word).search(body)
-        token = match["token"] if match is not None else self.own
         form = _form_of(self.maker, token, self.block)
         calls: list[Decoded] = []
         for call in ParameterCall(form).read(body, reading):
             step = Step("read", "read.look-alike", "", None, f"<{token}", call.arguments)
             calls.append(replace(call, steps=(step, *call.steps)) if call.readable else call)
         return tuple(calls)
-
-
-def is_alike(opening: Opening) -> bool:
-    return opening.attributes.startswith(_ALIKE)
-
-
-def _spelling(opening: Opening) -> tuple[str, str]:
-    token, _, block = opening.attributes.removeprefix(_ALIKE).rpartition(":")
-    return token, block
 
 
 _PLAIN = ":plain"  # in an opening: its tags have no token
@@ -375,25 +361,30 @@ class MarkedBlocks(ParameterTags):
             return self.alikes.open(text, pos, final, tools)
         return opening
 
+    def _alike(self, opening: Opening) -> AlikeBlocks | None:
+        return self.alikes if opening.attributes.startswith(_ALIKE) else None
+
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        if self.alikes is not None and is_alike(opening):
-            return self.alikes.scanner(opening, tools)
-        return super().scanner(opening, tools)
+        alike = self._alike(opening)
+        return alike.scanner(opening, tools) if alike else super().scanner(opening, tools)
 
     def closer_of(self, opening: Opening) -> str | None:
-        if self.alikes is not None and is_alike(opening):
-            return self.alikes.closer_of(opening)
-        return super().closer_of(opening)
+        alike = self._alike(opening)
+        return alike.closer_of(opening) if alike else super().closer_of(opening)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        if self.alikes is not None and is_alike(opening):
-            return self.alikes.in_value(opening, text, tools)
+        owner = self._alike(opening)
+        if owner is not None:
+            return owner.in_value(opening, text, tools)
         return super().in_value(opening, text, tools)
 
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        return True if is_alike(opening) else super().suits(opening, text, at, final, tools)
+        # No other format has such a spelling.
+        if opening.attributes.startswith(_ALIKE):
+            return True
+        return super().suits(opening, text, at, final, tools)
 
 
 @dataclass(frozen=True)
@@ -462,8 +453,10 @@ class MaybeUnmarkedCall(Codec):
     alikes: AlikeBlocks
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        if f"<{self.alikes.own}invoke" not in body and self.alikes.is_spelt_so(body):
-            return self.alikes.read(body, reading)
+        if f"<{self.alikes.own}invoke" not in body:
+            match = _functions(self.alikes.word).search(body)
+            if match is not None and match["token"] != self.alikes.own:
+                return self.alikes.read(body, match["token"], reading)
         is_plain = reading.opening.attributes == _PLAIN or self.token not in body
         # A body of JSON has no tags at all: either form reads it.
         return ParameterCall(self.plain if is_plain else self.form).read(body, reading)

@@ -108,8 +108,7 @@ def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
 
 @lru_cache(maxsize=2048)
 def _kinds(view: View, text_key: str) -> Mapping[str, int]:
-    # A tool whose parameters are a list, or one branch of a union, is left to the tolerant
-    # reader.
+    # A tool whose parameters are a list, or one branch of a union, is left to the tolerant reader.
     if narrow(view) is not view or kind_of(view) == "array":
         return {}
 
@@ -273,8 +272,7 @@ class _Converter:
         return {} if kind == "object" else [] if kind == "array" else ""
 
     def _kind(self, view: View | None) -> str:
-        # `kind_of` has a cache of its own, but a look into a dict by identity costs half as
-        # much.
+        # `kind_of` has a cache of its own, but a look into a dict by identity costs half as much.
         kind = self._kinds.get(id(view))
         if kind is None:
             kind = self._kinds[id(view)] = kind_of(view)

@@ -60,8 +60,7 @@ class _Nodes:
         self._nodes: dict[int, Node] = {}  # by the identity of their elements
 
     def below(self, root: Element) -> list[Node | str]:
-        # Backwards, so that children come before their parents, and depth costs no
-        # recursion.
+        # Backwards, so that children come before their parents, and depth costs no recursion.
         # Backwards, so that children come before their parents.
         for element in reversed(list(walk(root))):
             self._nodes[id(element)] = {

@@ -260,8 +260,7 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
     coerced_items = value
     if reader.repeated:
         # There is no typed answer where one value is wanted and several stand; each is at least
-        # brought to its type.
-        # A copy: the value itself is the reading's source.
+        # brought to its type. A copy: the value itself is the reading's source.
         coerced_items = _plain(value)
         for path, member in reader.repeated:
             items = pointer_get(coerced_items, path)

@@ -274,8 +274,7 @@ class _Builder:
     # opening
 
     def open(self, tag: re.Match[str]) -> int:
-        # Elements that need no look inside are ended at once. Returns the offset to go on
-        # at.
+        # Elements that need no look inside are ended at once. Returns the offset to go on at.
         name, start = tag["open"], tag.end()
         if self.top is not self.root and self.manner.repair:
             self.end_before(name, tag.start())

@@ -75,8 +75,7 @@ def write_element(name: str, value: Value) -> str:
 
 
 def _reads_back_repeated(node: Value) -> bool:
-    # One element alone reads as the value itself, and a list in a list as more of the outer
-    # one.
+    # One element alone reads as the value itself, and a list in a list as more of the outer one.
     if not isinstance(node, list) or len(node) < 2:
         return False
     return not any(isinstance(item, list) for item in node)

@@ -54,8 +54,7 @@ class ElementGrammar(GrammarWriter):
         return f"{literal(f'<{name}>')} {content} {literal(f'</{name}>')}"
 
     def children(self, schema: Any, depth: int) -> str | None:
-        # One after the other; optional ones may be absent. None if a required one is not
-        # possible.
+        # One after the other; optional ones may be absent. None if a required one is not possible.
         parts: list[str] = []
         for name, child, needed in properties_of(resolve(schema, self.root_schema)):
             field = self.field(name, child, depth - 1)

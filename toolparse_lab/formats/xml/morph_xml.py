@@ -34,7 +34,7 @@ from ..json.source import unescape_offsets as json_offsets
 from ..prompt.wording import Wordings
 from ..results import ElementResult
 from ..rxml.element import ATTRIBUTE, MARK, Element, Manner, pieces_between_children, walk
-from ..rxml.fast import FlatBody, read_flat
+from ..rxml.fast import read_flat
 from ..rxml.reader import (
     TEXT_KEY,
     ElementReader,
@@ -67,7 +67,7 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
             message = f"the attribute {name!r} names no parameter, and was left out"
             span = Span(*place)
             problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
-        elif name in named or _differs(call.arguments, name, match):
+        elif name in named or call.arguments.get(name, _value(match)) != _value(match):
             raise Refusal("decode.duplicate-key", f"{name!r} stands twice", 0)
         else:
             named[name] = _value(match)
@@ -165,10 +165,6 @@ def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
     # The opener ends where the body begins.
     size = len(opening.attributes)
     return start - size, end - size
-
-
-def _differs(arguments: dict[str, Value], name: str, match: re.Match[str]) -> bool:
-    return name in arguments and arguments[name] != _value(match)
 
 
 # How it works
@@ -287,7 +283,15 @@ class ElementDisambiguation(OneCall):
             raise Refusal("decode.ambiguous", message, at)
 
         # Whole words between sound elements: nothing else can have been meant by them.
-        edits = self._loose_edits()
+        edits: list[Edit] = []
+        root, _ = read_tree(self.body, self.parameters, Manner(repair=False, closed=True))
+        for pieces, _child in pieces_between_children(root):
+            for start, end, kind in pieces:
+                inner = self.body[start:end]
+                if kind != "comment" and inner.strip():
+                    lead = len(inner) - len(inner.lstrip())
+                    place = Span(start + lead, start + len(inner.rstrip()))
+                    edits.append(Edit(place, "", "rxml.loose-text"))
         if not edits:  # it stands inside a wrapper
             raise Refusal("decode.ambiguous", "text stands beside the parameters", at)
         span = Span(edits[0].span.start, edits[-1].span.end)
@@ -300,19 +304,6 @@ class ElementDisambiguation(OneCall):
             edits=tuple(edits),
             problems=(*call.problems, problem),
         )
-
-    def _loose_edits(self) -> list[Edit]:
-        root, _ = read_tree(self.body, self.parameters, Manner(repair=False, closed=True))
-        edits: list[Edit] = []
-        for pieces, _child in pieces_between_children(root):
-            for start, end, kind in pieces:
-                text = self.body[start:end]
-                if kind == "comment" or not text.strip():
-                    continue
-                lead = len(text) - len(text.lstrip())
-                span = Span(start + lead, start + len(text.rstrip()))
-                edits.append(Edit(span, "", "rxml.loose-text"))
-        return edits
 
 
 def _is_balanced(text: str, names: Container[str]) -> bool:
@@ -414,7 +405,11 @@ class ToolElements(Envelope):
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
         if text.startswith("<!--", pos):
-            return _comment(text, pos, final)
+            # Markup: it holds no calls. One that is never closed, or too long to wait for, is text.
+            end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
+            if end >= 0:
+                return Opening(end + 3 - pos, "markup")
+            return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
         if not tools:
             return None
 
@@ -477,14 +472,6 @@ class ToolElements(Envelope):
         return f"</{opening.name}>"
 
 
-def _comment(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
-    # None for one that is never closed, or too long to wait for.
-    end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
-    if end >= 0:
-        return Opening(end + 3 - pos, "markup")
-    return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
-
-
 def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
     # The opening of a tag with its attributes. None if the name goes on.
     end = pos + 1 + len(name)
@@ -516,7 +503,16 @@ class ElementCall(Codec):
         if not reading.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
 
-        call = self._call(body, view, reading)
+        # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
+        flat = read_flat(body, view, TEXT_KEY)
+        if flat is not None and not (
+            "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
+        ):
+            call = _decoded(opening, flat.value, flat.places, (), ())
+        else:
+            call = self._unusual(body, view, reading)
+        if opening.attributes:
+            call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
         if opening.speculative and opening.end == 0:
             call = checked(call, body, reading)
@@ -532,16 +528,6 @@ class ElementCall(Codec):
         closer, end = match.span(2)
         texts = plain_texts(text, start, closer)
         return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
-
-    def _call(self, body: str, view: View, reading: Reading) -> Decoded:
-        opening = reading.opening
-        # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
-        flat = read_flat(body, view, TEXT_KEY)
-        if flat is not None and not _ends_oddly(flat, view, body):
-            call = _decoded(opening, flat.value, flat.places, (), ())
-        else:
-            call = self._unusual(body, view, reading)
-        return with_attributes(call, view, opening) if opening.attributes else call
 
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
         stripped = body.strip()
@@ -628,7 +614,11 @@ class ElementCall(Codec):
         (name,) = names
         if re.search(rf"^\s*{re.escape(name)}\s*[:=]", body, re.MULTILINE):
             raise Refusal("decode.ambiguous", f"{name} is named in the text that is its value", 0)
-        if _names_call(body, reading.tools):
+        # A line is a call in words of its own: `action: delete` or `delete: {}`.
+        if any(
+            line["key" if line["open"] else "value"] in reading.tools
+            for line in _CALL_IN_WORDS.finditer(body)
+        ):
             raise Refusal("decode.ambiguous", f"the text for {name} names a tool to call", 0)
         reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
         value = {name: reader.raw_text(0, len(body), f"/{name}")}
@@ -638,10 +628,6 @@ class ElementCall(Codec):
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return write_element(name, read_strict(arguments_json))
-
-
-def _ends_oddly(flat: FlatBody, view: View, body: str) -> bool:
-    return "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
 
 
 def _read_by(
@@ -675,14 +661,6 @@ def _decoded(
         places=places,
         unescape=unescape_offsets,
         untyped=True,
-    )
-
-
-def _names_call(text: str, tools: Tools) -> bool:
-    # A line is a call in words of its own: `action: delete` or `delete: {}`.
-    return any(
-        line["key"] in tools if line["open"] else line["value"] in tools
-        for line in _CALL_IN_WORDS.finditer(text)
     )
 
 

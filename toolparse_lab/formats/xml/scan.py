@@ -251,8 +251,7 @@ class ElementBody:
         return settled
 
     def _param_ends(self, tail: str, pos: int, final: bool) -> bool | None:
-        # Another tag or the end follows, else the tag is content. None = only more text can
-        # tell.
+        # Another tag or the end follows, else the tag is content. None = only more text can tell.
         match = SPACE.match(tail, max(pos, self._look - self._at))
         end = match.end() if match else pos
         if end >= len(tail) and not final:

@@ -248,7 +248,11 @@ class _Function:
         tool = self._reading.tools.get(self.name)
         self._view = view_of(tool.schema_json) if tool is not None else None
         closed = self._head.empty
-        while (tag := self._next()) is not None:
+        while self._i < len(self._tags):
+            tag = self._tags[self._i]
+            self._blank(tag.start)
+            self._i += 1
+            self._pos = tag.end
             if closed or tag.word == "name":
                 raise Refusal("decode.tags", f"<{tag.word}> cannot stand here", tag.start)
             if tag.word in _CALLS:
@@ -295,15 +299,6 @@ class _Function:
             raise Refusal("decode.tags", "a function without a name", self._head.start)
         self.name, self.name_span = unescape(text), Span(start, start + len(text))
 
-    def _next(self) -> _Tag | None:
-        if self._i >= len(self._tags):
-            return None
-        tag = self._tags[self._i]
-        self._blank(tag.start)
-        self._i += 1
-        self._pos = tag.end
-        return tag
-
     def _blank(self, end: int) -> None:
         text = self._body[self._pos : end]
         if text.strip():
@@ -335,25 +330,22 @@ class _Function:
             if "<" in raw and _TAG.search(raw):
                 raise Refusal("decode.ambiguous", "a value holds tags of the format", start)
             self._take(tag, raw, start, in_text=False)
-            self._end_attribute(tag)
+            closer = self._tags[self._i] if self._i < len(self._tags) else None
+            if tag.empty:
+                return
+            # It may lack its closer.
+            if closer is not None and closer.closes and closer.word in _PARAMETERS:
+                self._blank(closer.start)
+                self._i += 1
+                self._pos = closer.end
+            else:
+                self._fix(Span(tag.end - 1, tag.end - 1), "/", "tags.unclosed-parameter")
         elif tag.empty:
             if tag.attributes.get("type", ("string", 0))[0] != "string":
                 raise Refusal("decode.tags", "a parameter without a value", tag.start)
             self._take(tag, "", tag.end, in_text=False)
         else:
             self._element(tag)
-
-    def _end_attribute(self, tag: _Tag) -> None:
-        if tag.empty:
-            return
-        if self._i < len(self._tags) and self._tags[self._i].word in _PARAMETERS:
-            closer = self._tags[self._i]
-            if closer.closes:
-                self._blank(closer.start)
-                self._i += 1
-                self._pos = closer.end
-                return
-        self._fix(Span(tag.end - 1, tag.end - 1), "/", "tags.unclosed-parameter")
 
     def _element(self, tag: _Tag) -> None:
         closer = self._tags[self._i] if self._i < len(self._tags) else None
@@ -403,7 +395,6 @@ class _Function:
         try:
             self._arguments[name] = _typed(text, kind, self._reading)
         except Refusal as refusal:
-            member = self._view.child(name) if self._view is not None else None
             if member is None or not member.admits_string():
                 raise Refusal(refusal.code, refusal.message, start) from None
             self._arguments[name] = text
@@ -415,22 +406,16 @@ def _typed(text: str, kind: str, reading: Reading) -> Value:
         return {"true": True, "false": False}.get(word.lower(), text)
     if kind in ("null", "none"):
         return None if word.lower() in ("null", "none", "") else text
-    if kind in _NUMBER_TYPES or kind in _LIST_TYPES:
-        values = read_if_strict(word, reading.max_depth)
-        if values is not None and len(values) == 1 and _is_of(values[0], kind):
+    if kind not in _NUMBER_TYPES and kind not in _LIST_TYPES:
+        return text
+    values = read_if_strict(word, reading.max_depth)
+    if values is not None and len(values) == 1:
+        types = list | dict if kind in _LIST_TYPES else str | bool | list | dict | None
+        if isinstance(values[0], types) == (kind in _LIST_TYPES):
             return values[0]
-        if kind in _LIST_TYPES:
-            return _python_value(word, reading)
-    return text
-
-
-def _is_of(value: Value, kind: str) -> bool:
-    if kind in _LIST_TYPES:
-        return isinstance(value, list | dict)
-    return not isinstance(value, str | bool | list | dict | None)
-
-
-def _python_value(word: str, reading: Reading) -> Value:
+    if kind in _NUMBER_TYPES:
+        return text
+    # As Python writes it.
     reader = PythonReader(word, replace(reading, repair=False), json_words=True)
     try:
         value = reader.value("", 0)
@@ -443,7 +428,22 @@ def _python_value(word: str, reading: Reading) -> Value:
 
 def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
     tags = _tags(body)
-    begin, stop = _inside(body, [tag for tag in tags if tag.word in _BLOCK_WORDS])
+    # The functions are inside a fence and a block, if those are there.
+    begin, stop = 0, len(body)
+    fence, fence_end = _FENCE.match(body), body.rfind("```")
+    if fence is not None and fence_end >= fence.end() and not body[fence_end + 3 :].strip():
+        begin, stop = fence.end(), fence_end
+    blocks = [tag for tag in tags if tag.word in _BLOCK_WORDS]
+    if blocks:
+        first, last = blocks[0], blocks[-1]
+        if [tag.closes for tag in blocks] not in ([False, True], [False], [True]):
+            raise Refusal("decode.tags", "a block inside a block", first.start)
+        if not first.closes:
+            _only_space(body, begin, first.start)
+            begin = first.end
+        if last.closes:
+            _only_space(body, last.end, stop)
+            stop = last.start
     groups: list[list[_Tag]] = []
     for tag in tags:
         if tag.word in _CALLS and not tag.closes:
@@ -465,25 +465,6 @@ def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
                 raise
             calls.append(function.unread(refusal))
     return tuple(calls)
-
-
-def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
-    fence, end = _FENCE.match(body), body.rfind("```")
-    begin, stop = 0, len(body)
-    if fence is not None and end >= fence.end() and not body[end + 3 :].strip():
-        begin, stop = fence.end(), end
-    if not blocks:
-        return begin, stop
-    first, last = blocks[0], blocks[-1]
-    if [tag.closes for tag in blocks] not in ([False, True], [False], [True]):
-        raise Refusal("decode.tags", "a block inside a block", first.start)
-    if not first.closes:
-        _only_space(body, begin, first.start)
-        begin = first.end
-    if last.closes:
-        _only_space(body, last.end, stop)
-        stop = last.start
-    return begin, stop
 
 
 class _TypedDisambiguation(Disambiguation):
