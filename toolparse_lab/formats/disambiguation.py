@@ -92,7 +92,7 @@ class Disambiguation(ABC):
         return ()
 
     def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
-        """Return True if a call of an edited text looks damaged, or cannot be meant."""
+        """Return True if a call of an edited text looks damaged."""
         view = self.view(call)
         return view is not None and call_is_doubtful(call, view, text, repaired=True)
 
@@ -164,7 +164,7 @@ class Disambiguation(ABC):
         return in_raw(again, [edit]) if again else None
 
     def _nearest_edit(self) -> Edit | None:
-        near = [replace(edit, rule=self.rule) for edit in near_edits(self.body, self.tags())]
+        near = near_edits(self.body, self.tags(), self.rule)
         readings: dict[str, tuple[Edit, Decoded]] = {}
         for edit in (*near, *self.other_edits()):
             calls = self.fitting(apply_edits(self.body, [edit]))
@@ -192,9 +192,9 @@ class Disambiguation(ABC):
         for call in calls or ():
             # Every call has to fit: one that does not may have taken in what another lost.
             schema = self.schema(call)
-            if schema is None or not call.readable or not fits_schema(call.arguments, schema):
+            if schema is None or not call.readable or self.is_doubtful_once_edited(call, text):
                 return None
-            if self.is_doubtful_once_edited(call, text):
+            if not fits_schema(call.arguments, schema):  # the dearest question comes last
                 return None
         return calls
 
@@ -271,7 +271,7 @@ def _agree(one: Calls, other: Calls) -> bool:
 # Tags that are one character off
 
 
-def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
+def near_edits(text: str, tags: Sequence[str], rule: str = RULE) -> list[Edit]:
     """Return the edits that each put one tag right; none for a text too long or with too many.
 
     >>> [(edit.span.start, edit.text) for edit in near_edits("<ab>x/ab>", ("</ab>",))]
@@ -293,7 +293,7 @@ def near_edits(text: str, tags: Sequence[str]) -> list[Edit]:
             if text[end - 1] != ">" and _ATTRIBUTES.match(text, end):
                 continue  # what would end at the mark that is put in goes on with attributes
             for repaired in _repaired(text[start:end], tag):
-                edit = make_edit(Span(start, end), repaired, RULE)
+                edit = make_edit(Span(start, end), repaired, rule)
                 edits.setdefault((start, end, repaired), edit)
             if len(edits) > _MAX_PLACES:
                 return []

@@ -28,7 +28,7 @@ from .strict import read_functions
 
 # How it works. A body is a row of tags with texts between them, walked over once. A value is the
 # text between its two tags, and holds no tag of the format: where it ends is never in doubt. What
-# stands before it has to be the name of a declared parameter, with the tags of a key around it in
+# is before it has to be the name of a declared parameter, with the tags of a key around it in
 # any number. One edit a parameter brings that to the format's own spelling.
 #
 # Cost: linear in the body; names are looked up, not searched for.

@@ -17,7 +17,7 @@ from ..rxml.element import unescape, unescape_offsets
 from ..scan import SPACE
 
 _NEVER = re.compile("(?!)")
-LOOK = 256  # white space behind an opener that is looked past
+LOOK = 256  # white space after an opener that is looked past
 QUOTES = (
     "\"'\u201c\u201d\u201e\u201f\u2018\u2019\uff02\uff07"  # around a name, however they are typed
 )
@@ -97,7 +97,7 @@ def value_offsets(raw: str) -> list[int] | None:
 class Heads(NamedTuple):
     """Patterns for the beginning of a call. inside: the text behind a function's tag in a call.
     partial: a beginning of it. block: how a block begins that holds functions. words: a few words
-    with such a tag behind them, and what may become that.
+    with such a tag after them, and what may become that.
     """
 
     inside: re.Pattern[str]
@@ -109,8 +109,8 @@ class Heads(NamedTuple):
 class StrictTags(NamedTuple):
     """Sources of patterns for tags in the format's own spelling, without a name's own group.
 
-    function, parameter: the text before and behind the name in an opening tag. Flags stand in a
-    group of their own. signs: what begins, behind a `<`, any tag of the format in any spelling.
+    function, parameter: the text before and after the name in an opening tag. Flags stand in a
+    group of their own. signs: what begins, after a `<`, any tag of the format in any spelling.
     """
 
     function: tuple[str, str]
@@ -157,7 +157,7 @@ class Form(ABC):
 
     @property
     def next_parameter(self) -> re.Pattern[str]:
-        """The pattern of a parameter's closer with the beginning of the next one's tag behind it.
+        """The pattern of a parameter's closer with the beginning of the next one's tag after it.
 
         By default nothing is known of it.
         """
@@ -165,17 +165,17 @@ class Form(ABC):
 
     @property
     def own_tags(self) -> re.Pattern[str]:
-        """The pattern of the format's tags in its own words, whatever stands in them."""
+        """The pattern of the format's tags in its own words, whatever is in them."""
         return _own_tags(self.pairs)
 
     @property
     def value_has_tag(self) -> bool:
-        """True if a tag of its own stands between a parameter's name and its value."""
+        """True if a tag of its own is between a parameter's name and its value."""
         return False
 
     @property
     def repeats_are_lists(self) -> bool:
-        """True if a parameter that stands several times may be a list that no schema asks for."""
+        """True if a parameter that is there several times may be a list that no schema asks for."""
         return True
 
     @property
@@ -192,7 +192,7 @@ class Form(ABC):
 
     @property
     def space(self) -> re.Pattern[str]:
-        """White space and the like, which may stand between two tags and mean nothing."""
+        """White space and the like, which may be between two tags and mean nothing."""
         return SPACE
 
     @property
@@ -232,7 +232,7 @@ class Form(ABC):
 
     @property
     def bare_names(self) -> bool:
-        """True if a word behind the head of a tag is a function's name by its place alone."""
+        """True if a word after the head of a tag is a function's name by its place alone."""
         return False
 
     @property
@@ -242,7 +242,7 @@ class Form(ABC):
 
     @abstractmethod
     def begins_json(self, word: str) -> tuple[str, ...]:
-        """Return the beginning of the next call behind a function with a JSON object in it."""
+        """Return the beginning of the next call after a function with a JSON object in it."""
 
     @abstractmethod
     def tag_heads(self) -> tuple[str, ...]:
@@ -284,7 +284,7 @@ def _own_tags(pairs: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(sorted(sources)) or "(?!)")
 
 
-# Models write the words of other formats; each of these stands for the format's own.
+# Models write the words of other formats; each of these means the format's own.
 FUNCTION_WORDS = ("function", "call", "tool", "invoke")
 PARAMETER_WORDS = ("parameter", "param", "argument", "arg")
 # In a tag nearly anything is a name; as text between two tags only what names a tool anywhere.
@@ -303,7 +303,7 @@ class TagForm(Form):
     attribute: names are written `name="…"`, else `=…`. trim: a value loses one line break at each
     end. lines: tags are written on lines of their own. entities, markup, flags, sections: see
     `Form`. wrapper: the word of an element that may stand around all parameters and means nothing.
-    inline: values are written beside their tags, even if those are on lines.
+    inline: values are written next to their tags, even if those are on lines.
     """
 
     opener: str = "<tool_call>"
@@ -435,7 +435,7 @@ MarkKind: TypeAlias = Literal["function", "/function", "parameter", "/parameter"
 class Mark:
     """A tag that counts.
 
-    Or, as 'json', the object that stands in place of parameters.
+    Or, as 'json', the object that is in place of parameters.
 
     doubtful: a closer that counts only because the text ends there. rule: the repair that brings a
     tag of another spelling to the format's own. flag: the tag's word on its value's type.
@@ -483,7 +483,7 @@ def tag_pattern(form: Form) -> re.Pattern[str]:
     `kind_of` tells which one it matched.
 
     Groups: f and p hold the word of an opening tag, fn and pn the name in it, ft and pt a name that
-    stands between two tags instead. Cf and cp hold the word of a closer. Opener and closer are the
+    is between two tags instead. Cf and cp hold the word of a closer. Opener and closer are the
     block's. 'cut' is text that may become a tag when more text comes.
     """
     return form.tags()
@@ -494,7 +494,7 @@ def _word_tags(form: TagForm) -> re.Pattern[str]:
     opener, closer = (
         re.escape(tag.removeprefix("<")) or "(?!)" for tag in (form.opener, form.closer)
     )
-    # The common first character stands alone in front, so that a search skips ordinary text at
+    # The common first character is alone in front, so that a search skips ordinary text at
     # once. Every repetition is bounded, so that what is cut off cannot grow without end.
     return re.compile(
         rf"<(?:(?P<opener>{opener})|(?P<closer>{closer})"
@@ -521,7 +521,7 @@ def bare_head(form: Form) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _bare_words(form: TagForm) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    # Without its bracket a tag is a word like any other: only parameters behind it make it one.
+    # Without its bracket a tag is a word like any other: only parameters after it make it one.
     functions, parameters = "|".join(form.functions), "|".join(form.parameters)
     begins_parameter = rf"<(?:{parameters}){_BEHIND_WORD}"
     whole = re.compile(
@@ -573,7 +573,7 @@ def kind_of(match: re.Match[str]) -> str:
 
 
 # How it works. White space between the parts is free, and belongs to the tag. A name is what may
-# stand between them: of a function what names a tool anywhere, of a parameter nearly anything.
+# be between them: of a function what names a tool anywhere, of a parameter nearly anything.
 # Every repetition is possessive and bounded, so that a tag costs what it is long.
 
 # Models that were taught from escaped text write a line break between tags as two characters.
@@ -607,7 +607,7 @@ def _literal(text: str) -> Part:
 
 
 def _spaced(tag: str) -> Part:
-    # Before the bracket of a tag that is a word a slip may stand: `<tool_call >`, `</tool_call\>`.
+    # Before the bracket of a tag that is a word may be a slip: `<tool_call >`, `</tool_call\>`.
     part = _literal(tag)
     if not _WORD_TAG.fullmatch(tag):
         return part
@@ -650,13 +650,13 @@ def _sequence(parts: Sequence[Part]) -> tuple[str, str]:
 class SlotForm(Form):
     """The constants of one format whose tags are literals around a name.
 
-    function: the literals before and behind a function's name. The second may be empty.
-    function_end: its closer. parameter: the literals before, behind and, for formats that write key
+    function: the literals before and after a function's name. The second may be empty.
+    function_end: its closer. parameter: the literals before, after and, for formats that write key
     and value apart, in front of the value. parameter_end: its closer. flag: the name of the
-    attribute behind a parameter's name that says the type of its value. boolean_flag: it says
+    attribute after a parameter's name that says the type of its value. boolean_flag: it says
     "true" for text and "false" for JSON. types: the literals around the type of a value, which
-    may stand between key and value in formats that write them apart. counter: the name of an
-    attribute behind a function's name, with the number of the call. The other fields are those of
+    may be between key and value in formats that write them apart. counter: the name of an
+    attribute after a function's name, with the number of the call. The other fields are those of
     `Form`.
     """
 
@@ -742,7 +742,7 @@ class SlotForm(Form):
         head = re.escape(self.function_word.rstrip())
         if not self.bare_names:
             return head + r"[^<>\n]{1,200}"
-        # Words behind such a tag are a mention of it; a name is followed by more of a call.
+        # Words after such a tag are a mention of it; a name is followed by more of a call.
         inside = (self.function[1].strip(), self.parameter[0].rstrip(), self.function_end)
         follows = "|".join(re.escape(text) for text in inside if text)
         return rf"{head}{_GAP}{_TOOL}{_GAP}(?:{follows}|\{{)"
@@ -806,7 +806,7 @@ class SlotForm(Form):
             else:
                 wholes.append(f"(?P<{group}>(?!))")
 
-        # The common first character stands in front, so that a search skips ordinary text at once.
+        # The common first character is in front, so that a search skips ordinary text at once.
         start = "(?=<)" if all(tag.startswith("<") for tag in self._literals()) else ""
         never = "(?P<ft>(?!))|(?P<pt>(?!))"
         sources = "|".join(wholes)

@@ -89,7 +89,7 @@ _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
 # Models put white space between the mark and its tag.
 _MARKED = re.compile(rf"(?P<mark>{re.escape(_MARK)}[ \t\r\n]{{0,8}}+)<(?=/?[A-Za-z_])|[<&]")
-# What is left of a mark that no tag followed, or that is damaged, behind the rewriting.
+# What is left of a mark that no tag followed, or that is damaged, after the rewriting.
 _LEFT_MARK = "]minimax["
 _INVOKE = re.compile(r"\s*+<invoke name=\"(?P<name>[^\"<>\r\n]{1,200}+)\"\s*+>")
 _INVOKE_END = re.compile(r"</invoke\s*+>")
@@ -153,7 +153,7 @@ def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) 
 def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
     # Twice where the schema says no list, or with a whole list in each.
     for name, items in value.items():
-        # The items of one list stand in elements of their own, and are meant as they are.
+        # The items of one list are in elements of their own, and are meant as they are.
         if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
             continue
         member = view.child(name)

@@ -93,7 +93,7 @@ def _takes(kind: str, member: View | None) -> bool:
 
 
 _Text: TypeAlias = tuple[str, int, int]
-"""A value: its text, and where it stands in the body."""
+"""A value: its text, and where it is in the body."""
 
 _VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
 # What in front of the first function is more than words: the beginning of markup, JSON or a tag.
@@ -227,7 +227,7 @@ class FunctionReader:
 
         return closed
 
-    # Tags and what stands between them
+    # Tags and what is between them
 
     def _fix(self, start: int, end: int, text: str, rule: str) -> None:
         # Most tags are in the format's own spelling: strict bodies come here without any edit.
@@ -252,7 +252,7 @@ class FunctionReader:
         if mark.doubtful and not self._reading.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
-        if mark.start == mark.end:  # behind a tag that closes itself
+        if mark.start == mark.end:  # after a tag that closes itself
             rule = "tags.self-closed"
         else:
             words = {
@@ -275,7 +275,7 @@ class FunctionReader:
     def _check_gap(self, start: int, end: int, closed: bool) -> None:
         # closed: it is after the closer of the function.
         pos = start
-        # Right behind the function's tag a parameter's closer closes nothing.
+        # Right after the function's tag a parameter's closer closes nothing.
         if closed or start != self._head.end:
             pos = self._drop_doubled_closers(start, end, closed)
 

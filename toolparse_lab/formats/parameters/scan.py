@@ -27,9 +27,9 @@ from .strict import strict_form
 INDENT = 64  # a tag further right than this is on no line of its own
 _CUT_TAG = re.compile(r"</?[A-Za-z_]{0,12}\Z")
 
-# START: before the first tag of a block. TOP: between functions. BODY: right behind a function's
-# tag. INSIDE: between parameters. HEAD: right behind a parameter's tag. VALUE: in its value. JSON:
-# in an object in place of tags. ENDED: behind a function that has no block around it.
+# START: before the first tag of a block. TOP: between functions. BODY: right after a function's
+# tag. INSIDE: between parameters. HEAD: right after a parameter's tag. VALUE: in its value. JSON:
+# in an object in place of tags. ENDED: after a function that has no block around it.
 START, TOP, BODY, INSIDE, HEAD, VALUE, JSON, ENDED = range(8)
 
 
@@ -217,7 +217,7 @@ def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
     return inner + 1 if inner >= 0 else Hold(len(tail))
 
 
-# What may stand behind a call that is over: nothing, or the next one.
+# What may follow a call that is over: nothing, or the next one.
 _BEHIND_CALL = ("end", "opener", "function")
 _NO_TAG = ("text", "{")
 _SECTION = "<![CDATA["
@@ -227,7 +227,7 @@ _MAX_NESTING = 8  # quoted calls inside quoted calls, which are no longer told a
 class ValueScan:
     """Reads inside a value, from its parameter's tag to the tag that ends it.
 
-    State: the tags of a quoted call that are open (`_nest`), and how the value began: behind which
+    State: the tags of a quoted call that are open (`_nest`), and how the value began: after which
     word, on a line of its own or not (`_lined`), with the name between its tags (`_outside`).
     """
 
@@ -333,7 +333,7 @@ class ValueScan:
 
     def _function_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
         # It counts where only more of the end follows, or the next call. Where text follows, it is
-        # content. But a function that stands alone may have ended there after all.
+        # content. But a function that is alone may have ended there after all.
         walk = self._walk
         follows = walk.following(tail, end, final)
         if follows is None:
@@ -393,7 +393,7 @@ class ValueScan:
         if self._begins_next(match, tail):
             self.begin(match)
         elif match["pt"]:
-            # The match reaches over the closer behind the name, which may close this value.
+            # The match reaches over the closer after the name, which may close this value.
             return match.end("pt")
         return match.end()
 
@@ -467,7 +467,7 @@ class ValueScan:
 
 
 class ParameterScan:
-    """Finds the end of a block (`wrapped`) or of one function that stands alone.
+    """Finds the end of a block (`wrapped`) or of one function that is alone.
 
     The body includes the function's own tags. `whole`: it is shown one finished body, looks for no
     end, and keeps the `marks`.
@@ -598,7 +598,7 @@ class ParameterScan:
 
         walk.look = 0
         char = tail[start]
-        # Behind a function's tag only an object can stand in place of parameters.
+        # After a function's tag only an object can stand in place of parameters.
         if walk.state == BODY:
             if char == "{":
                 return self._begin_json(start)
@@ -651,7 +651,7 @@ class ParameterScan:
 
     def _in_json(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
         # In a block the end of the JSON is the end of the body. After a function that
-        # stands alone its block's closer may follow, which belongs to the call as well.
+        # is alone its block's closer may follow, which belongs to the call as well.
         # Offsets of the inner scanner count from the beginning of the JSON.
         walk, json, base = self._walk, self._json, self._json_start
         if json is None:
@@ -708,7 +708,7 @@ class ParameterScan:
         if kind == "function":
             if inside and walk.stands_for_key(match[function_group(match)]):
                 return match.end()
-            # A function that stands alone and is still open ends there: its closer is missing.
+            # A function that is alone and is still open ends there: its closer is missing.
             if inside and not walk.wrapped and not walk.whole:
                 return Close(start, start, "implicit")
             walk.begin_function(match, match["f"], function_group(match))
@@ -749,7 +749,7 @@ class ParameterScan:
             if answer is not None:
                 return answer
 
-        # Too far behind, a closer belongs to something else.
+        # Too far after it, a closer belongs to something else.
         if closer and after - pos <= INDENT:
             if tail.startswith(closer, after):
                 return Close(end, walk.at + after + len(closer), "closer")

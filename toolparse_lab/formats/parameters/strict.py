@@ -31,7 +31,7 @@ _SPACE = r"[ \t\r\n]*+"
 _MAX_DEPTH = 200  # of a value in JSON
 # A backslash is part of a line break that is written as two characters, which the scanner knows.
 _NAME = r"[^\s<>\"'=\\,;:|)}\]][^\s<>\"'\\]{0,200}+"
-# Brackets behind a function's name begin its arguments.
+# Brackets after a function's name begin its arguments.
 _FUNCTION = r"[^\s<>\"'=\\,;:|(){}\[\]][^\s<>\"'\\(){}]{0,200}+"
 
 
@@ -39,7 +39,7 @@ class StrictForm(NamedTuple):
     """The patterns of one format, for text in its own spelling.
 
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
-    its name, its value behind the line break that it loses. plain: a block of one function, of
+    its name, its value after the line break that it loses. plain: a block of one function, of
     whose values no one can doubt where they end: its name, its parameters, and the block's closer.
     plain_parameter: a parameter of such a block: its name, its value without the line breaks that
     it loses.
@@ -60,7 +60,7 @@ def strict_form(form: Form) -> StrictForm:
         if tag:
             own += "|" + re.escape(tag.removeprefix("<"))
 
-    # No tag of the format stands in such a value, in whatever spelling: so its closer is what it
+    # No tag of the format is in such a value, in whatever spelling: so its closer is what it
     # seems to be.
     value = rf"[^<]*+(?:<(?!{tags.signs}{own})[^<]*+)*+"
     function, function_end = tags.function
@@ -120,7 +120,7 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
     if body.rfind("<value>") >= 0:
         return None
 
-    # Each match is one function; nothing but white space may be left over between and behind them.
+    # Each match is one function; nothing but white space may be left over between and after them.
     patterns = strict_form(form)
     functions: list[re.Match[str]] = []
     pos = 0

@@ -100,7 +100,7 @@ class _TagCalls(ElementGrammar):
 
         tag = self.form.parameter_tag(_checked(name), kind_of(node))
         line = "\n" if self.form.lines else ""
-        # A line break beside the value is part of the value where the format does not trim it.
+        # A line break next to the value is part of the value where the format does not trim it.
         inner = self.form.edge
         head = literal(tag + inner)
         tail = literal(f"{inner}{self.form.parameter_closer}{line}")
@@ -144,7 +144,7 @@ _JSON = re.compile(r"\s{0,64}\{")
 class ParameterTags(Envelope):
     """Envelope: blocks of functions.
 
-    And functions without a block where the text behind their tag looks like a call.
+    And functions without a block where the text after their tag looks like a call.
 
     `restarts` is empty: its scanner finds by itself if a body was given up and begun again.
     """
@@ -324,7 +324,7 @@ class ParameterTags(Envelope):
             inside = _head_patterns(self.form).inside.match(text, tag.end())
             return inside is not None and not inside[0].endswith(self.form.function_closer)
         if self.form.owns(tag[0], tag[function_group(tag)], function=True):
-            # JSON behind a tag without its block is rather a call of a format that writes it so.
+            # JSON after a tag without its block is rather a call of a format that writes it so.
             return True if opening.end or not _JSON.match(text, tag.end()) else None
         # In a block any word for a function will do, alone it may be the word of another format.
         return True if opening.end and not self.form.bare_names else None
@@ -568,7 +568,7 @@ def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
             call = function.read()
         except Refusal as refusal:
             call = function.unread(refusal)
-        # Its own tags are sound, so only what stands before it tells that it is quoted.
+        # Its own tags are sound, so only what is before it tells that it is quoted.
         if open_before and call.readable:
             call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
         open_before = open_before or (not call.readable and function.breaks_off)

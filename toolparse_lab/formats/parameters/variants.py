@@ -135,7 +135,7 @@ _LONGEST_AROUND = max(map(len, _AROUND))
 
 @dataclass(frozen=True)
 class HeadedTags(ParameterTags):
-    """Envelope of a header that names the tool, behind which parameters stand."""
+    """Envelope of a header that names the tool, after which come the parameters."""
 
     form: TagForm
 
@@ -178,7 +178,7 @@ class HeadedTags(ParameterTags):
         return replace(self.form, closer=_CALL)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        # A parameter's tag behind the last closer: its value was still open.
+        # A parameter's tag after the last closer: its value was still open.
         return text.rfind(f"<{self.form.parameter}") > text.rfind(self.form.parameter_closer)
 
     def closer_of(self, opening: Opening) -> str:
@@ -187,7 +187,7 @@ class HeadedTags(ParameterTags):
 
 @dataclass(frozen=True, slots=True)
 class HeadedCall(Codec):
-    """Codec of parameters behind a header, read as inside a function's tags of that name."""
+    """Codec of parameters after a header, read as inside a function's tags of that name."""
 
     form: TagForm
 
@@ -570,7 +570,7 @@ class SuffixedCall(Codec):
 
 
 def unescaped_name(text: str) -> str:
-    # The ampersand last: its escape may stand before the letters of another one.
+    # The ampersand last: its escape may be before the letters of another one.
     return text.replace("&quot;", '"').replace("&amp;", "&")
 
 
@@ -603,7 +603,7 @@ def _unescaped(call: Decoded) -> Decoded:
     arguments = call.arguments
     if isinstance(arguments, dict) and any("&" in key for key in arguments):
         values: dict[str, Value] = {unescaped_name(key): v for key, v in arguments.items()}
-        # Two keys that say one name are left as they stand: neither value is lost.
+        # Two keys that say one name are left as they are: neither value is lost.
         if len(values) == len(arguments):
             call = replace(
                 call, arguments=values, places=partial(_unescaped_places, call, tuple(arguments))
@@ -626,7 +626,7 @@ def _unescaped_places(call: Decoded, keys: tuple[str, ...]) -> Places:
 
 
 # How it works. The other codec reads a body, and checks its edits, with the quotes in the texts.
-# They are taken off behind it, in strict and repaired bodies alike, so that an edited body reads
+# They are taken off afterwards, in strict and repaired bodies alike, so that an edited body reads
 # to the same as the one that was repaired. A text that is not quoted as a whole is what it is.
 
 # Possessive, as it is asked of every text.

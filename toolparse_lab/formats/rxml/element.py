@@ -148,7 +148,7 @@ def pieces_between_children(element: Element) -> Iterator[tuple[list[Piece], Ele
 # characters that made the text, without the white space around them.
 
 Place: TypeAlias = tuple[int, int]
-"""Where text stands in the body: [start, end)."""
+"""Where text is in the body: [start, end)."""
 
 _Word: TypeAlias = tuple[str, int, int, bool]
 """A piece of text, its place, and if it is plain: trimmed, with entities."""

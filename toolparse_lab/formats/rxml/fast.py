@@ -102,7 +102,7 @@ def read_flat(body: str, view: View, text_key: str) -> FlatBody | None:
             out[name] = [out[name], value]
             lists.add(name)
 
-    # Where the lengths add up to the whole, nothing stands between the elements.
+    # Where the lengths add up to the whole, nothing is between the elements.
     return FlatBody(out, start, elements, kinds, lists) if out and size == len(body) else None
 
 
@@ -241,7 +241,7 @@ class _Converter:
         for name, child in arrays.items():
             if counts[name] == 1 and not len(child) and not (child.text or "").strip():
                 out[name] = []
-        # The text beside elements comes first among the members, as the tolerant reader has it.
+        # The text next to elements comes first among the members, as the tolerant reader has it.
         text = " ".join(filter(None, (word.strip(SPACE) for word in words if word)))
         return {self._text_key: text, **out} if text else out
 

@@ -155,7 +155,7 @@ parse_nodes = parse_without_schema
 def simplify(children: Nodes) -> Any:
     """Return nodes as an object of tag names.
 
-    A list if a name stands more than once, text if there is nothing else, attributes under
+    A list if a name is there more than once, text if there is nothing else, attributes under
     `_attributes` (beside text under `value`). Text between elements does not count.
 
     >>> simplify(parse_without_schema("<a><b>1</b><b>2</b><c/></a>"))
@@ -324,7 +324,7 @@ class _NodeWriter:
     def _put_inside(self, name: str, children: Nodes, indent: str, depth: int) -> None:
         # Only elements go on lines of their own: white space next to text would be content.
         first_element = next((i for i, n in enumerate(children) if isinstance(n, dict)), -1)
-        # Behind text alone the closing tag stands on the same line.
+        # After text alone the closing tag is on the same line.
         closer_indent = indent if first_element >= 0 else ""
         self._stack.append(f"{closer_indent}</{name}>{self._line}")
 

@@ -141,7 +141,7 @@ def read(
     on_error: OnError | None = None,
     repair: bool = False,
 ) -> Reading:
-    """Read as `parse` does, and tell the changes and where everything stands.
+    """Read as `parse` does, and tell the changes and where everything is.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
     >>> r = read("<n>1<s>x</s>", schema, repair=True)
@@ -259,7 +259,7 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
     steps: list[Step] = []
     coerced_items = value
     if reader.repeated:
-        # There is no typed answer where one value is wanted and several stand; each is at least
+        # There is no typed answer where one value is wanted and there are several; each is at least
         # brought to its type. A copy: the value itself is the reading's source.
         coerced_items = _plain(value)
         for path, member in reader.repeated:
@@ -318,7 +318,7 @@ def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStrin
         message = f"Duplicate string tags for <{name}> detected"
         return RXMLDuplicateStringTagError(message, cause=refusal)
 
-    # A refusal at the end of the text stands behind its last character.
+    # A refusal at the end of the text is after its last character.
     position = min(refusal.position, len(text))
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1

@@ -55,7 +55,7 @@ class ElementReader:
     `read()` gives the members. `edits` and `places` fill while it reads.
 
     Args:
-        text_key: the key of text beside elements.
+        text_key: the key of text next to elements.
         attributes: keep those of objects, under `@_name`.
         comments, trim: comments count as text. White space around text goes. first_wins(name,
             count): called where a string stands more than once, instead of refusing it.

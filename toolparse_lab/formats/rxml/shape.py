@@ -122,7 +122,7 @@ def member_view(view: View | None, index: int, lists: bool, name: str, count: in
 
 @lru_cache(maxsize=8192)
 def _member(view: View, name: str) -> View | None:
-    # Of an item, where the schema's own word for a list is meant.
+    # Of an item, where the schema's own word for a list is written.
     if name == "item" and not view.allows("object"):
         return view.items
     return view.child(name)

@@ -31,7 +31,7 @@ from .shape import holds_items, item_view, kind_of, member_view, narrow
 #
 # Each question may look far ahead, and a text can be built that asks it at every character. Three
 # things keep the sum linear: what a section ends with is looked for once if it is nowhere; where
-# the last closing tag of each name stands is found in one pass; and all other looking twice is paid
+# the last closing tag of each name is, is found in one pass; and all other looking twice is paid
 # from an allowance. A text that uses it up is refused.
 
 _MAX_DECLARATION = 16_384  # a longer one is text: its end would cost too much at each of many
@@ -192,7 +192,7 @@ class Lookahead:
 # How it works. One regular expression finds the next mark; everything up to it is a piece of text
 # of `top`, the innermost element that is open. An opening tag makes an element whose view is looked
 # up at once, because it decides how to go on: what the schema calls a string is a leaf, its inside
-# is not looked into, and the pass goes on behind its closing tag. Any other element becomes `top`.
+# is not looked into, and the pass goes on after its closing tag. Any other element becomes `top`.
 #
 # The pass never goes back. An element that lost its closing tag is closed where the schema leaves
 # no other place: before the next parameter that only its parent knows, at its parent's closing tag,
@@ -374,7 +374,7 @@ class _Builder:
 
     def unclosed_leaf(self, element: Element) -> int:
         self.refuse_unclosed(element)
-        # The names that can end the text: its own may well stand in it.
+        # The names that can end the text: its own may well be in it.
         siblings = self.sibling_names(element)
         inside: dict[str, int] = {}  # name -> elements of that name that are open in the text
         pos = element.start

@@ -200,7 +200,7 @@ class _Writer:
         self, node: Mapping[Any, Any], tag: str, depth: int, level: int, indent: str
     ) -> None:
         attributes, members, text = self._parts(node)
-        # Attributes and text first: they belong to the tag, wherever their keys stand.
+        # Attributes and text first: they belong to the tag, wherever their keys are.
         opener = f"{indent}<{tag}"
         # Most objects have neither, and asking costs less than writing nothing.
         if attributes:

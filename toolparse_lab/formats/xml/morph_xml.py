@@ -225,15 +225,8 @@ def checked(call: Decoded, body: str, reading: Reading) -> Decoded:
     return replace(call, problems=(*call.problems, note))
 
 
-# How it works. The tolerant reader has one reading of every text. It counts as it is where it took
-# no repair and nothing in it looks damaged. Otherwise the text is looked at once more, as one in
-# which a single character of a single tag is wrong: if that gives one reading which fits the
-# schema, it counts; if it gives several, nobody can tell. Only without any does a repaired reading
-# count, and only where nothing in it looks like a tag that was meant and not understood.
-
 _MOST_NAMES = 64
 _PLAIN_TAG = re.compile(r"<(/?)([^\s<>/=\"'!?]++)>")
-_Read = Callable[[str, Reading], Decoded]
 
 
 class ElementDisambiguation(OneCall):
@@ -264,7 +257,7 @@ class ElementDisambiguation(OneCall):
         # Both tags of each, since either may be the one that is wrong.
         return [tag for name in names for tag in (f"<{name}>", f"</{name}>")]
 
-    # text beside the parameters
+    # text next to the parameters
 
     def _without_loose_text(self, call: Decoded) -> Decoded:
         value = call.arguments
@@ -277,7 +270,7 @@ class ElementDisambiguation(OneCall):
         at = max(0, self.body.find(text[:1]))
         if not self.reading.repair:
             raise Refusal("decode.xml", "text stands beside the parameters", at)
-        # A bracket in it, or a repair beside it, may have made text of a tag.
+        # A bracket in it, or a repair next to it, may have made text of a tag.
         if call.edits or any(mark in text for mark in "<>"):
             message = "the text beside the parameters may be a damaged tag"
             raise Refusal("decode.ambiguous", message, at)
@@ -292,7 +285,7 @@ class ElementDisambiguation(OneCall):
                     lead = len(inner) - len(inner.lstrip())
                     place = Span(start + lead, start + len(inner.rstrip()))
                     edits.append(Edit(place, "", "rxml.loose-text"))
-        if not edits:  # it stands inside a wrapper
+        if not edits:  # it is inside a wrapper
             raise Refusal("decode.ambiguous", "text stands beside the parameters", at)
         span = Span(edits[0].span.start, edits[-1].span.end)
         message = f"text beside the parameters was left out: {text[:40]!r}"
@@ -355,7 +348,7 @@ _FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|
 # How it works
 #
 # The opener of a call is the tool's own name, so that only known tools open anything: most answers
-# are full of other tags. One compiled pattern reads an opener up to the character behind the name
+# are full of other tags. One compiled pattern reads an opener up to the character after the name
 # and looks the name up; only tools whose names hold such characters themselves are tried one by
 # one.
 #
@@ -488,7 +481,7 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | No
         )
     if final or len(text) - pos >= _MAX_OPENER or "<" in text[end:]:
         return None
-    # The empty text is in every text: the tag is cut off right behind the name.
+    # The empty text is in every text: the tag is cut off right after the name.
     return NEED_MORE if text[end : end + 1] in " \t\r\n/" else None
 
 

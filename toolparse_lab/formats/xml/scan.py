@@ -51,7 +51,7 @@ def _flat_body(name: str) -> re.Pattern[str]:
     )
 
 
-# Such a name needs no escape, and is nowhere the word for text beside elements.
+# Such a name needs no escape, and is nowhere the word for text next to elements.
 _PLAIN_NAME = r"[A-Za-z_][\w-]*+"
 _PLAIN_TEXT = r"[^<&\]]*+"  # it holds no markup, and does not end with a tag in other brackets
 plain_texts = re.compile(rf"<({_PLAIN_NAME})>({_PLAIN_TEXT})</", re.ASCII).findall
@@ -85,7 +85,7 @@ def ends_in_element(text: str) -> bool:
     """Return True if the children of an element that break off after `text` end inside one."""
     param = ""  # the child that is open
     inner = 0  # elements of its name that are open inside it
-    pos = 0  # behind the last child
+    pos = 0  # after the last child
     for tag in _TAG.finditer(text):
         name = tag["name"]
         if name is None or tag.end() - tag.start() >= _MAX_TAG or tag["rest"].endswith("/"):
@@ -105,7 +105,7 @@ def ends_in_element(text: str) -> bool:
 class ElementBody:
     """Finds the closing tag of an XML element whose children are parameters.
 
-    Text parameters are raw: whatever stands in them is content, up to a closing tag of theirs that
+    Text parameters are raw: whatever is in them is content, up to a closing tag of theirs that
     another tag or the end follows. The element's closing tag inside an unclosed parameter counts
     only if nothing but white space and an opener, or the end, follows it.
     """
@@ -137,7 +137,7 @@ class ElementBody:
         self._inner = 0  # elements of the parameter's own name that are open inside it
         self._until = ""  # inside CDATA or a comment: what ends it
         self._hidden: tuple[int, int] | None = None
-        self._look = 0  # white space behind a parameter's closing tag that was looked at already
+        self._look = 0  # white space after a parameter's closing tag that was looked at already
 
     def finish(self) -> Close | None:
         # It is in a text parameter that never ended.
