@@ -170,8 +170,9 @@ class ElementReader:
         return not self._loose_text(self.tree)[0]
 
     def raw_text(self, start: int, end: int, path: str) -> str:
-        """Return the text of [start, end): CDATA unwrapped, entities decoded once. Its place is
-        noted under `path`.
+        """Return the text of [start, end), and note its place under `path`.
+
+        CDATA is unwrapped, and entities are decoded once.
         """
         text, self.places[path] = raw_text_of(self.text, start, end)
         return text
