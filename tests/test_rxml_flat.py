@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolparse_lab.arguments.schema.view import view_of
 from toolparse_lab.formats.rxml import ElementReader
-from toolparse_lab.formats.rxml.flat import read_flat
+from toolparse_lab.formats.rxml.fast import read_flat
 from toolparse_lab.formats.rxml.reader import TEXT_KEY, wrapper_name
 
 from .growth import grows_linearly

@@ -15,7 +15,7 @@ import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import Num
 from toolparse_lab.formats import rxml
-from toolparse_lab.formats.rxml.stringifier import stringify
+from toolparse_lab.formats.rxml.writer import stringify
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 

@@ -17,13 +17,12 @@ from toolparse_lab.arguments.schema.walk import Walk
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import Edit, ParseOptions, Segment, Span, Step, ToolCall
 from toolparse_lab.core.types.spans import maker_of
+from toolparse_lab.formats.disambiguation import is_doubtful, is_plain_object
 from toolparse_lab.formats.json.source import ONE_CALL, BodySource
-from toolparse_lab.formats.parameters.form import TagForm
-from toolparse_lab.formats.parameters.shape import decoded_text
+from toolparse_lab.formats.parameters.form import TagForm, decoded_text
 from toolparse_lab.formats.parameters.strict import read_functions, trimmed
 from toolparse_lab.formats.registry import protocol_of
-from toolparse_lab.formats.rxml import text as rxml_text
-from toolparse_lab.formats.rxml.doubt import is_doubtful, is_plain_object
+from toolparse_lab.formats.rxml import element as rxml_text
 from toolparse_lab.parser.recovery import CallLines, first_signs
 from toolparse_lab.parser.resolve import Resolver
 from toolparse_lab.parser.text import TextScanner

@@ -600,13 +600,12 @@ class RJSONParseError(ToolparseError, ValueError):
 class RXMLError(ToolparseError, ValueError):
     """Base of the robust-XML errors.
 
-    `cause` is the error below it, when there is one. `code` is rxml-coercion for text that could
-    not be brought to the schema, rxml-stringify for a value that XML cannot carry.
+    `cause` is the error below it, when there is one.
 
     >>> from toolparse_lab import rxml
     >>> rxml.parse("<a>1</a>", "no schema")
     Traceback (most recent call last):
-    toolparse_lab.core.errors.RXMLError: the schema cannot be read: ...
+    toolparse_lab.core.errors.RXMLCoercionError: the schema cannot be read: ...
       got: no schema
       ...
     """
@@ -649,6 +648,24 @@ class RXMLParseError(RXMLError):
         super().__init__(message, cause=cause)
 
 
+class RXMLCoercionError(RXMLError):
+    """The text was read but could not be brought to the schema."""
+
+    code = "rxml-coercion"
+
+
+class RXMLStringifyError(RXMLError):
+    """The value cannot be written as XML."""
+
+    code = "rxml-stringify"
+
+
+class RXMLStreamError(RXMLError):
+    """A stream of XML was used in a way that it does not allow."""
+
+    code = "rxml-stream"
+
+
 class RXMLDuplicateStringTagError(RXMLError):
     """A string field was written more than once."""
 
@@ -672,9 +689,6 @@ _MERGED = {
     "ProviderTool": BadToolChoice,
     "MissingModelPackage": SetupError,
     "WorkerLost": IncompleteError,
-    "RXMLCoercionError": RXMLError,
-    "RXMLStringifyError": RXMLError,
-    "RXMLStreamError": RXMLError,
 }
 
 

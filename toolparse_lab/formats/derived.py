@@ -19,8 +19,7 @@ from .json.grammar import Frame, FramedGrammar, JsonGrammar
 from .json.mix import FAILURE
 from .json.openers import JsonHeaders
 from .json.shaped import ShapedJson
-from .parameters.form import TagForm
-from .parameters.slots import SlotForm
+from .parameters.form import SlotForm, TagForm
 from .parameters.tags import tag_protocol
 from .prompt.wording import Wordings
 from .python.call import PythonCalls

@@ -264,7 +264,7 @@ class ElementResult:
 
     def write(self, result: ToolResult, literals: tuple[str, ...], seed: bool) -> str:
         # The seed's shape keeps the declaration in front and escapes more than XML asks for.
-        from .rxml.stringifier import stringify  # loads lxml, which parsing does without
+        from .rxml.writer import stringify  # loads lxml, which parsing does without
 
         content = result.output if seed else result.content
         text = content if isinstance(content, str) else write_canonical(content)

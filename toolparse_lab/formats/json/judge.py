@@ -58,14 +58,9 @@ Decode = Callable[[list[Value], list[Edit]], tuple[Decoded, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """One reading with its price.
-
-    `fits` is None if no schema can tell.
-
-    key: its value under the schema. Readings with equal keys are one. stray: the only thing against
-    it is a member that is not a parameter, which validation may let pass. swallows: a string holds
-    a parameter that is missing.
-    """
+    # `fits` is None if no schema can tell. Readings with equal keys (their values under the
+    # schema) are one. stray: the only thing against it is a member that is not a parameter,
+    # which validation may let pass. swallows: a string contains a parameter that is missing.
 
     calls: tuple[Decoded, ...]
     edits: tuple[Edit, ...]
@@ -120,7 +115,6 @@ def settle(
 
 
 def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
-    """Return True if other readings of a body are looked for."""
     if not reading.repair or _is_final(refusal):
         return False
     whole = reading.closed or _ends_itself(body, first)
@@ -130,10 +124,6 @@ def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: R
 def _searched(
     body: str, reading: Reading, decode: Decode, first: _Proposal | None, refusal: Refusal
 ) -> tuple[Decoded, ...]:
-    """Return the calls of the one reading that counts, of the repair's own and those of a search.
-
-    Raises Refusal.
-    """
     proposals = _proposals(body, reading, decode, first)
     calls = _choose(proposals, first, refusal)
     # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
@@ -143,30 +133,22 @@ def _searched(
 
 
 def _guesses(edits: Sequence[Edit]) -> bool:
-    """Return True if a repair took a quote for a part of the text."""
     return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
 
 
 def _may_swallow(first: _Proposal, reading: Reading) -> bool:
-    """Return True if a repair that took quotes for text may have taken in the next call.
-
-    No closer says that the body ends there, or a member is none of the tool's parameters.
-    """
+    # No closer says that the body ends there, or a member is none of the tool's parameters.
     return _guesses(first.edits) and (first.stray or not reading.closed)
 
 
 def _ends_itself(body: str, first: _Proposal | None) -> bool:
-    """Return True if a body without a closer ends with its own last bracket.
-
-    A quote too many hides the end from the scanner of a format that needs no closer.
-    """
+    # A quote too many hides the end from the scanner of a format that needs no closer.
     if first is None or body.rstrip()[-1:] not in ("}", "]"):
         return False
     return not any(edit.rule == "rjson.missing-bracket" for edit in first.edits)
 
 
 def _is_final(refusal: Refusal) -> bool:
-    """Return True if no other reading is looked for."""
     # JSON that is whole but for a key with two values says two things. What a moved bracket would
     # make of it is an invention, however near it is.
     double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
@@ -174,18 +156,14 @@ def _is_final(refusal: Refusal) -> bool:
 
 
 class _Ambiguous(Refusal):
-    """A refusal that no other reading can lift."""
+    # A refusal that no other reading can lift.
+    pass
 
 
 def _escaped_quote(
     body: str, reading: Reading, edits: Sequence[Edit], decode: Decode
 ) -> tuple[Decoded, ...]:
-    """Return the calls of a body whose damage is an escaped quote.
-
-    () where it is none.
-
-    Raises Refusal if it may be one, and the repair's literal reading may be right as well.
-    """
+    # Raises Refusal if it may be one, and the repair's literal reading may be right as well.
     if not reading.repair or not reading.closed:
         return ()
     readings = escape_readings(body, edits)
@@ -208,11 +186,8 @@ def _escaped_quote(
 
 
 def _holds_delimiter(body: str, reading: Reading) -> bool:
-    """Return True if a body holds an opener or closer of its format.
-
-    It stands in a string then, or a closer was lost. If the strings of a damaged body end is no
-    longer plain, and their quotations must not become a call.
-    """
+    # It is in a string then, or a closer was lost. Where the strings of a damaged body end is
+    # no longer plain, and their quotations must not become a call.
     if reading.envelope is None:
         return False
     marks = (*reading.envelope.closers, *reading.envelope.heads(reading.tools))
@@ -223,12 +198,10 @@ def _holds_delimiter(body: str, reading: Reading) -> bool:
 
 
 def _is_plain(edits: Sequence[Edit]) -> bool:
-    """Return True if each edit can mean one thing only."""
     return all(edit.rule in _PLAIN for edit in edits)
 
 
 def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
-    """Return True if one look tells that the calls fit the schemas, as it does of most."""
     for call in calls:
         tool = reading.tools.get(call.name)
         if tool is None or not call.readable or not isinstance(call.arguments, dict):
@@ -243,12 +216,8 @@ def _fits_plainly(calls: tuple[Decoded, ...], reading: Reading) -> bool:
 def _proposals(
     body: str, reading: Reading, decode: Decode, first: _Proposal | None
 ) -> list[_Proposal]:
-    """Return the readings of a body, the cheapest first.
-
-    The repair's own is among them.
-
-    The search goes further only where nothing within one sign is right.
-    """
+    # The cheapest first, the repair's own among them. The search goes further only where
+    # nothing within one sign is right.
     proposals: dict[str, _Proposal] = {}
     # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
     # search goes, and is never executed.
@@ -276,7 +245,7 @@ def _proposals(
 
 
 def _fence_edits(body: str) -> list[Edit]:
-    """Return the edits that drop a code fence around a body. The search reads what is inside."""
+    # The search reads what is inside.
     opener = _FENCE.match(body)
     end = body.rfind("```")
     if opener is None or end < opener.end() or body[end + 3 :].strip():
@@ -286,17 +255,12 @@ def _fence_edits(body: str) -> list[Edit]:
 
 
 def _names_a_tool(body: str, tools: Iterable[str]) -> bool:
-    """Return True if a tool's name stands anywhere in a body, as models write it."""
     return any(name in body or name.replace(".", "_") in body for name in tools)
 
 
 def _choose(
     proposals: list[_Proposal], first: _Proposal | None, refusal: Refusal
 ) -> tuple[Decoded, ...]:
-    """Return the calls of the one reading that counts.
-
-    Raises Refusal, with the readings.
-    """
     candidates = [proposal for proposal in proposals if proposal.fits is not False]
     if candidates:
         least = [p for p in candidates if p.cost == candidates[0].cost]
@@ -317,7 +281,7 @@ def _choose(
 
 
 def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
-    """Return readings as a person sees them. Of a body of several calls the first one."""
+    # Of a body of several calls a person sees the first one.
     readings: list[Candidate] = []
     for proposal in proposals:
         call = proposal.calls[0]
@@ -328,7 +292,7 @@ def _shown(proposals: Iterable[_Proposal]) -> list[Candidate]:
 
 
 def _price(edits: Sequence[Edit]) -> int:
-    """Return the result that the edits of the fast repair would cost the search."""
+    # What the edits of the fast repair would cost the search.
     price = 0
     for edit in edits:
         if edit.rule == "rjson.missing-bracket":
@@ -343,7 +307,6 @@ def _price(edits: Sequence[Edit]) -> int:
 def _proposal(
     calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, reading: Reading
 ) -> _Proposal:
-    """Return a reading judged by the schemas of the tools it calls."""
     fits: bool | None = bool(calls)
     stray = swallows_any = False
     whys: list[str] = []
@@ -363,8 +326,6 @@ def _proposal(
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """One call under its tool's schema: the value of its arguments, and the reasons against it."""
-
     fits: bool | None
     why: str
     value: Value
@@ -374,7 +335,6 @@ class _Judged:
 
 
 def _judged(call: Decoded, reading: Reading) -> _Judged:
-    """Return the reading that the schema of its tool makes of a call."""
     arguments = call.arguments
     if not call.readable or not isinstance(arguments, dict):
         return _Judged(False, "there is no call in it", None)
@@ -421,10 +381,8 @@ def loose_signs(value: Value) -> int:
 
 
 def _unknown_key(value: Value, schema: Any) -> str:
-    """Return a key that no schema knows at its place, "" if all are known.
-
-    Only a schema that lists its properties, and does not say that it takes others, is looked at.
-    """
+    # Only a schema that lists its properties, and does not say that it takes others, is looked
+    # at.
     todo: list[tuple[Value, Any]] = [(value, schema)]
     while todo:
         value, schema = todo.pop()

@@ -1,13 +1,4 @@
-"""Elements behind a mark of their own: `]<]minimax[>[<port>Bergen]<]minimax[>[</port>`.
-
-The mark stands before every tag of a call and before nothing else, so a value may hold any markup.
-"""
-
-# How it works. A tag without the mark is content. So the body is rewritten: the mark is taken off
-# every tag that has it, and every other `<` or `&` is escaped. What is left are elements, which the
-# reader of elements knows, with all their damage. Offsets come back by the map of the rewriting.
-#
-# Cost: one pass for the rewriting, one for the reader.
+"""Elements after a mark of their own: `]<]minimax[>[<port>Bergen]<]minimax[>[</port>`."""
 
 from __future__ import annotations
 
@@ -20,7 +11,7 @@ from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span
-from ...core.values import Value, read_strict, same
+from ...core.values import Value, escape_token, read_strict, same
 from ..base import (
     Codec,
     Decoded,
@@ -37,19 +28,73 @@ from ..prompt.type_rules import JSON_TYPE_RULES
 from ..results import Between, TextResult
 from ..rxml.reader import TEXT_KEY, ElementReader
 from ..scan import LiteralBody, Scanner
-from .item_lists import ItemLists
-from .repeated import holds_json_unread, may_be_list
+from .reader import holds_json_unread, may_be_list
+
+# How it works. Under a schema that wants a list, coercion makes one of `{"item": …}` and says so in
+# a step. Under a free object, or a parameter that nobody declared, nothing would: the format itself
+# says that these are items. So such a value is a list from the beginning, and its places move.
+
+_ITEM = "item"
+
+
+class ItemLists:
+    """A value of elements, in which the free lists are lists. view: its schema, not a list."""
+
+    def __init__(self, value: Value, view: View) -> None:
+        self._moves: dict[str, str] = {}
+        self.value = self._members(value, view, "", "", 0)
+
+    def path(self, path: str) -> str:
+        return self._moves.get(path, path)
+
+    def _read(self, value: Value, view: View | None, old: str, new: str, depth: int) -> Value:
+        # old, new: the path in the elements, and as it is.
+        if old != new:
+            self._moves[old] = new
+        free = view is None or (view.types is None and not view.any_of and view.enum is None)
+        if not free or not isinstance(value, dict) or value.keys() != {_ITEM}:
+            return self._members(value, view, old, new, depth)
+        items = value[_ITEM]
+        if not isinstance(items, list):
+            return [self._read(items, None, f"{old}/{_ITEM}", f"{new}/0", depth + 1)]
+        self._moves[f"{old}/{_ITEM}"] = new
+        return self._members(items, None, f"{old}/{_ITEM}", new, depth)
+
+    def _members(self, value: Value, view: View | None, old: str, new: str, depth: int) -> Value:
+        if depth > _MAX_DEPTH or not isinstance(value, dict | list):
+            return value
+        if isinstance(value, list):
+            return [
+                self._read(item, view.item(i) if view else None, f"{old}/{i}", f"{new}/{i}",
+                           depth + 1)
+                for i, item in enumerate(value)
+            ]  # fmt: skip
+        return {
+            key: self._read(
+                member, view.child(key) if view else None, f"{old}/{escape_token(key)}",
+                f"{new}/{escape_token(key)}", depth + 1,
+            )
+            for key, member in value.items()
+        }  # fmt: skip
+
+
+# How it works. A tag without the mark is content. So the body is rewritten: the mark is taken off
+# every tag that has it, and every other `<` or `&` is escaped. What is left are elements, which the
+# reader of elements knows, with all their damage. Offsets come back by the map of the rewriting.
+#
+# Cost: one pass for the rewriting, one for the reader.
+
 
 _MARK = "]<]minimax[>["
 _OPENER, _CLOSER = f"{_MARK}<tool_call>", f"{_MARK}</tool_call>"
 # Models put white space between the mark and its tag.
 _MARKED = re.compile(rf"(?P<mark>{re.escape(_MARK)}[ \t\r\n]{{0,8}}+)<(?=/?[A-Za-z_])|[<&]")
-# What is left of a mark that no tag followed, or that is damaged, behind the rewriting.
+# What is left of a mark that no tag followed, or that is damaged, after the rewriting.
 _LEFT_MARK = "]minimax["
 _INVOKE = re.compile(r"\s*+<invoke name=\"(?P<name>[^\"<>\r\n]{1,200}+)\"\s*+>")
 _INVOKE_END = re.compile(r"</invoke\s*+>")
 _KEY = re.compile(r"[A-Za-z_][\w.-]*")
-_MAX_DEPTH = 100
+_MAX_DEPTH = 100  # of a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,40 +105,31 @@ class MarkedElements(Envelope):
 
     @property
     def restarts(self) -> tuple[str, ...]:
-        """The block's opener: the mark alone stands in every body."""
         return (_OPENER,)
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the block's opener and that of a call alone."""
         return (_OPENER, f"{_MARK}<invoke ")
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a block. That of a call without one is empty."""
         if text.startswith(_OPENER, pos):
             return make_opening(len(_OPENER))
         return make_opening(0)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner that ends at the block's closer, or behind a call that lost it."""
         if opening.end:
             return LiteralBody((_CLOSER,), (_OPENER,))
         return LiteralBody((f"{_MARK}</invoke>", _CLOSER), (_OPENER,))
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the block's closer."""
         return _CLOSER if opening.end else None
 
 
 def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> Decoded:
-    """Return the call that the text ends in, behind others of its block.
-
-    head: the match of its tag. refusal: why it cannot be read. end: of the body.
-    """
+    # The call that the text ends in, after others of its block.
     start = back.raw_span(*head.span())[0]
     message = "the text ends inside this call"
     place = Span(refusal.position, min(refusal.position + 1, end))
@@ -108,7 +144,6 @@ def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> 
 
 
 def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) -> Refusal:
-    """Return the refusal of a call without a closer. after: the tag of the next call, if any."""
     if after is not None:
         return Refusal("decode.tags", "a call in a call", back.raw_span(*after.span())[0])
     message = f"the text ends inside {head['name']!r}"
@@ -116,13 +151,9 @@ def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) 
 
 
 def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) -> None:
-    """Raise Refusal, at an offset, for a parameter that is there twice where the schema says no
-    list, or with a whole list in each.
-
-    inner: the elements, without marks. value: as they were read. view: the schema of the call.
-    """
+    # Twice where the schema says no list, or with a whole list in each.
     for name, items in value.items():
-        # The items of one list stand in elements of their own, and are meant as they are.
+        # The items of one list are in elements of their own, and are meant as they are.
         if not isinstance(items, list) or inner.count(f"<{name}>") < 2:
             continue
         member = view.child(name)
@@ -135,10 +166,7 @@ def _check_repeated(inner: str, value: dict[str, Value], view: View, at: int) ->
 
 
 def _check_closers(value: dict[str, Value], at: int) -> None:
-    """Raise Refusal, at an offset, for a text that ends with the closer of its own element.
-
-    That closer lost its mark.
-    """
+    # A text that ends with the closer of its own element: that closer lost its mark.
     stack: list[tuple[str, Value]] = list(value.items())
     while stack:
         name, member = stack.pop()
@@ -160,7 +188,6 @@ class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal if there is none in it."""
         edits = [_unmarking(match) for match in _MARKED.finditer(body)]
         text, back = apply_edits(body, edits), EditMap(edits)
         calls: list[Decoded] = []
@@ -182,13 +209,8 @@ class MarkedCalls(Codec):
     def _call(
         self, text: str, head: re.Match[str], reading: Reading, back: EditMap
     ) -> tuple[Decoded, int]:
-        """Return the call behind its tag, and the offset behind its closer.
-
-        A closer that is missing stands before the next call, if the elements before it close
-        themselves: else that call may be part of a value.
-
-        text: without marks. back: the way to offsets of the body. Raises Refusal.
-        """
+        # A closer that is missing belongs before the next call, if the elements before it
+        # close themselves: else that call may be part of a value.
         after = _INVOKE.search(text, head.end())
         limit = after.start() if after is not None else len(text)
         end = _INVOKE_END.search(text, head.end(), limit)
@@ -211,7 +233,6 @@ class MarkedCalls(Codec):
     def _decoded(
         self, text: str, head: re.Match[str], stop: int, reading: Reading, back: EditMap
     ) -> Decoded:
-        """Return the call between its tag and `stop`. Raises Refusal. See `_call`."""
         tool = reading.tools.get(head["name"])
         view: View = view_of(tool.schema_json if tool is not None else "{}")
         inner = text[head.end() : stop]
@@ -252,7 +273,6 @@ class MarkedCalls(Codec):
         )
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call. Raises UnwritableCall for keys that are not names of elements."""
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict):
             raise UnwritableCall("arguments are elements, so they must be an object", got=name)
@@ -276,17 +296,12 @@ class MarkedCalls(Codec):
 
 
 def _element(key: str, value: Value, depth: int) -> str:
-    """Return an element with its mark.
-
-    Raises UnwritableCall for one that nests too deep.
-    """
     if depth > _MAX_DEPTH or not _KEY.fullmatch(key):
         raise UnwritableCall("this key cannot be the name of an element", got=key)
     return f"{_MARK}<{key}>{_content(value, depth)}{_MARK}</{key}>"
 
 
 def _content(value: Value, depth: int) -> str:
-    """Return the text between the tags of a value."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -299,7 +314,6 @@ def _content(value: Value, depth: int) -> str:
 
 
 def _texts(value: Value) -> Value:
-    """Return a value with every leaf as its text, as elements say it."""
     if isinstance(value, dict):
         return {key: _texts(member) for key, member in value.items()}
     if isinstance(value, list):
@@ -309,18 +323,12 @@ def _texts(value: Value) -> Value:
 
 
 def _unmarking(match: re.Match[str]) -> Edit:
-    """Return the edit that takes a mark off its tag, or escapes a character that has none."""
     if match["mark"]:
         return Edit(Span(*match.span("mark")), "", "")
     return Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
 
 
 def _marked(text: str) -> str:
-    """Return a repair with the mark before each of its tags.
-
-    >>> _marked("</a>")
-    ']<]minimax[>[</a>'
-    """
     return text.replace("<", f"{_MARK}<")
 
 

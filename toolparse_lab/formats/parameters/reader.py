@@ -1,16 +1,4 @@
-"""Reads one function of a body: its tags, its values, and the missing part or differently spelt."""
-
-# How it works
-#
-# State: the marks of one function (the tags that `ParameterScan` found to count), and `_pos`, the
-# offset up to which the body is accounted for. Every character of the function ends up in one of
-# four: a tag, a value, white space between tags, or an edit that removes it. Whatever is in none of
-# them is a `Refusal`, so nothing of a call is lost in silence.
-#
-# Invariant: the edits bring the body to the format's own spelling, and the edited body read
-# strictly gives the same values (the codec checks that for every repaired body).
-#
-# Cost: linear in the function, one pass over its marks.
+"""Reads one function of a body: its tags, its values, and what is missing or written otherwise."""
 
 from __future__ import annotations
 
@@ -31,11 +19,10 @@ from ..base import Decoded, Reading
 from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
 from ..rxml.reader import ElementReader, unescape_offsets
-from .form import Mark
-from .repeated import holds_json_unread, may_be_list
-from .scan import ParameterScan
-from .shape import (
+from .form import (
     Form,
+    Mark,
+    SlotForm,
     decoded_text,
     inner_places,
     kind_of_flag,
@@ -44,11 +31,69 @@ from .shape import (
     typed_value,
     value_offsets,
 )
-from .slots import SlotForm
+from .scan import ParameterScan
 from .strict import trimmed
 
+# How it works: the schema of the items decides. Where it names the kind of the JSON, coercion reads
+# each text as an item. Where it names texts alone, an object may be meant as text, such as a row of
+# a log; a list may not, since the parameter is one itself and models write it as one JSON list.
+
+_MAX_DEPTH = 200
+_TEXTS = re.compile(r"\[\s*(['\"]).*\1\s*,?\s*\]", re.DOTALL)  # JSON, or as Python writes them
+
+
+def holds_json_unread(texts: Sequence[Value], member: View | None) -> bool:
+    # Under a list of texts, `["a"]` and `["b"]` may be one list in two parts, or the second
+    # list in place of the first; engines differ. Objects may be texts where the schema says so.
+    kinds = {kind for text in texts if (kind := _container_in(text))}
+    return any(not _takes(kind, member) for kind in kinds)
+
+
+def may_be_list(member: View | None) -> bool:
+    # A schema without a type says nothing.
+    if member is None:
+        return False
+    views = (member, *member.alternatives)
+    return any("array" in (view.types or ()) or view.items is not None for view in views)
+
+
+def _container_in(text: Value) -> str:
+    if not isinstance(text, str) or text.lstrip()[:1] not in ("[", "{"):
+        return ""
+    text = text.strip()
+    if _TEXTS.fullmatch(text):
+        return "array"
+    values = read_if_strict(text, _MAX_DEPTH)
+    if values is None or len(values) != 1:
+        return ""
+    return "array" if isinstance(values[0], list) else "object"
+
+
+def _takes(kind: str, member: View | None) -> bool:
+    lists = member.alternatives if member is not None else ()
+    items = [view.items for view in lists if view.items is not None]
+    types = {name for item in items for view in item.alternatives for name in view.types or ()}
+    if kind in types:
+        # A text that may stay text is never read as JSON.
+        return not any(item.admits_string() for item in items)
+    return kind == "object" and "string" in types
+
+
+# How it works
+#
+# State: the marks of one function (the tags that `ParameterScan` found to count), and `_pos`, the
+# offset up to which the body is accounted for. Every character of the function ends up in one of
+# four: a tag, a value, white space between tags, or an edit that removes it. Whatever is in none of
+# them is a `Refusal`, so nothing of a call is lost in silence.
+#
+# Invariant: the edits bring the body to the format's own spelling, and the edited body read
+# strictly gives the same values (the codec checks that for every repaired body).
+#
+# Cost: linear in the function, one pass over its marks.
+
+
 _Text: TypeAlias = tuple[str, int, int]
-"""A value: its text, and where it stands in the body."""
+"""A value: its text, and where it is in the body."""
 
 _VALUE = re.compile(r"\s*+<value>((?:[^<]|<(?!/?value>))*+)</value>\s*+")
 # What in front of the first function is more than words: the beginning of markup, JSON or a tag.
@@ -72,14 +117,6 @@ class FunctionReader:
         *,
         last: bool,
     ) -> None:
-        """Make a reader for one function of a body.
-
-        scan: it has found the marks of the whole body. start, stop: those of this function. last:
-        none follows.
-
-        form: the constants of the format. body: with the tags of all its functions.
-        reading: the tools, and the options. It tells if the block's closer was there.
-        """
         self._form = form
         self._body = body
         self._reading = reading
@@ -102,29 +139,22 @@ class FunctionReader:
 
     @property
     def _name_span(self) -> Span:
-        """The place of the function's name in the body."""
         start = self._head.name_start
         return Span(start, start + len(self._head.name))
 
     @property
     def start(self) -> int:
-        """The offset of the function's tag in the body."""
         return self._head.start
 
     @property
     def breaks_off(self) -> bool:
-        """The function ends in words, without its closer: the text behind it may be part
-        of them.
-        """
+        # The text after it may be part of the words it ends in.
         if any(mark.kind == "/function" for mark in self._marks):
             return False
         return self._body[self._marks[-1].end : self._end].strip() != ""
 
     def unread(self, refusal: Refusal) -> Decoded:
-        """Return the function as an unreadable one, although others of its block can.
-
-        refusal: the reason, whose place the call's problem gets.
-        """
+        """Return the function as an unreadable one, although others of its block can be read."""
         place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
         problems = [Problem("decode", refusal.code, "error", refusal.message, "", place)]
         if self._cut:
@@ -143,13 +173,7 @@ class FunctionReader:
         )
 
     def read(self) -> Decoded:
-        """Return the call.
-
-        Raises Refusal if it cannot be read without inventing.
-
-        The text behind the function's tag decides how: elements named after the parameters, one
-        JSON object, or parameter tags.
-        """
+        """Return the call. Raises Refusal if it cannot be read without inventing."""
         if self._index == 0:
             self._drop_prose()
 
@@ -157,14 +181,7 @@ class FunctionReader:
         elements = self._elements()
         if elements is not None:
             return elements
-        return self._by_marks()
-
-    def _by_marks(self) -> Decoded:
-        """Return the call of parameter tags, or of one object in their place.
-
-        Raises Refusal.
-        """
-        # An object has no tags beside it but the function's own, so at most one mark is one.
+        # An object has no tags next to it but the function's own, so at most one mark is one.
         json = next((mark for mark in self._marks[1:] if mark.kind == "json"), None)
         if not self._read_marks():
             self._close_function(json)
@@ -174,12 +191,6 @@ class FunctionReader:
         return self._json(json) if json is not None else self._decoded()
 
     def _read_marks(self) -> bool:
-        """Read the tags behind the function's own, and the values between them.
-
-        Returns if the function's closer was there.
-
-        Every tag is brought to the format's own spelling on the way.
-        """
         marks = self._marks
         closed = False
         i = 1
@@ -190,8 +201,19 @@ class FunctionReader:
             self._pos = mark.end
             i += 1
             if mark.kind == "/function":
-                closed = self._take_function_closer(mark, following) or closed
-            elif mark.kind == "function" or self._is_doubled(mark, following):
+                # With a parameter after it, it closed too early.
+                if following is not None and following.kind == "parameter":
+                    self._fix(mark.start, mark.end, "", "tags.early-closer")
+                else:
+                    self._respell_closer(mark, self._form.function_closer)
+                    closed = True
+            elif mark.kind == "function" or (
+                # The same parameter's tag follows at once, so that no value is between.
+                mark.kind == "parameter"
+                and following is not None
+                and (following.kind, following.name) == ("parameter", mark.name)
+                and not self._body[mark.end : following.start].strip()
+            ):
                 self._fix(mark.start, mark.end, "", "tags.doubled-opener")
             elif mark.kind == "parameter":
                 self._respell_tag(mark, function=False)
@@ -205,36 +227,9 @@ class FunctionReader:
 
         return closed
 
-    def _is_doubled(self, mark: Mark, following: Mark | None) -> bool:
-        """Return True if the same parameter's tag follows at once, so that no value is between."""
-        if following is None or mark.kind != "parameter":
-            return False
-        if (following.kind, following.name) != ("parameter", mark.name):
-            return False
-        return not self._body[mark.end : following.start].strip()
-
-    # Tags and what stands between them
-
-    def _take_function_closer(self, mark: Mark, following: Mark | None) -> bool:
-        """Bring the function's closer to the format's own spelling, or drop it.
-
-        Return if it stays.
-
-        following: the mark behind it. With a parameter there, it closed too early.
-        """
-        if following is not None and following.kind == "parameter":
-            self._fix(mark.start, mark.end, "", "tags.early-closer")
-            return False
-        self._respell_closer(mark, self._form.function_closer)
-        return True
+    # Tags and what is between them
 
     def _fix(self, start: int, end: int, text: str, rule: str) -> None:
-        """Replace [start, end) by `text`, if it is not that already.
-
-        Raises Refusal if repair is off.
-
-        rule: the permanent id of the repair.
-        """
         # Most tags are in the format's own spelling: strict bodies come here without any edit.
         if self._body[start:end] == text:
             return
@@ -245,10 +240,6 @@ class FunctionReader:
         self._edits.append(Edit(Span(start, end), text, rule))
 
     def _respell_tag(self, mark: Mark, *, function: bool) -> None:
-        """Bring an opening tag to the format's own spelling.
-
-        function: a function's tag, else a parameter's. Raises Refusal if repair is off.
-        """
         form = self._form
         if form.owns(self._body[mark.start : mark.end], mark.name, function=function):
             return
@@ -258,25 +249,19 @@ class FunctionReader:
         self._fix(mark.start, mark.end, own, mark.rule)
 
     def _respell_closer(self, mark: Mark, own: str) -> None:
-        """Bring a closer to the format's own spelling.
-
-        Raises Refusal for one that counts only because the text ends there, where the text ended
-        early: it may be content.
-
-        own: the format's own for this kind of tag.
-        """
         if mark.doubtful and not self._reading.closed:
             message = f"the text ends inside {self._head.name!r}"
             raise Refusal("decode.truncated-value", message, mark.start)
-        if mark.start == mark.end:  # behind a tag that closes itself
+        if mark.start == mark.end:  # after a tag that closes itself
             rule = "tags.self-closed"
         else:
-            same_word = _word(self._body[mark.start : mark.end]) == _word(own)
-            rule = "tags.spelling" if same_word else "tags.mismatched-closer"
+            words = {
+                tag.strip("</>\\ \t").lower() for tag in (self._body[mark.start : mark.end], own)
+            }
+            rule = "tags.spelling" if len(words) == 1 else "tags.mismatched-closer"
         self._fix(mark.start, mark.end, own, rule)
 
     def _drop_prose(self) -> None:
-        """Remove words between the opener and the first function. Raises Refusal for more."""
         text = self._body[: self._head.start]
         if not text.strip():
             return
@@ -288,15 +273,9 @@ class FunctionReader:
         self._fix(lead, len(text.rstrip()), "", "tags.prose")
 
     def _check_gap(self, start: int, end: int, closed: bool) -> None:
-        """Check that white space stands between two tags.
-
-        Drop a closer that is there twice.
-
-        start, end: the gap. closed: it is behind the function's closer. Raises Refusal for anything
-        else: it is not a call, or one whose tags were not understood.
-        """
+        # closed: it is after the closer of the function.
         pos = start
-        # Right behind the function's tag a parameter's closer closes nothing.
+        # Right after the function's tag a parameter's closer closes nothing.
         if closed or start != self._head.end:
             pos = self._drop_doubled_closers(start, end, closed)
 
@@ -314,13 +293,6 @@ class FunctionReader:
     # What lacks its closer
 
     def _drop_doubled_closers(self, start: int, end: int, closed: bool) -> int:
-        """Remove the closers at the beginning of a gap.
-
-        Return the offset behind them. Raises Refusal where tags opened twice: a parameter may stand
-        as a whole inside one of its own name.
-
-        closed: it is behind the function's closer, so that closers of functions are looked for.
-        """
         pattern = _stray_closer(self._form, function=closed)
         pos = start
         while (match := pattern.match(self._body, pos, end)) is not None:
@@ -332,14 +304,12 @@ class FunctionReader:
         return pos
 
     def _close_parameter(self, mark: Mark, i: int, following: Mark | None) -> None:
-        """Read a value without its closer: up to the next tag, or to the block's end.
-
-        i: the number of its mark. Raises Refusal if the text ends inside the value, or where tags
-        in it were taken for content: then it may have ended at one of them.
-
-        mark: the parameter's tag. following: the next one, None for the last of the function.
-        """
-        self._check_may_end(mark, i, following)
+        if following is None and self._cut:
+            message = f"the text ends inside {mark.name!r}"
+            raise Refusal("decode.truncated-value", message, mark.end)
+        if self._index + i in self._quoting:
+            message = f"it cannot be told where the value of {mark.name!r} ends"
+            raise Refusal("decode.ambiguous", message, mark.end)
         end = following.start if following is not None else self._end
         own = self._form.parameter_closer
         # Only the end of the value is looked at, so that many long values stay linear.
@@ -356,26 +326,9 @@ class FunctionReader:
 
         self._pos = end
 
-    def _check_may_end(self, mark: Mark, i: int, following: Mark | None) -> None:
-        """Raise Refusal for a value without its closer of which the end is unknown.
-
-        The arguments are those of `_close_parameter`.
-        """
-        if following is None and self._cut:
-            message = f"the text ends inside {mark.name!r}"
-            raise Refusal("decode.truncated-value", message, mark.end)
-        if self._index + i in self._quoting:
-            message = f"it cannot be told where the value of {mark.name!r} ends"
-            raise Refusal("decode.ambiguous", message, mark.end)
-
     def _close_function(self, json: Mark | None) -> None:
-        """Add the function's closer, which is missing.
-
-        Raises Refusal if the text ends inside the function: without its closer a body of tags may
-        go on. An object in place of parameters closes itself.
-
-        json: the object in place of parameters, if there is one.
-        """
+        # Without its closer a body of tags may go on. An object in place of parameters
+        # closes itself.
         pos, end = self._pos, self._end
         self._pos = end
         # Its parameters look whole, but another one, or more of the last value, may have come.
@@ -390,10 +343,6 @@ class FunctionReader:
     # Values
 
     def _take_value(self, mark: Mark, end: int) -> None:
-        """Take the value behind a parameter's tag: verbatim but for one line break at each end.
-
-        mark: the parameter's tag. end: where its closer stands, or should.
-        """
         start = mark.end
         # The line breaks that put a value on lines of its own are the format's, not the value's.
         if self._form.trim:
@@ -403,7 +352,6 @@ class FunctionReader:
         self._values.setdefault(mark.name, []).append(self._text_at(start, end))
 
     def _text_at(self, start: int, end: int) -> _Text:
-        """Return the value that stands in [start, end), its entities decoded where it has any."""
         text = self._body[start:end]
         decoded = decoded_text(self._form, text)
         if self._form.sections and text.startswith("<!"):
@@ -412,90 +360,75 @@ class FunctionReader:
         return decoded, start, end
 
     def _unwrap(self) -> None:
-        """Take `<value>` off values.
-
-        Some models put it around each. It is taken off where the schema has no place for a text, or
-        if all of several values have it: one text alone that looks like that may be meant so.
-        """
-        inner = {name: self._value_elements(texts) for name, texts in self._values.items()}
+        # Some models put `<value>` around each. It is taken off where the schema has no place for a
+        # text, or if all of several values have it: one text alone may be written so on purpose.
+        inner = {
+            name: [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
+            for name, texts in self._values.items()
+        }
         every_match = list(chain.from_iterable(inner.values()))
         all_wrapped = len(every_match) > 1 and all(every_match)
 
         for name, matches in inner.items():
             # Of a list either all items have it, or it is part of the texts.
             wrapped = [match for match in matches if match]
-            if len(wrapped) == len(matches) and (all_wrapped or not self._takes_text(name)):
-                self._replace_values(name, wrapped)
-
-    def _value_elements(self, texts: list[_Text]) -> list[re.Match[str] | None]:
-        """Return a match of `_VALUE` for each text that is one such element as a whole."""
-        return [_VALUE.fullmatch(self._body, start, end) for _, start, end in texts]
-
-    def _replace_values(self, name: str, wrapped: list[re.Match[str]]) -> None:
-        """Replace a parameter's values by the text inside their elements, as a step.
-
-        wrapped: the matches of `_VALUE`, one for each value of the parameter.
-        """
-        before = [text for text, _, _ in self._values[name]]
-        values: list[_Text] = []
-        for match in wrapped:
-            start, end = trimmed(self._body, *match.span(1))
-            values.append(self._text_at(start, end))
-        self._values[name] = values
-
-        after = [text for text, _, _ in values]
-        if len(before) > 1:
-            self._step(name, "read.value-element", before, after)
-        else:
-            self._step(name, "read.value-element", before[0], after[0])
+            member = self._member(name)
+            takes_text = member is None or member.admits_string()
+            if len(wrapped) < len(matches) or (takes_text and not all_wrapped):
+                continue
+            before = [text for text, _, _ in self._values[name]]
+            values = [self._text_at(*trimmed(self._body, *match.span(1))) for match in wrapped]
+            self._values[name] = values
+            after = [text for text, _, _ in values]
+            several = len(before) > 1
+            self._step(
+                name,
+                "read.value-element",
+                before if several else before[0],
+                after if several else after[0],
+            )
 
     def _step(self, name: str, rule: str, before: Value, after: Value) -> None:
-        """Add a step of the stage "read" at a parameter."""
         path = f"/{escape_token(name)}"
         self._steps.append(Step("read", rule, path, None, before, after))
 
-    def _takes_text(self, name: str) -> bool:
-        """Return True if the schema has a place for a text there, or does not know the parameter.
-
-        name: of the parameter. A tool that no one knows takes a text everywhere.
-        """
-        member = self._member(name)
-        return member is None or member.admits_string()
-
     def _is_single(self, name: str) -> bool:
-        """Return True if the schema knows the parameter, and it is not a list.
-
-        name: of the parameter. Of a union it is unknown.
-        """
+        # Of a union it is unknown.
         member = self._member(name)
         return member is not None and not member.any_of and not member.allows("array")
 
     def _member(self, name: str) -> View | None:
-        """Return what the schema says of a parameter, None if it says nothing."""
         return self._view.child(name) if self._view is not None else None
 
     def _decoded(self) -> Decoded:
-        """Return the call with one argument a parameter.
-
-        A parameter that is there several times is a list where the schema says so, and one value if
-        it says the same each time and the schema wants no list. All values are text, which the
-        schema types later, where no tag says their types.
-        """
+        # One argument a parameter. All values are text, which the schema types later, where
+        # no tag says their types.
         if "<value>" in self._body:
             self._unwrap()
 
+        def inside(path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
+            if not form.flags:
+                return {}
+            entities = form.entities and not self._body.endswith("<![CDATA[", 0, start)
+            inner = inner_places(self._body[start:end], start, value, entities=entities)
+            return {path + at: place for at, place in inner.items()}
+
+        form = self._form
         arguments: dict[str, Value] = {}
         places = {"": (self._head.start, self._end)}
         for name, values in self._values.items():
             path = f"/{escape_token(name)}"
             texts = [text for text, _, _ in values]
-            if self._says_one(name, texts):
+            # Under a schema without lists several texts are wrong in any case.
+            single = self._is_single(name)
+            unread = len(texts) > 1 and not single and holds_json_unread(texts, self._member(name))
+            # The same each time, where the schema wants no list, or each is a whole one.
+            if len(texts) > 1 and len(set(texts)) == 1 and (single or unread):
                 self._step(name, "read.equal-duplicate", texts, texts[0])
                 texts = texts[:1]
 
             # Equal texts have one value, whose place is that of the first.
             _, start, end = values[0]
-            form = self._form
             cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
             if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
                 raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
@@ -503,15 +436,15 @@ class FunctionReader:
                 value = self._typed(name, texts[0])
                 arguments[name] = value
                 places[path] = (start, end)
-                places |= self._inside(path, value, start, end)
+                places |= inside(path, value, start, end)
                 continue
 
             # A tag that says the type of its value leaves nothing to ask.
-            if name not in self._flags and self._holds_json_unread(name, texts):
+            if name not in self._flags and unread:
                 message = f"{name!r} stands several times, with a list or an object in each"
                 raise Refusal("decode.ambiguous", message, start)
             # Under a schema of another type, validation has the words for the list.
-            typed = self._form.repeats_are_lists and self._is_single(name)
+            typed = form.repeats_are_lists and single
             if not typed and not may_be_list(self._member(name)):
                 message = f"{name!r} stands several times, and no schema says that it is a list"
                 raise Refusal("decode.duplicate-key", message, values[1][1])
@@ -520,7 +453,7 @@ class FunctionReader:
             places[path] = (start, values[-1][2])
             for k, (_, a, b) in enumerate(values):
                 places[f"{path}/{k}"] = (a, b)
-                places |= self._inside(f"{path}/{k}", members[k], a, b)
+                places |= inside(f"{path}/{k}", members[k], a, b)
 
         return Decoded(
             self._head.name,
@@ -534,51 +467,19 @@ class FunctionReader:
         )
 
     def _typed(self, name: str, text: str) -> Value:
-        """Return a parameter's value as its tag types it. The text itself without a type."""
         return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
-
-    def _inside(self, path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
-        """Return JSON Pointer -> place of the text inside one typed value, at [start, end)."""
-        if not self._form.flags:
-            return {}
-        section = self._body.endswith("<![CDATA[", 0, start)
-        entities = self._form.entities and not section
-        inside = inner_places(self._body[start:end], start, value, entities=entities)
-        return {path + inner: place for inner, place in inside.items()}
 
     # Other things in place of parameters
 
-    def _says_one(self, name: str, texts: list[str]) -> bool:
-        """Return True if a parameter stands several times, but can only mean one value.
-
-        It says the same each time then, and the schema wants no list, or each is a whole one.
-        """
-        if len(texts) < 2 or len(set(texts)) > 1:
-            return False
-        return self._is_single(name) or self._holds_json_unread(name, texts)
-
-    def _holds_json_unread(self, name: str, texts: list[str]) -> bool:
-        """Return True if a text among several of a parameter is JSON that no item can be.
-
-        Under a schema without lists several texts are wrong in any case.
-        """
-        if self._is_single(name):
-            return False
-        return holds_json_unread(texts, self._member(name))
-
     def _elements(self) -> Decoded | None:
-        """Return the call whose parameters are elements named after them.
-
-        None if they are not.
-
-        They have to be all that stands between the function's tags, and the tool has to know each.
-        Raises Refusal if they are not sound, and repair is off.
-        """
+        # None if they are not all that is between the tags, or the tool does not know each.
         view = self._view
-        if view is None or not self._may_hold_elements():
+        # Nothing but markup, none of it a tag that counts, is between both tags.
+        if view is None or [mark.kind for mark in self._marks[1:]] != ["/function"]:
             return None
-
         start, end = self._head.end, self._marks[1].start
+        if self._body[start:end].lstrip()[:1] != "<":
+            return None
         repair = self._reading.repair
         reader = ElementReader(self._body[start:end], view, repair=repair, closed=True)
         value = reader.read()
@@ -592,8 +493,12 @@ class FunctionReader:
             self._edits.append(Edit(edit.span.shift(start), edit.text, edit.rule))
 
         places = {path: (a + start, b + start) for path, (a, b) in reader.places.items()}
-        if self._form.trim:
-            self._trim(value, places)
+        if self._form.trim:  # texts on lines of their own, as this format's are
+            for name, text in value.items():
+                path = f"/{escape_token(name)}"
+                if isinstance(text, str) and path in places:
+                    value[name] = text[slice(*trimmed(text, 0, len(text)))]
+                    places[path] = trimmed(self._body, *places[path])
         step = Step("read", "read.element-parameters", "", Span(start, end), None, value)
         return Decoded(
             self._head.name,
@@ -606,31 +511,26 @@ class FunctionReader:
             unescape=unescape_offsets,
         )
 
-    def _trim(self, value: dict[str, Value], places: dict[str, tuple[int, int]]) -> None:
-        """Take the line breaks off texts that are on lines of their own, as this format's are."""
-        for name, text in value.items():
-            path = f"/{escape_token(name)}"
-            if isinstance(text, str) and path in places:
-                start, end = trimmed(text, 0, len(text))
-                value[name] = text[start:end]
-                places[path] = trimmed(self._body, *places[path])
-
-    def _may_hold_elements(self) -> bool:
-        """Return True if nothing but markup, none of it a tag that counts, is between both tags."""
-        if len(self._marks) != 2 or self._marks[1].kind != "/function":
-            return False
-        inside = self._body[self._head.end : self._marks[1].start]
-        return inside.lstrip()[:1] == "<"
-
     def _json(self, mark: Mark) -> Decoded:
-        """Return the call whose tag holds one JSON object, its arguments.
-
-        Raises Refusal.
-
-        mark: the place of the object. Its offsets are moved to those of the body.
-        """
         text = self._body[mark.start : mark.end]
-        value, json_edits = self._read_json(text, mark)
+        depth = self._reading.max_depth
+        json_edits: list[Edit] = []
+        if self._reading.repair:
+            # What ends before the body does was ended by something.
+            closed = self._reading.closed or mark.end < len(self._body)
+            values, json_edits = read_damaged(
+                text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
+            )
+        else:
+            strict = read_if_strict(text, depth)
+            if strict is None:
+                message = "the body is no strict JSON, and repair is off"
+                raise Refusal("decode.json", message, mark.start)
+            values = strict
+        if len(values) != 1 or not isinstance(values[0], dict):
+            message = "the arguments are no single JSON object"
+            raise Refusal("call.not-an-object", message, mark.start)
+        value = values[0]
 
         def places() -> dict[str, tuple[int, int]]:
             back = EditMap(json_edits)
@@ -654,61 +554,12 @@ class FunctionReader:
             unescape=json_offsets,
         )
 
-    def _read_json(self, text: str, mark: Mark) -> tuple[dict[str, Value], tuple[Edit, ...]]:
-        """Return the object that a text says, and the edits it took.
-
-        Raises Refusal.
-
-        text: the object as it stands. mark: its place in the body.
-        """
-        depth = self._reading.max_depth
-        edits: list[Edit] = []
-        if self._reading.repair:
-            # What ends before the body does was ended by something.
-            closed = self._reading.closed or mark.end < len(self._body)
-            values, edits = read_damaged(
-                text, closed=closed, numbers_end=closed, prose=False, max_depth=depth
-            )
-        else:
-            values = _strict_values(text, depth, mark)
-
-        if len(values) != 1 or not isinstance(values[0], dict):
-            message = "the arguments are no single JSON object"
-            raise Refusal("call.not-an-object", message, mark.start)
-        return values[0], tuple(edits)
-
-
-def _strict_values(text: str, max_depth: int, mark: Mark) -> list[Value]:
-    """Return the values of strict JSON.
-
-    Raises Refusal, at the mark, for anything else.
-    """
-    values = read_if_strict(text, max_depth)
-    if values is None:
-        message = "the body is no strict JSON, and repair is off"
-        raise Refusal("decode.json", message, mark.start)
-    return values
-
-
-def _word(tag: str) -> str:
-    """Return the word of a tag, in lower case.
-
-    >>> _word("</ Function>")
-    'function'
-    """
-    return tag.strip("</>\\ \t").lower()
-
 
 @lru_cache(maxsize=256)
 def _stray_closer(form: Form, *, function: bool) -> re.Pattern[str]:
-    """Return a pattern for white space and a closer of any spelling.
-
-    function: of a function, else of a parameter.
-    """
     return re.compile(rf"\s*(?P<tag>{form.closers_like(function=function)})", re.ASCII)
 
 
 @lru_cache(maxsize=256)
 def _wrong_closer(form: Form) -> re.Pattern[str]:
-    """Return a pattern for another word's closer at the end of a value that lacks its own."""
     return re.compile(rf"(?P<tag>{form.closers_like(function=False)})\s*\Z", re.ASCII)

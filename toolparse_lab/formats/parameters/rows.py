@@ -8,16 +8,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..base import Protocol, Signs
-from .alike import AlikeBlocks
-from .channels import HeadedCall, HeadedTags, MessageTags
-from .escaped_names import EscapedNames
-from .form import TagForm
-from .json_texts import JsonTexts
+from .form import SlotForm, TagForm
 from .namespaced import MINIMAX_M3
-from .slots import SlotForm
-from .suffixed import MaybeSuffixed, SuffixedBlocks, SuffixedCall
 from .tags import tag_protocol
-from .unmarked import MaybeUnmarked, MaybeUnmarkedCall
+from .variants import (
+    AlikeBlocks,
+    EscapedNames,
+    HeadedCall,
+    HeadedTags,
+    JsonTexts,
+    MaybeSuffixed,
+    MaybeUnmarked,
+    MaybeUnmarkedCall,
+    MessageTags,
+    SuffixedBlocks,
+    SuffixedCall,
+)
 
 # Tags that are words, the function's name in its own tag. No engine reads references in these
 # values but in those of `qwen3_coder_xml` and `minicpm5`.
@@ -33,10 +39,6 @@ def _invoked(
     inline: bool = False,
     markup: tuple[str, ...] = (),
 ) -> TagForm:
-    """Return the form of `<invoke name="…">`, whose values are raw text.
-
-    prefix: of the words of the tags. The other arguments are the fields of the form.
-    """
     return TagForm(
         opener,
         closer,
@@ -111,10 +113,7 @@ _BEAM_FORM = _invoked("", "", "rfl:", trim=True, lines=False)
 
 
 def _marked(word: str, opener: str, markup: tuple[str, ...] = ()) -> SlotForm:
-    """Return the form of tags that begin with a special token, and say if a value is text.
-
-    word: the token, with the white space behind it. opener: the word of the block around calls.
-    """
+    # word: the token, with the white space after it.
     return SlotForm(
         f"<{word}{opener}>",
         f"</{word}{opener}>",
@@ -137,11 +136,8 @@ def _pairs(
     suffix: str = "",
     lines: bool = False,
 ) -> SlotForm:
-    """Return the form of keys and values in tags of their own, behind a name.
-
-    call: the word of the tag around one call. opener: of the block around all, "" for none.
-    prefix: of the tags of keys and values. separator: the tag behind the name. suffix: the text
-    that every tag of a checkpoint ends in.
+    """Return the form of keys and values in tags of their own, after a name. suffix: the text that
+    every tag of a checkpoint ends in.
     """
     key, value = f"{prefix}key{suffix}", f"{prefix}value{suffix}"
     return SlotForm(
@@ -171,11 +167,7 @@ _OWN_SPELLINGS = frozenset(
 def _token_row(
     id: str, alias: str, word: str, opener: str, space: str = "", *, shared: bool = False
 ) -> Protocol:
-    """Return the protocol of tags that begin with a special token, which a server may take out.
-
-    word: of the token, which stands between bars. opener: the word of the block. space: behind the
-    token. shared: another row reads the other spellings of the token, in `auto`.
-    """
+    # space: after the token. shared: another row reads its other spellings, in `auto`.
     token = f"｜{word}｜"
     form, plain = _marked(token + space, opener), _marked(space, opener)
     alikes = AlikeBlocks(word, token + space, opener, _marked)
@@ -303,12 +295,10 @@ BEAM = replace(
 
 
 def _suffixed(suffix: str) -> SlotForm:
-    """Return the form of a checkpoint whose tags end in a suffix, colon included, or in none."""
     return _pairs(opener="tool_calls", separator="tool_sep", suffix=suffix, lines=True)
 
 
 def _suffixed_v4(suffix: str) -> SlotForm:
-    """Return the form of such a checkpoint of the next generation: no tag behind the name."""
     return _pairs(opener="tool_calls", suffix=suffix)
 
 

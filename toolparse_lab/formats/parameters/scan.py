@@ -1,8 +1,455 @@
-"""Functions and their parameters as tags around raw text: where a body ends, and which tags count.
+"""Where a body of parameter tags ends, and which of its tags count."""
 
-A block exactly as its format writes it is found by one pattern (`strict.py`). All others are walked
-over tag by tag, since the meaning of a tag depends on the text around it.
-"""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...arguments.schema.view import View, view_of
+from ...core.toolspec import ToolSpec
+from ..json.scan import JsonBody
+from ..scan import Close, CloseKind
+from .form import (
+    Form,
+    Mark,
+    MarkKind,
+    bare_head,
+    closes_itself,
+    function_group,
+    kind_of,
+    names_function,
+    parameter_group,
+    tag_pattern,
+)
+from .strict import strict_form
+
+INDENT = 64  # a tag further right than this is on no line of its own
+_CUT_TAG = re.compile(r"</?[A-Za-z_]{0,12}\Z")
+
+# START: before the first tag of a block. TOP: between functions. BODY: right after a function's
+# tag. INSIDE: between parameters. HEAD: right after a parameter's tag. VALUE: in its value. JSON:
+# in an object in place of tags. ENDED: after a function that has no block around it.
+START, TOP, BODY, INSIDE, HEAD, VALUE, JSON, ENDED = range(8)
+
+
+@dataclass(slots=True)  # made for nearly every chunk, and a frozen one takes twice the time
+class Hold:
+    """Everything before `at` is final. The rest waits for more text."""
+
+    at: int
+
+
+class Walk:
+    """The state that the parts of one scanner share.
+
+    Offsets count from the beginning of the body.
+
+    whole: it is shown one finished body, looks for no end, and keeps the `marks`. `quoting` holds
+    the indices of the parameters whose values hold closers or calls taken for content.
+    """
+
+    __slots__ = (
+        "at",
+        "early",
+        "form",
+        "hidden",
+        "indent",
+        "look",
+        "marks",
+        "pattern",
+        "quoting",
+        "space",
+        "state",
+        "tools",
+        "view",
+        "whole",
+        "word",
+        "wrapped",
+    )
+
+    def __init__(
+        self, form: Form, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool
+    ) -> None:
+        self.form = form
+        self.tools = tools
+        self.wrapped = wrapped
+        self.whole = whole
+        self.pattern = tag_pattern(form)
+        self.space = form.space
+        self.state = START if wrapped else TOP
+        self.at = 0  # characters settled so far
+        self.look = 0  # up to this offset white space was looked at already
+        # White space since the last settled line break; -1 = there is more than that.
+        self.indent = -1
+        self.word = ""  # of the function's tag
+        self.view: View | None = None  # of the function's tool, if it is known
+        # The function's name stood between its tags, and no parameter came since.
+        self.early = False
+        self.hidden: tuple[int, int, CloseKind] | None = None
+        self.marks: list[Mark] = []
+        self.quoting: set[int] = set()
+
+    # Taking note
+
+    def settle(self, tail: str, settled: int) -> int:
+        if settled:
+            self.indent = self.indent_at(tail, settled)
+            self.at += settled
+        return settled
+
+    def mark(
+        self,
+        kind: MarkKind,
+        start: int,
+        end: int,
+        name: str = "",
+        name_start: int = 0,
+        doubtful: bool = False,
+        rule: str = "tags.spelling",
+        flag: str = "",
+    ) -> None:
+        if self.whole:
+            self.marks.append(Mark(kind, start, end, name, name_start, doubtful, rule, flag))
+
+    def quote(self) -> None:
+        if self.whole:
+            self.quoting.add(len(self.marks) - 1)
+
+    def hide(self, start: int, end: int, kind: CloseKind) -> None:
+        if self.hidden is None:
+            self.hidden = (self.at + start, self.at + end, kind)
+
+    def begin_function(
+        self, match: re.Match[str], word: str, group: str, rule: str = "tags.spelling"
+    ) -> None:
+        name = match[group]
+        tool = self.tools.get(name)
+        # Only this word closes the function; closers of other words are content.
+        self.word = word
+        self.view = view_of(tool.schema_json) if tool else None
+        if closes_itself(match):
+            rule = "tags.self-closed"
+        self.mark("function", match.start(), match.end(), name, match.start(group), rule=rule)
+        self.early = group == "ft"
+        self.state = BODY
+        if closes_itself(match):
+            self.end_function(match.end(), match.end())
+
+    def enter(self, name: str) -> None:
+        tool = self.tools.get(name)
+        self.word = self.form.function_word
+        self.view = view_of(tool.schema_json) if tool else None
+        self.state = BODY
+
+    def end_function(self, start: int, end: int, *, doubtful: bool = False) -> None:
+        self.mark("/function", start, end, doubtful=doubtful)
+        self.state = TOP if self.wrapped or self.whole else ENDED
+
+    # Looking around
+
+    def knows(self, match: re.Match[str]) -> bool:
+        # `<parameter>x</parameter>` may as well be a value without a name, so such a name
+        # has to be known.
+        name = match["pt"]
+        return name is None or (self.view is not None and name in self.view.properties)
+
+    def stands_for_key(self, name: str) -> bool:
+        # Some models write a function's tag in place of a key's.
+        if not self.form.value_has_tag or self.view is None:
+            return False
+        return name in self.view.properties and name not in self.tools
+
+    def skip(self, tail: str, pos: int) -> int:
+        # What was looked at before the last chunk is not looked at again.
+        match = self.space.match(tail, max(pos, self.look - self.at))
+        return match.end() if match else pos
+
+    def following(self, tail: str, pos: int, final: bool) -> str | None:
+        """Return the kind of tag after white space; 'text', '{' or 'end' if there is none. None =
+        only more text can tell.
+        """
+        start = self.skip(tail, pos)
+        if start >= len(tail):
+            if final:
+                return "end"
+            # A run of white space that comes in pieces is looked at once, piece by piece.
+            self.look = self.at + start
+            return None
+
+        self.look = 0
+        if tail[start] == "{":
+            return "{"
+
+        # Every tag begins with this character; most of what follows a tag is text.
+        match = self.pattern.match(tail, start) if tail[start] == "<" else None
+        if match is None:
+            return "text"
+
+        kind = kind_of(match)
+        if kind == "cut":
+            # Where the text ends inside a plain tag, it ends.
+            return ("end" if _CUT_TAG.match(tail, start) else "text") if final else None
+        if kind == "parameter" and not self.knows(match):
+            return "text"
+        return kind
+
+    def indent_at(self, tail: str, start: int) -> int:
+        # White space since the last line break, -1 if there is more than that, or more than
+        # `INDENT`. The line may have begun before the tail: `indent` keeps everything
+        # settled of it, so the answer does not depend on where the chunk ends.
+        line = tail.rfind("\n", max(0, start - INDENT - 1), start)
+        before = 0
+        if line < 0:
+            # The line began before the tail, so what was settled of it counts as well.
+            if start > INDENT or self.indent < 0:
+                return -1
+            before = self.indent
+
+        blank = tail[line + 1 : start]
+        total = before + len(blank)
+        return total if total <= INDENT and not blank.strip(" \t\r") else -1
+
+
+def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
+    # A bracket in it is the end of some other tag.
+    inner = tail.find(">", match.start(), match.end())
+    return inner + 1 if inner >= 0 else Hold(len(tail))
+
+
+# What may follow a call that is over: nothing, or the next one.
+_BEHIND_CALL = ("end", "opener", "function")
+_NO_TAG = ("text", "{")
+_SECTION = "<![CDATA["
+_MAX_NESTING = 8  # quoted calls inside quoted calls, which are no longer told apart below that
+
+
+class ValueScan:
+    """Reads inside a value, from its parameter's tag to the tag that ends it.
+
+    State: the tags of a quoted call that are open (`_nest`), and how the value began: after which
+    word, on a line of its own or not (`_lined`), with the name between its tags (`_outside`).
+    """
+
+    __slots__ = ("_lined", "_nest", "_outside", "_section", "_walk", "_word")
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._word = ""  # of the parameter's tag
+        self._lined = False  # the value begins with a line break
+        self._outside = False  # the parameter's name stood between its tags
+        self._nest: list[str] = []
+        self._section = False  # inside a CDATA section, which no tag ends
+
+    def begin(self, match: re.Match[str]) -> None:
+        walk = self._walk
+        group = parameter_group(match)
+        self._outside = group == "pt"
+        self._word = match["p"]
+        self._nest.clear()
+        rule = "tags.name-inside" if self._outside else "tags.spelling"
+        name_start = match.start(group)
+        flag = (walk.form.flags and match["flag"]) or ""
+        walk.mark(
+            "parameter", match.start(), match.end(), match[group], name_start, rule=rule, flag=flag
+        )
+        walk.early = False
+        walk.state = HEAD
+
+    def head(self, tail: str, pos: int, final: bool) -> Hold | int:
+        begin = tail[pos : pos + len(_SECTION)]
+        if self._walk.form.sections and _SECTION.startswith(begin):
+            if begin == _SECTION:
+                self._section = True
+            elif not final:
+                return Hold(pos)
+        first = tail[pos : pos + 2]
+        if not final and first in ("", "\r"):
+            return Hold(pos)
+        self._lined = first[:1] == "\n" or first == "\r\n"
+        self._walk.state = VALUE
+        return pos
+
+    def step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
+        # Tags of a quoted call decide nothing but where the quotation ends.
+        if self._section:
+            end = tail.find("]]>", pos)
+            if end < 0:
+                return Hold(len(tail) if final else max(pos, len(tail) - 2))
+            self._section = False
+            pos = end + 3
+        match = self._walk.pattern.search(tail, pos)
+        if match is None:
+            return Hold(len(tail))
+
+        kind = kind_of(match)
+        if kind == "cut":
+            return past_cut(tail, match) if final else Hold(match.start())
+        # Inside a quoted call no tag ends the value, however it looks.
+        if self._nest:
+            return self._in_quotation(tail, match, kind, final)
+        if kind == "parameter":
+            return self._next_parameter(match, tail)
+        if kind in ("function", "opener"):
+            return self._quotation(tail, match, kind, final)
+        return self._closer(tail, match, kind, final)
+
+    def _closer(
+        self, tail: str, match: re.Match[str], kind: str, final: bool
+    ) -> Close | Hold | int:
+        # One of another word than its opener's is content: `</param>` in the value of a
+        # `<parameter=…>` is text, and left to the reader where the value's own closer never comes.
+        walk = self._walk
+        start, end = match.span()
+        if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
+            return self._value_closer(tail, start, end, final)
+        if kind == "/function" and walk.form.is_pair(walk.word, match["cf"]):
+            return self._function_closer(tail, start, end, final)
+        if kind == "closer" and not walk.whole:
+            return self._block_closer(tail, start, end, final)
+        return end
+
+    def _value_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
+        # Content where text follows it. A closer that counts only because the text ends there is
+        # doubtful, if the value began on a line of its own and the closer is not on one.
+        walk = self._walk
+        follows = walk.following(tail, end, final)
+        if follows is None:
+            return Hold(start)
+
+        fits = self._fits(tail, start)
+        # Two closers, of which only the second is on a line of its own: the first is content, else
+        # it is doubled.
+        first_of_two = (
+            follows == "/parameter" and not fits and self._fits(tail, walk.skip(tail, end))
+        )
+        if first_of_two or follows in _NO_TAG:
+            walk.quote()
+            return end
+
+        walk.mark("/parameter", start, end, doubtful=follows == "end" and not fits)
+        walk.state = INSIDE
+        return end
+
+    def _function_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
+        # It counts where only more of the end follows, or the next call. Where text follows, it is
+        # content. But a function that is alone may have ended there after all.
+        walk = self._walk
+        follows = walk.following(tail, end, final)
+        if follows is None:
+            return Hold(start)
+        if follows == "closer" and not walk.whole:
+            return self._both_closers(tail, start, end, final)
+
+        # In a finished body the engine has found the end already, so the lines prove nothing.
+        fits = self._fits(tail, start)
+        if follows in _BEHIND_CALL:
+            if fits or walk.whole:
+                walk.end_function(start, end, doubtful=follows == "end" and not fits)
+            return end
+
+        # With a block around it the block's own closer would be the place to go back to.
+        if follows in _NO_TAG and fits and not walk.wrapped:
+            walk.hide(end, end, "rescued")
+        return end
+
+    def _both_closers(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
+        # After both the end or the next call has to follow: a value may quote the whole end
+        # of a call.
+        walk = self._walk
+        # Alone, it may have the closer of a block whose opener was lost.
+        if not walk.wrapped:
+            walk.end_function(start, end)
+            return end
+
+        match = walk.pattern.search(tail, end)
+        behind = walk.following(tail, match.end(), final) if match else None
+        if match is None or behind is None:
+            return Hold(start)
+        if behind in _BEHIND_CALL:
+            walk.end_function(start, end)
+        else:
+            walk.hide(match.start(), match.end(), "rescued")
+
+        return end
+
+    def _block_closer(self, tail: str, start: int, end: int, final: bool) -> Close | Hold | int:
+        # If it does not fit the value's lines it is content. If text follows, it is content
+        # most likely, and the place to go back to if no other closer comes.
+        walk = self._walk
+        if not self._fits(tail, start):
+            return end
+
+        follows = walk.following(tail, end, final)
+        if follows is None:
+            return Hold(start)
+        if follows in _BEHIND_CALL:
+            return Close(walk.at + start, walk.at + end, "closer")
+
+        walk.hide(start, end, "rescued")
+        return end
+
+    def _next_parameter(self, match: re.Match[str], tail: str) -> int:
+        if self._begins_next(match, tail):
+            self.begin(match)
+        elif match["pt"]:
+            # The match reaches over the closer after the name, which may close this value.
+            return match.end("pt")
+        return match.end()
+
+    def _begins_next(self, match: re.Match[str], tail: str) -> bool:
+        # With its name between tags it is only believed after one like it.
+        walk = self._walk
+        same = match["p"].lower() == self._word.lower()
+        if not same or not self._fits(tail, match.start()):
+            return False
+        if match["pt"]:
+            return self._outside and walk.knows(match)
+        # A tool that nobody knows, or whose parameters are free, may have any parameter.
+        view = walk.view
+        return view is None or not view.properties or view.child(match["pn"]) is not None
+
+    def _quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
+        # A quoted call is skipped if the text after its tag is the inside of one. As a place where
+        # the model may have begun again it is remembered, in case the value never ends.
+        walk = self._walk
+        inside: tuple[str, ...] = ("function", "{")
+        if kind == "function":
+            inside = ("parameter", "/function", "{")
+            # A tag of another word, or of no known tool, begins no call of this format.
+            known = not walk.tools or match[function_group(match)] in walk.tools
+            if match["f"].lower() != walk.word.lower() or not known:
+                return match.end()
+
+        follows = walk.following(tail, match.end(), final)
+        if follows is None:
+            return Hold(match.start())
+        if follows in inside:
+            self._nest.append(kind)
+            walk.quote()
+            walk.hide(match.start(), match.start(), "implicit")
+
+        return match.end()
+
+    def _in_quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
+        # The block's closer ends all that was opened since the block.
+        nest = self._nest
+        if kind in ("function", "opener"):
+            # Deeper ones are skipped with the quotation around them.
+            if len(nest) < _MAX_NESTING:
+                return self._quotation(tail, match, kind, final)
+        elif kind == "/function":
+            if nest[-1] == "function":
+                nest.pop()
+        elif kind == "closer" and "opener" in nest:
+            while nest.pop() != "opener":
+                pass
+        return match.end()
+
+    def _fits(self, tail: str, start: int) -> bool:
+        # A model that puts a value on lines of its own puts its closer on one as well.
+        return not self._lined or self._walk.indent_at(tail, start) >= 0
+
 
 # How it works
 #
@@ -18,23 +465,9 @@ over tag by tag, since the meaning of a tag depends on the text around it.
 # Cost: one search a tag. What is held back is a tag (400 characters at most) or white space, which
 # is remembered as looked at (`Walk.look`); a body of JSON is left to its own scanner.
 
-from __future__ import annotations
-
-import re
-from collections.abc import Mapping
-
-from ...core.toolspec import ToolSpec
-from ..json.scan import JsonBody
-from ..scan import Close
-from .form import Mark, bare_head, function_group, kind_of, names_function
-from .shape import Form
-from .strict import strict_form
-from .value import ValueScan
-from .walk import BODY, ENDED, HEAD, INDENT, INSIDE, JSON, START, TOP, VALUE, Hold, Walk, past_cut
-
 
 class ParameterScan:
-    """Finds the end of a block (`wrapped`) or of one function that stands alone.
+    """Finds the end of a block (`wrapped`) or of one function that is alone.
 
     The body includes the function's own tags. `whole`: it is shown one finished body, looks for no
     end, and keeps the `marks`.
@@ -67,15 +500,8 @@ class ParameterScan:
         name: str = "",
         ends: re.Pattern[str] | None = None,
     ) -> None:
-        """Make a scanner for one body.
-
-        tools: those that are known. A tag may count only because of a tool's parameter. wrapped:
-        the block's opener is in front of the body, so that the block's closer ends it.
-
-        whole: see the class. bare: the function's name may stand there without its tag. name: of
-        the function that the body is inside of, where its head stands before the body. ends: the
-        tokens behind a whole function that end a block without its closer.
-        """
+        # bare: the name may stand without its tag. name: of the function that the body is inside
+        # of. ends: the tokens after a whole function that end a block without its closer.
         self._form = form
         self._wrapped = wrapped
         self._ends = ends
@@ -83,7 +509,6 @@ class ParameterScan:
         self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
 
         def begin() -> None:
-            """Make the parts that know every damage."""
             self._walk = walk = Walk(form, tools, wrapped=wrapped, whole=whole)
             self._value = ValueScan(walk)
             if bare:
@@ -99,26 +524,18 @@ class ParameterScan:
 
     @property
     def marks(self) -> list[Mark]:
-        """The tags that count, in order. Only of a whole body."""
         return self._walk.marks
 
     @property
     def quoting(self) -> set[int]:
-        """The marks of parameters whose values hold closers or calls, taken for content."""
         return self._walk.quoting
 
     @property
     def in_value(self) -> bool:
-        """Inside a value, or in an object in place of parameters. Asked of a whole body."""
         return self._walk.state in (HEAD, VALUE, JSON)
 
     def finish(self) -> Close | None:
-        """Return the best close after all: the JSON's, or the first doubtful place.
-
-        None if there was neither. The call is truncated then.
-
-        The engine asks this when the text is over and the body is not.
-        """
+        # The best close after all: the JSON's, or the first doubtful place.
         if self._json is None:
             hidden = self._walk.hidden
             return Close(*hidden) if hidden else None
@@ -133,15 +550,7 @@ class ParameterScan:
         return Close(end, end, "rescued")
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Take steps over the tail.
-
-        See the head of this module.
-
-        Returns the close, or how many characters of the tail are final. Of a finished body
-        (`whole`) only the marks matter.
-
-        tail: the text from what was final last on. final: no more text will come.
-        """
+        """Return the close, or how many characters of the tail are final."""
         pos = 0
         if self._fresh:
             self._fresh = False
@@ -169,11 +578,6 @@ class ParameterScan:
                 return answer
 
     def _step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Take a step in any state but the value's own.
-
-        Returns an offset of the tail to go on at, with the state that reads on there. The `Close`
-        that ends the body. Or a `Hold`.
-        """
         state = self._walk.state
         if state in (TOP, INSIDE):
             return self._between(tail, pos, final)
@@ -186,11 +590,7 @@ class ParameterScan:
         return self._first(tail, pos, final)
 
     def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
-        """Look at the first character of a block or of a function's body: is it JSON or tags?
-
-        White space in front of it is final. In a block JSON may be a list of calls, behind a
-        function's tag only the object of its arguments.
-        """
+        # In a block JSON may be a list of calls, after a tag only the object of its arguments.
         walk = self._walk
         start = walk.skip(tail, pos)
         if start >= len(tail):
@@ -198,7 +598,7 @@ class ParameterScan:
 
         walk.look = 0
         char = tail[start]
-        # Behind a function's tag only an object can stand in place of parameters.
+        # After a function's tag only an object can stand in place of parameters.
         if walk.state == BODY:
             if char == "{":
                 return self._begin_json(start)
@@ -213,13 +613,8 @@ class ParameterScan:
         return self._bare_head(tail, start, final)
 
     def _bare_head(self, tail: str, start: int, final: bool) -> Hold | int:
-        """Look for a variant of a tag at the beginning of a block.
-
-        That is a tag that lost its bracket, or a known tool's name on a line. Anything else is
-        skipped: words that mean nothing, which the reader removes or refuses.
-
-        start: of the first character that is not a white space.
-        """
+        # A tag that lost its bracket, or a known tool's name on a line. Anything else is
+        # skipped: words that mean nothing, which the reader removes or refuses.
         walk = self._walk
         whole, partial = bare_head(walk.form)
         match = whole.match(tail, start)
@@ -239,14 +634,6 @@ class ParameterScan:
     # JSON in place of tags
 
     def _begin_json(self, start: int) -> int:
-        """Begin to read JSON, with a scanner that knows strings and comments.
-
-        It ends at the closer of the open parts: the function's tag, or the block. Of openers it
-        knows those that would begin the next call.
-
-        start: where the JSON begins in the tail. It comes back, since the same character is read
-        again.
-        """
         walk = self._walk
         form = walk.form
         own = form.closer_of(walk.word)
@@ -263,13 +650,8 @@ class ParameterScan:
         return start
 
     def _in_json(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Let the JSON's own scanner look for the closer, and count from this body's beginning.
-
-        In a block the end of the JSON is the end of the body. Behind a function that stands alone
-        its block's closer may follow, which belongs to the call as well.
-
-        pos: behind what the inner scanner has settled. final: no more text will come.
-        """
+        # In a block the end of the JSON is the end of the body. After a function that
+        # is alone its block's closer may follow, which belongs to the call as well.
         # Offsets of the inner scanner count from the beginning of the JSON.
         walk, json, base = self._walk, self._json, self._json_start
         if json is None:
@@ -278,13 +660,23 @@ class ParameterScan:
         answer = json.scan(tail[pos:], final)
         if walk.whole:
             close = answer if isinstance(answer, Close) else json.finish()
-            return self._whole_json(tail, close)
+            self._json = None
+            if close is None:
+                walk.mark("json", base, len(tail))
+                return Hold(len(tail))
+            walk.mark("json", base, base + close.start)
+            walk.mark("/function", base + close.start, base + close.end)
+            walk.state = TOP
+            return base + close.end
         if not isinstance(answer, Close):
             return Hold(pos + answer)
 
         start, end = base + answer.start, base + answer.end
         if walk.wrapped:
-            return self._shifted(answer)
+            hidden = answer.hidden
+            if hidden:
+                hidden = (base + hidden[0], base + hidden[1])
+            return Close(start, end, answer.kind, hidden)
         if answer.kind == "implicit":
             return Close(start, start, "implicit")
         if end < walk.at:  # a rescued closer, before what is settled
@@ -294,39 +686,11 @@ class ParameterScan:
         walk.state = ENDED
         return end - walk.at
 
-    def _shifted(self, close: Close) -> Close:
-        """Return a close of the JSON's scanner, counted from the beginning of this body."""
-        base = self._json_start
-        hidden = close.hidden
-        if hidden:
-            hidden = (base + hidden[0], base + hidden[1])
-        return Close(base + close.start, base + close.end, close.kind, hidden)
-
-    def _whole_json(self, tail: str, close: Close | None) -> Hold | int:
-        """Keep the object and the function's closer of a finished body as marks.
-
-        close: None if the closer is missing. The object goes to the end of the body then.
-        """
-        walk, base = self._walk, self._json_start
-        self._json = None
-        if close is None:
-            walk.mark("json", base, len(tail))
-            return Hold(len(tail))
-
-        walk.mark("json", base, base + close.start)
-        walk.mark("/function", base + close.start, base + close.end)
-        walk.state = TOP
-        return base + close.end
-
     # Between the tags
 
     def _between(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Read to the next tag, outside of values, and decide on it.
-
-        Closers of parameters mean nothing here: nothing is open that they could close. A parameter
-        counts inside a function, or behind one whose name stood between its tags, which looks
-        closed already.
-        """
+        # Closers of parameters close nothing here. A parameter counts inside a function, or
+        # after one whose name stood between its tags, which looks closed already.
         walk = self._walk
         match = walk.pattern.search(tail, pos)
         inside = walk.state == INSIDE
@@ -340,10 +704,22 @@ class ParameterScan:
         kind = kind_of(match)
         if kind == "cut":
             return past_cut(tail, match) if final else Hold(match.start())
+        start = walk.at + match.start()
         if kind == "function":
-            return self._function_tag(match)
+            if inside and walk.stands_for_key(match[function_group(match)]):
+                return match.end()
+            # A function that is alone and is still open ends there: its closer is missing.
+            if inside and not walk.wrapped and not walk.whole:
+                return Close(start, start, "implicit")
+            walk.begin_function(match, match["f"], function_group(match))
+            return match.end()
         if kind in ("opener", "closer"):
-            return self._block_tag(match, kind)
+            # In a finished body neither counts: the engine has decided where it ends.
+            if walk.whole:
+                return match.end()
+            if kind == "opener":
+                return Close(start, start, "implicit")
+            return Close(start, walk.at + match.end(), "closer")
         if kind == "/function":
             if inside:
                 walk.end_function(match.start(), match.end())
@@ -353,56 +729,14 @@ class ParameterScan:
         return match.end()
 
     def _end_token(self, tail: str, pos: int, end: int) -> re.Match[str] | None:
-        """Return the token that ends a block without its closer, if one is in [pos, end).
-
-        Inside a function it is part of what is still open. None where the format has no such token.
-        """
         # Half a token is held back as half a tag, since it begins with the same character.
         if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
             return None
         return self._ends.search(tail, pos, end)
 
-    def _function_tag(self, match: re.Match[str]) -> Close | int:
-        """Enter a function at its opener.
-
-        A function that stands alone and is still open ends there: its closer is missing.
-
-        match: of `tag_pattern`. Returns the offset behind the tag, or the close of the body.
-        """
-        walk = self._walk
-        if walk.state == INSIDE and walk.stands_for_key(match[function_group(match)]):
-            return match.end()
-        if walk.state == INSIDE and not walk.wrapped and not walk.whole:
-            start = walk.at + match.start()
-            return Close(start, start, "implicit")
-        walk.begin_function(match, match["f"], function_group(match))
-        return match.end()
-
-    def _block_tag(self, match: re.Match[str], kind: str) -> Close | int:
-        """End the body at the opener or the closer of a block.
-
-        In a finished body neither counts: the engine has decided where it ends.
-
-        kind: "opener" or "closer". Returns the offset behind the tag, or the close of the body.
-        """
-        walk = self._walk
-        if walk.whole:
-            return match.end()
-        start = walk.at + match.start()
-        if kind == "opener":
-            return Close(start, start, "implicit")
-        return Close(start, walk.at + match.end(), "closer")
-
     # Behind a function without a block
 
     def _behind(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        """Look at the text behind a function without its block's opener.
-
-        That may still be the block's closer, which then belongs to the call, or parameters, if the
-        function's name stood between its tags. Only white space on the way is looked past.
-
-        pos: behind the function's closer.
-        """
         walk = self._walk
         closer = walk.form.closer
         end = walk.at + pos
@@ -415,7 +749,7 @@ class ParameterScan:
             if answer is not None:
                 return answer
 
-        # Too far behind, a closer belongs to something else.
+        # Too far after it, a closer belongs to something else.
         if closer and after - pos <= INDENT:
             if tail.startswith(closer, after):
                 return Close(end, walk.at + after + len(closer), "closer")
@@ -426,12 +760,7 @@ class ParameterScan:
         return Close(end, end, "end")
 
     def _late_parameter(self, tail: str, pos: int, after: int, final: bool) -> Hold | int | None:
-        """Go on with a parameter behind `<function>name</function>`.
-
-        None if there is none.
-
-        pos: behind the function. after: behind the white space that follows it.
-        """
+        # `<function>name</function>` may be followed by its parameters.
         walk = self._walk
         match = walk.pattern.match(tail, after)
         kind = kind_of(match) if match else ""

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from ...core.types import Span
 from ...core.values import Value, escape_token
 from ..base import Decoded
-from .shape import (
+from .form import (
     Form,
     decoded_text,
     inner_places,
@@ -31,7 +31,7 @@ _SPACE = r"[ \t\r\n]*+"
 _MAX_DEPTH = 200  # of a value in JSON
 # A backslash is part of a line break that is written as two characters, which the scanner knows.
 _NAME = r"[^\s<>\"'=\\,;:|)}\]][^\s<>\"'\\]{0,200}+"
-# Brackets behind a function's name begin its arguments.
+# Brackets after a function's name begin its arguments.
 _FUNCTION = r"[^\s<>\"'=\\,;:|(){}\[\]][^\s<>\"'\\(){}]{0,200}+"
 
 
@@ -39,7 +39,7 @@ class StrictForm(NamedTuple):
     """The patterns of one format, for text in its own spelling.
 
     block: functions and the block's closer, group 1. function: its name, its parameters. parameter:
-    its name, its value behind the line break that it loses. plain: a block of one function, of
+    its name, its value after the line break that it loses. plain: a block of one function, of
     whose values no one can doubt where they end: its name, its parameters, and the block's closer.
     plain_parameter: a parameter of such a block: its name, its value without the line breaks that
     it loses.
@@ -54,17 +54,13 @@ class StrictForm(NamedTuple):
 
 @lru_cache(maxsize=256)
 def strict_form(form: Form) -> StrictForm:
-    """Return the patterns of one format.
-
-    form: the constants of the format, which may have no block around its functions.
-    """
     tags = form.strict_tags()
     own = ""
     for tag in (form.opener, form.closer):
         if tag:
             own += "|" + re.escape(tag.removeprefix("<"))
 
-    # No tag of the format stands in such a value, in whatever spelling: so its closer is what it
+    # No tag of the format is in such a value, in whatever spelling: so its closer is what it
     # seems to be.
     value = rf"[^<]*+(?:<(?!{tags.signs}{own})[^<]*+)*+"
     function, function_end = tags.function
@@ -117,15 +113,14 @@ _END = re.compile(_SPACE + r"\Z")
 
 
 def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
-    """Return the calls of a body of functions.
-
-    None if anything but the format's own spelling stands in it.
+    """Return the calls of a body of functions, None if anything but the format's own spelling is in
+    it.
     """
     # It may be an element around a value; from the end the search is several times as fast.
     if body.rfind("<value>") >= 0:
         return None
 
-    # Each match is one function; nothing but white space may be left over between and behind them.
+    # Each match is one function; nothing but white space may be left over between and after them.
     patterns = strict_form(form)
     functions: list[re.Match[str]] = []
     pos = 0
@@ -165,12 +160,11 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
 
 
 def _all_texts(values: dict[str, Value]) -> bool:
-    """Return True if no tag gave a value another type than text."""
     return all(isinstance(value, str) for value in values.values())
 
 
 def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None:
-    """Return name -> text, or None if a name stands twice. pairs: as the pattern matches them."""
+    # None if a name is there twice.
     values: dict[str, Value] = {}
     trim = form.trim
     for name, text in pairs:
@@ -181,10 +175,6 @@ def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None
 
 
 def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value] | None:
-    """Return name -> value as the tags type it, or None if a name stands twice.
-
-    parameters: makes a match of each parameter, by the pattern of `strict_form`.
-    """
     values: dict[str, Value] = {}
     matches = list(parameters())
     for match in matches:
@@ -194,7 +184,7 @@ def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value]
 
 
 def _span(form: Form, body: str, parameter: re.Match[str]) -> tuple[int, int]:
-    """Return the place of a parameter's value, without the line break at its end."""
+    # Without the line break at its end.
     start, end = parameter.span("value")
     if form.trim and start < end and body[end - 1] == "\n":
         end -= 2 if body.endswith("\r\n", start, end) else 1
@@ -208,11 +198,6 @@ def _places(
     parameters: _Parameters,
     values: dict[str, Value],
 ) -> dict[str, tuple[int, int]]:
-    """Return JSON Pointer -> place in the body, for a function and its values.
-
-    whole: the place of the function. parameters: as for `_flagged`. values: name -> value, as
-    they were read.
-    """
     if not form.flags and "<!" not in body:  # nearly every body: a value is all between its tags
         spans = {"/" + escape_token(match[1]): _span(form, body, match) for match in parameters()}
         return {"": whole, **spans}
@@ -237,11 +222,7 @@ def _places(
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return [start, end) without one line break at each end.
-
-    >>> trimmed("\\r\\nx\\n", 0, 4)
-    (2, 3)
-    """
+    """Return [start, end) without one line break at each end."""
     # A look at one character first, since most values are asked for their places.
     if start < end and text[start] in "\r\n":
         if text[start] == "\n":

@@ -1,10 +1,4 @@
-"""A tag that names the function, in it one tag a parameter with raw text: `qwen3_coder_xml` and
-others.
-
-The formats are rows of constants (`TagForm`). The missing part or spelt differently is an edit. An
-unreadable text without inventing is refused, function by function, so that one bad call of a block
-leaves the others alone.
-"""
+"""A tag that names the function, in it one tag a parameter with raw text."""
 
 from __future__ import annotations
 
@@ -34,25 +28,96 @@ from ..base import (
 )
 from ..json.call import json_calls
 from ..json.scan import JsonBody, ends_in_value
+from ..prompt.gbnf import literal
+from ..prompt.grammar import MAX_DEPTH, object_schema
+from ..prompt.shape import kind_of, resolve
+from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..results import Between, TextResult
 from ..scan import Scanner
+from ..xml.grammar import BARE_SCALARS, ElementGrammar
+from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import (
+    Form,
+    Heads,
     Mark,
     TagForm,
     bare_head,
     closes_itself,
     function_group,
+    kind_of_value,
     names_function,
     tag_pattern,
 )
-from .grammar import TagGrammar
-from .judge import TagJudge, hold_no_tag, say_tags_in_values
 from .reader import FunctionReader
 from .scan import ParameterScan
-from .shape import Form, Heads, kind_of_value
 from .strict import StrictForm, read_functions, strict_form
-from .type_rules import tag_type_rules
+
+# A name that survives the trimming of readers and cannot be taken for the end of its tag.
+_TAG_NAME = re.compile(r"[^\s<>\"'=](?:[^<>\"'\r\n]{0,254}[^\s<>\"'])?")
+
+
+@dataclass(frozen=True, slots=True)
+class TagGrammar:
+    """Writes the grammar of one call in the tags of a form."""
+
+    form: Form
+
+    def __call__(self, tools: Sequence[ToolSpec]) -> str:
+        form, line = self.form, "\n" if self.form.lines else ""
+        end = form.function_closer
+        # A form without a block around its functions has neither opener nor closer.
+        if not form.opener:
+            return _TagCalls(tools, form).grammar(f"call {literal(end)}")
+        opener = literal(form.opener.strip() + line)
+        closer = literal(end + line + form.closer.strip())
+        return _TagCalls(tools, form).grammar(f"{opener} call {closer}")
+
+
+class _TagCalls(ElementGrammar):
+    nested = False
+
+    def __init__(self, tools: Sequence[ToolSpec], form: Form) -> None:
+        self.form = form
+        super().__init__(tools)
+
+    def call(self, tool: ToolSpec) -> str | None:
+        children = self.children(object_schema(tool), MAX_DEPTH)
+        # A tool that can never be called has no rule.
+        if children is None:
+            return None
+        head = self.form.function_tag(_checked(tool.name)) + ("\n" if self.form.lines else "")
+        return f"{literal(head)} {children}".rstrip()
+
+    def field(self, name: str, schema: Any, depth: int) -> str | None:
+        if depth < 0 or schema is False:
+            return None
+        # A list is JSON here: a tag that is repeated would be several parameters.
+        node = resolve(schema, self.root_schema)
+        content = self.content(node, depth)
+        if content is None:
+            return None
+
+        tag = self.form.parameter_tag(_checked(name), kind_of(node))
+        line = "\n" if self.form.lines else ""
+        # A line break next to the value is part of the value where the format does not trim it.
+        inner = self.form.edge
+        head = literal(tag + inner)
+        tail = literal(f"{inner}{self.form.parameter_closer}{line}")
+        return f"{head} {content} {tail}"
+
+
+def _checked(name: str) -> str:
+    if not _TAG_NAME.fullmatch(name):
+        raise UnwritableCall("this name cannot stand in a tag", got=name)
+    return name
+
+
+def tag_type_rules(form: Form) -> TypeRules:
+    structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
+    pair = f"{form.parameter_tag('{name}')}{{value}}{form.parameter_closer}"
+    return TypeRules((*BARE_SCALARS, *structures), pair)
+
 
 _ALONE = Opening(0)
 _OTHER = "other"  # in an opening: the inside of the call is written as another format does
@@ -69,7 +134,6 @@ _LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by,
 
 @lru_cache(maxsize=256)
 def _head_patterns(form: Form) -> Heads:
-    """Return the patterns of one format for the beginning of a call."""
     return form.heads()
 
 
@@ -80,7 +144,7 @@ _JSON = re.compile(r"\s{0,64}\{")
 class ParameterTags(Envelope):
     """Envelope: blocks of functions.
 
-    And functions without a block where the text behind their tag looks like a call.
+    And functions without a block where the text after their tag looks like a call.
 
     `restarts` is empty: its scanner finds by itself if a body was given up and begun again.
     """
@@ -90,30 +154,24 @@ class ParameterTags(Envelope):
 
     @cached_property
     def closers(self) -> tuple[str, ...]:
-        """The block's closer, where the format has blocks."""
         return (self.form.closer,) if self.form.closer else ()
 
     @cached_property
     def _block(self) -> Opening:
-        """The opening of a block, which is the same for each of them."""
         return Opening(len(self.form.opener))
 
     @cached_property
     def _tags(self) -> re.Pattern[str]:
-        """The pattern of all tags, which is asked for at every opener."""
         return tag_pattern(self.form)
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
-        """The beginnings of all openers, made once a format."""
         heads = [self.form.opener] if self.form.opener else []
         return (*heads, *self.form.tag_heads(), *self.form.markup)
 
     def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
-        """Return a function's tag and the head of a parameter's, behind one of the format's heads.
-
-        That is the block's opener, or the beginning of the tag in a format without blocks.
-        """
+        # A function's tag and the head of a parameter's, after one of the format's heads:
+        # the block's opener, or the beginning of the tag in a format without blocks.
         before, after = self.form.function_tag("\0").split("\0")[:2]
         parameter = self.form.parameter_tag("\0").split("\0")[0]
         if self.opener_is_body:
@@ -127,31 +185,24 @@ class ParameterTags(Envelope):
         return (re.compile(rf"(?={gap}{begin}[\w.-]{{1,128}}{gap}{end}{gap}{inner})"),)
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the block's closer for a block, whose JSON or functions end with it."""
         if opening.attributes == _OTHER:
             return None
         return self.closers[0] if opening.end and self.closers else None
 
     @property
     def opener_is_body(self) -> bool:
-        """True for a format without blocks."""
         return not self.form.opener
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the block's opener and the beginning of a function's tag, in three cases."""
         return self._heads
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a block, or of a function without one.
-
-        The opening of a function is empty: its own tag is part of the body, as it is inside a
-        block. NEED_MORE while a tag is not complete, or nothing that tells follows it yet.
-        """
+        # The opening of a function is empty: its own tag is part of the body, as it is
+        # inside a block.
         opener = self.form.opener
         # The block's opener is the surest sign, and asked for first.
         if opener and text.startswith(opener, pos):
@@ -170,7 +221,6 @@ class ParameterTags(Envelope):
     def _alone(
         self, text: str, tag: re.Match[str], final: bool, tools: Tools
     ) -> Opening | NeedMore | None:
-        """Return the opening of a function without a block, whose tag this is."""
         if not self._opens_alone(tag, tools):
             return None
         if closes_itself(tag):
@@ -185,11 +235,8 @@ class ParameterTags(Envelope):
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
 
     def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of a call that is written as another format does behind the same tag.
-
-        JSON, or a tool on offer with something else behind its name: such a body is read, or it is
-        refused, but not taken for text.
-        """
+        # JSON, or a tool on offer with something else after its name: such a body is read,
+        # or it is refused, but not taken for text.
         # A special token says what it is; a mere tag has to be followed by a call.
         if self.form.markup:
             return self._markup(text, pos)
@@ -209,7 +256,6 @@ class ParameterTags(Envelope):
         return NEED_MORE if not final and _OTHER_SO_FAR.match(text, head.end()) else None
 
     def may_open(self, literal: str) -> bool:
-        """Return False if a literal is no tag of the format, and no beginning of one."""
         opener = self.form.opener
         if opener and (literal.startswith(opener) or opener.startswith(literal)):
             return True
@@ -219,20 +265,14 @@ class ParameterTags(Envelope):
         return tag is not None and (tag["cut"] is None or self.form.may_go_on(literal))
 
     def _markup(self, text: str, pos: int) -> Opening | None:
-        """Return the opening of a literal that is neither text nor a call, if one is there."""
-        for literal in self.form.markup:
-            if text.startswith(literal, pos):
-                return Opening(len(literal), "markup")
+        for token in self.form.markup:
+            if text.startswith(token, pos):
+                return Opening(len(token), "markup")
         return None
 
     def _opens_alone(self, tag: re.Match[str], tools: Tools) -> bool:
-        """Return True if a function's tag may open a call without its block.
-
-        It is only believed in the format's own spelling, or if the tool is known: text about
-        functions is full of such tags.
-
-        tag: a match of `tag_pattern`. tools: name -> tool, of all that may be called.
-        """
+        # It is only believed in the format's own spelling, or if the tool is known: text
+        # about functions is full of such tags.
         if tag["f"] is None:
             return False
 
@@ -242,11 +282,7 @@ class ParameterTags(Envelope):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if the body at `at` is of this format, where another has the same opener.
-
-        The block begins with a function's tag then, or with a stand-in for one. NEED_MORE while
-        more text may bring it. With `final` nothing can.
-        """
+        # The block begins with a function's tag then, or with a stand-in for one.
         if opening.whole or opening.kind != "call" or opening.attributes == _OTHER:
             return False
         while at < len(text) and text[at].isspace():
@@ -271,61 +307,30 @@ class ParameterTags(Envelope):
         # More text may make a tag of what is here.
         if match is None and partial.match(text, at):
             return NEED_MORE
-        return self._needs_more(text, at)
+        return NEED_MORE if self.form.may_begin(text[at : at + _LONGEST_WORD]) else False
 
     def _suits_tag(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True if a function's tag at `at` is this format's.
-
-        None if only its words are.
-
-        The arguments are those of `suits`.
-        """
+        # None if only its words are of this format.
         tag = self._tags.match(text, at)
         if tag is None or tag["cut"] is not None:
             return NEED_MORE if tag is not None and not final else True
         if self.form.bare_names and not opening.end:
-            return self._is_call(text, at, tools)
+            # Where a name is a bare word, a parameter follows it, or the tool is known: another
+            # format with the same opener may take any body.
+            if tag[function_group(tag)] in tools:
+                return True
+            inside = _head_patterns(self.form).inside.match(text, tag.end())
+            return inside is not None and not inside[0].endswith(self.form.function_closer)
         if self.form.owns(tag[0], tag[function_group(tag)], function=True):
-            # JSON behind a tag without its block is rather a call of a format that writes it so.
+            # JSON after a tag without its block is rather a call of a format that writes it so.
             return True if opening.end or not _JSON.match(text, tag.end()) else None
         # In a block any word for a function will do, alone it may be the word of another format.
         return True if opening.end and not self.form.bare_names else None
 
-    def _is_call(self, text: str, at: int, tools: Tools) -> bool:
-        """Return True if a function's tag at `at` is one of a format in which its name is a bare
-        word.
-
-        A parameter follows it, or the tool is known: another format with the same opener may take
-        any body.
-        """
-        tag = self._tags.match(text, at)
-        if tag is None or tag["cut"] is not None:
-            return False
-        if tag[function_group(tag)] in tools:
-            return True
-        inside = _head_patterns(self.form).inside.match(text, tag.end())
-        return inside is not None and not inside[0].endswith(self.form.function_closer)
-
-    def _needs_more(self, text: str, at: int) -> bool | NeedMore:
-        """Return NEED_MORE if the text at `at` may become a function's tag, else False."""
-        return NEED_MORE if self._may_begin_tag(text[at : at + _LONGEST_WORD]) else False
-
-    def _may_begin_tag(self, rest: str) -> bool:
-        """Return True if the text so far may be, or become, the beginning of a function's tag.
-
-        The empty text may become anything.
-
-        rest: the text from where the tag would begin, no longer than such a tag's word.
-        """
-        return self.form.may_begin(rest)
-
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up behind `text` ends inside a value.
-
-        That is a parameter's, JSON in place of tags, or words where only tags can be.
-        """
+        # A parameter's value, JSON in place of tags, or words where only tags can be.
         if not text:
             return False
         # JSON in place of tags knows its own strings.
@@ -342,7 +347,6 @@ class ParameterTags(Envelope):
         return scan.in_value or text[last.end :].strip() != ""
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of a block, or of one function if the opening is empty."""
         if opening.attributes == _OTHER:
             return JsonBody((self.form.function_closer,), self.form.tag_heads())
         bare = opening.attributes == _BARE
@@ -350,18 +354,14 @@ class ParameterTags(Envelope):
 
     @property
     def may_resume(self) -> bool:
-        """True if a name by itself may stand for a tag."""
         return self.form.bare_names
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the first characters of the tools' names."""
         return "".join(name[:1] for name in tools)
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening of an answer that begins with a known tool's name and parameters.
-
-        Its tag may have stood in the prompt, or was a special token that was stripped.
-        """
+        # The tag of a known tool may have been in the prompt, or was a special token that
+        # was stripped.
         if not self.form.bare_names:
             return None
         bare, partial = bare_head(self.form)
@@ -370,22 +370,17 @@ class ParameterTags(Envelope):
             return Opening(0, attributes=_BARE) if names_function(match, tools) else None
         cut = partial.match(text)
         # Most answers begin with some word: only one that may be a tool's name is held back.
-        if cut is None or not any(_may_be(cut["line"], name, len(text)) for name in tools):
+        word = cut["line"] if cut is not None else None
+        if word is None or not any(
+            name == word or (len(word) == len(text) and name.startswith(word)) for name in tools
+        ):
             return None
         return NEED_MORE
 
 
 def _no_function(body: str) -> Refusal:
-    """Return the refusal of a body in which no function stands."""
     code = "decode.tags" if body.strip() else "decode.empty"
     return Refusal(code, "there is no function between opener and closer", 0)
-
-
-def _may_be(word: str, name: str, size: int) -> bool:
-    """Return True if a word at the beginning of a text of `size` characters is a name, or begins
-    it.
-    """
-    return name == word or (len(word) == size and name.startswith(word))
 
 
 @dataclass(frozen=True)
@@ -405,7 +400,6 @@ class ParameterCall(Codec):
 
     @cached_property
     def _strict(self) -> StrictForm | None:
-        """The patterns of blocks with a closer, in which no tag says the type of a value."""
         form = self.form.without_flags
         return strict_form(form) if form and form.closer else None
 
@@ -422,11 +416,8 @@ class ParameterCall(Codec):
         return PlainCall(match[1], name_start, texts, closer, end)
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body.
-
-        Raises Refusal if there is no function in it.
-
-        body: between the block's tags, or one function with its own.
+        """Return the calls of a body: between the tags of a block, or one function with its own.
+        Raises Refusal.
         """
         if not body:
             raise _no_function(body)  # a model that repeats an opener leaves thousands of these
@@ -434,48 +425,31 @@ class ParameterCall(Codec):
         # Nearly every body ends here.
         if calls and hold_no_tag(calls, reading.tools):
             return calls
-        judge = TagJudge(self.form, body, reading)
-        if not calls or any(map(judge.is_doubtful, calls)):
-            calls = judge.settle(lambda: self._damaged(body, reading))
+        bodies = TagDisambiguation(self.form, body, reading)
+        if not calls or any(map(bodies.is_doubtful, calls)):
+            calls = bodies.settle(lambda: self._damaged(body, reading))
         return tuple(say_tags_in_values(self.form, body, call) for call in calls)
 
     def _damaged(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body that is not in the format's own spelling.
-
-        A body that begins as JSON does is read as JSON. Raises Refusal if there is neither a
-        function nor JSON in it. If repairs turn out to change what counts, the functions that took
-        some are refused.
-        """
         if body.lstrip()[:1] in ("{", "["):
-            return self._json(body, reading)
+            return json_calls(self.form.opener, self.form.closer, body, reading)
 
         functions = self._functions(body, reading)
         if not functions:
-            return self._without_functions(body, reading)
+            # Words before JSON are a damage that its own reader knows.
+            if "{" in body and reading.repair:
+                return json_calls(self.form.opener, self.form.closer, body, reading)
+            raise _no_function(body)
 
         calls = _calls_of(functions)
         # Without edits the body says what it says; each repair has to be proved.
         if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
-            return _without_repairs(calls, functions)
+            refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
+            pairs = zip(calls, functions, strict=True)
+            return tuple(f.unread(refusal) if call.edits else call for call, f in pairs)
         return tuple(calls)
 
-    def _without_functions(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body in which no function was found.
-
-        Raises Refusal.
-
-        Words before JSON are a damage that its own reader knows.
-        """
-        if "{" in body and reading.repair:
-            return self._json(body, reading)
-        raise _no_function(body)
-
     def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
-        """Return a reader for each function of a body, in order.
-
-        A function goes from its tag to the next one, so that the text between two belongs to the
-        first.
-        """
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
         scan.scan(body, True)
         starts = [
@@ -492,13 +466,8 @@ class ParameterCall(Codec):
         return functions
 
     def _is_proven(self, body: str, reading: Reading, calls: list[Decoded]) -> bool:
-        """Return True if the edited body reads strictly to the same calls.
-
-        A tag that is spelt right can make others count, and a value can end elsewhere then. Such a
-        repair would not say the model's own text.
-
-        calls: as they were read, with the edits that it took.
-        """
+        # A tag that is put right can make others count, and a value can end elsewhere then.
+        # Such a repair would not say the model's own text.
         edited = apply_edits(body, [edit for call in calls for edit in call.edits])
         again = self._damaged(edited, replace(reading, closed=True, repair=False))
         if len(again) != len(calls):
@@ -506,22 +475,15 @@ class ParameterCall(Codec):
 
         # A call that was not readable took its edits back with it.
         pairs = zip(calls, again, strict=True)
-        return all(_is_same(old, new) for old, new in pairs if old.readable)
-
-    def _json(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a block that holds JSON, as other formats write it.
-
-        Raises Refusal if it is not JSON that can be read.
-        """
-        return json_calls(self.form.opener, self.form.closer, body, reading)
+        return all(
+            new.readable and new.name == old.name and same(new.arguments, old.arguments)
+            for old, new in pairs
+            if old.readable
+        )
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call.
-
-        Raises UnwritableCall for arguments that are not an object.
-
-        Values are raw text. One that holds tags of the format is written as it is where it reads
-        back the same, and with its tags escaped otherwise.
+        """Return the call. Raises UnwritableCall. A value that contains tags of the format is
+        written as it is where it reads back the same, and with its tags escaped otherwise.
         """
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict):
@@ -545,10 +507,6 @@ class ParameterCall(Codec):
         return self._written(name, arguments, escape=True)
 
     def _reads_back(self, text: str, expected: Value, tool: ToolSpec | None) -> bool:
-        """Return True if a call reads to these arguments.
-
-        text: the call with its delimiters. tool: the name that the reader will know.
-        """
         tools = {tool.name: tool} if tool is not None else {}
         inner = text[len(self.form.opener) : len(text) - len(self.form.closer)]
         try:
@@ -558,20 +516,12 @@ class ParameterCall(Codec):
         return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, expected)
 
     def _escaped(self, value: str, tags: bool) -> str:
-        """Return a value with its references escaped, and `<` as well.
-
-        One with a bare `<` is raw, so its references need no escape. tags: escape that as well.
-        """
+        # One with a bare `<` is raw, so its references need no escape.
         if not self.form.entities or ("<" in value and not tags):
             return value
         return _NEEDS_AMP.sub("&amp;", value).replace("<", "&lt;")
 
     def _written(self, name: str, arguments: dict[str, Value], *, escape: bool) -> str:
-        """Return a call as the format writes it, delimiters included.
-
-        escape: every `<` inside values is escaped as well. An ampersand is escaped only where it
-        would be read as a reference.
-        """
         form = self.form
         line = "\n" if form.lines else ""
         parts = [form.opener, line if form.opener else "", form.function_tag(name), line]
@@ -588,14 +538,8 @@ _NEEDS_AMP = re.compile(r"&(?=#[0-9]{1,8};|#[xX][0-9a-fA-F]{1,6};|(?:lt|gt|amp|q
 
 
 def _edges(form: Form, text: str) -> tuple[str, str, str]:
-    """Return a value with the text before and behind it that its reader takes off.
-
-    One more line break stands before or behind its own, if the reader would take that for the
-    format's. Behind a carriage return none may, or both would be taken for one line break.
-
-    >>> _edges(TagForm(), "x"), _edges(TagForm(lines=False), "\\nx"), _edges(TagForm(), "x\\r")
-    (('\\n', 'x', '\\n'), ('\\n', '\\nx', ''), ('\\n', 'x\\r', ''))
-    """
+    # One more line break is written before or after its own, if the reader would take that for
+    # the format's. After a carriage return none may, or both would be taken for one line break.
     before = behind = form.edge
     if form.trim and text.startswith(("\n", "\r\n")):
         before = "\n"
@@ -605,19 +549,10 @@ def _edges(form: Form, text: str) -> tuple[str, str, str]:
 
 
 def _as_text(value: Value) -> str:
-    """Return a value as it stands between tags: a text as it is, anything else as JSON.
-
-    >>> _as_text("a"), _as_text([1, "a"])
-    ('a', '[1,"a"]')
-    """
     return value if isinstance(value, str) else write_canonical(value)
 
 
 def _is_doubled(body: str, marks: Sequence[Mark], i: int) -> bool:
-    """Return True if a function's tag stands right behind the same one: both begin one call.
-
-    i: of its mark.
-    """
     before, mark = marks[i - 1], marks[i]
     if i == 0 or (before.kind, before.name) != ("function", mark.name):
         return False
@@ -625,15 +560,15 @@ def _is_doubled(body: str, marks: Sequence[Mark], i: int) -> bool:
 
 
 def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
-    """Return the calls of the functions of one body.
-
-    A function behind one that breaks off in the middle of words is what those words quote.
-    """
+    # A function after one that breaks off in the middle of words is what those words quote.
     calls: list[Decoded] = []
     open_before = False
     for function in functions:
-        call = _read_or_report(function)
-        # Its own tags are sound, so only what stands before it tells that it is quoted.
+        try:
+            call = function.read()
+        except Refusal as refusal:
+            call = function.unread(refusal)
+        # Its own tags are sound, so only what is before it tells that it is quoted.
         if open_before and call.readable:
             call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
         open_before = open_before or (not call.readable and function.breaks_off)
@@ -644,42 +579,9 @@ def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
 _QUOTED = "the call stands inside another call, whose own text is not over"
 
 
-def _read_or_report(function: FunctionReader) -> Decoded:
-    """Return a function's call, as an unreadable one where that is so."""
-    try:
-        return function.read()
-    except Refusal as refusal:
-        return function.unread(refusal)
-
-
-def _without_repairs(calls: list[Decoded], functions: list[FunctionReader]) -> tuple[Decoded, ...]:
-    """Return the calls with those refused that took edits, which could not be proved.
-
-    functions: the readers of the calls, in the same order.
-    """
-    refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
-    sound: list[Decoded] = []
-    for call, function in zip(calls, functions, strict=True):
-        sound.append(function.unread(refusal) if call.edits else call)
-    return tuple(sound)
-
-
-def _is_same(old: Decoded, new: Decoded) -> bool:
-    """Return True if a call that was read again is what it was: readable, same name and
-    arguments.
-    """
-    return new.readable and new.name == old.name and same(new.arguments, old.arguments)
-
-
 def _holds_call(form: Form, text: str) -> bool:
-    """Return True if a value quotes a call of any tool.
-
-    A reader that knows the tool would look for the call's end, so such a tag is escaped even if it
-    reads back as it is with the tools that are known here.
-
-    >>> _holds_call(TagForm(), "<function=f>{}"), _holds_call(TagForm(), "<function=f> is one")
-    (True, False)
-    """
+    # A reader that knows the tool would look for the call's end, so such a tag is escaped even
+    # if it reads back as it is with the tools that are known here.
     if form.next_parameter.search(text):
         return True
     for tag in tag_pattern(form).finditer(text):
@@ -694,10 +596,6 @@ def _holds_call(form: Form, text: str) -> bool:
 def tag_protocol(
     form: Form, id: str, response: tuple[str, str] = _RESPONSE, **names: Any
 ) -> Protocol:
-    """Return the protocol of one form of parameter tags.
-
-    response: the text around results. names: further fields of the protocol, such as title.
-    """
     return Protocol(
         id=id,
         envelope=ParameterTags(form),

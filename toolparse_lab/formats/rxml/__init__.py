@@ -2,7 +2,7 @@
 read back.
 
 `parse` reads the inside of an element as an object, `read` says in addition the repairs and where
-everything stands. `parse_without_schema`, `parse_node`, `simplify` and `filter` work on nodes.
+everything is. `parse_without_schema`, `parse_node`, `simplify` and `filter` work on nodes.
 `stringify` writes.
 """
 
@@ -10,38 +10,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...core import errors
 from ...core.errors import (
+    RXMLCoercionError,
     RXMLDuplicateStringTagError,
     RXMLError,
     RXMLParseError,
+    RXMLStreamError,
+    RXMLStringifyError,
 )
 
 if TYPE_CHECKING:
-    from .api import (
-        VOID,
-        ElementReader,
-        Reading,
+    from .element import unescape
+    from .nodes import (
         filter,
-        parse,
         parse_node,
         parse_nodes,
         parse_without_schema,
-        read,
         simplify,
-        stringify,
         stringify_nodes,
         to_content_string,
-        unescape,
-        write_element,
     )
+    from .parsing import VOID, Reading, parse, read
+    from .reader import ElementReader
+    from .writer import stringify, write_element
 
 __all__ = [
     "VOID",
     "ElementReader",
+    "RXMLCoercionError",
     "RXMLDuplicateStringTagError",
     "RXMLError",
     "RXMLParseError",
+    "RXMLStreamError",
+    "RXMLStringifyError",
     "Reading",
     "filter",
     "parse",
@@ -59,16 +60,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name of `rxml.api`, which loads when the first one is asked for.
-
-    Raises AttributeError for a name that this folder does not offer.
-    """
-    if name in ("RXMLCoercionError", "RXMLStreamError", "RXMLStringifyError"):
-        return getattr(errors, name)  # merged into RXMLError, with a warning
     if name not in __all__:
         raise AttributeError(f"module 'toolparse_lab.formats.rxml' has no attribute {name!r}")
 
-    from . import api  # late: reading calls imports what it needs of this folder by itself
+    # late: reading calls does without most of it
+    from . import element, nodes, parsing, reader, writer
 
-    value = globals()[name] = getattr(api, name)
+    homes = map(vars, (parsing, nodes, writer, reader, element))
+    value = globals()[name] = next(home[name] for home in homes if name in home)
     return value

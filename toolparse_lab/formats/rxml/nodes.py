@@ -11,12 +11,10 @@ from typing import Any, TypeAlias
 from ...arguments.rjson.refusal import Refusal
 from ...arguments.schema.scalars import SPACE
 from ...core.errors import BadOptions, RXMLParseError
-from .element import Element, Manner, Piece, pieces_between_children, walk
-from .marks import ATTRIBUTE
+from .element import ATTRIBUTE, Element, Manner, pieces_between_children, unescape, walk
 from .parsing import MAX_DEPTH, VOID, error_of
-from .stringifier import write_attributes, write_text
-from .text import unescape
 from .tree import read_tree
+from .writer import write_attributes, write_text
 
 # How it works. The same tree builder as for parameters, without a schema, so that nothing is raw
 # but scripts and styles. Nodes are made from the tree backwards, children first. All walks over
@@ -55,23 +53,14 @@ def parse_without_schema(
 
 
 class _Nodes:
-    """The nodes of one text, children before their parents, so that depth costs no recursion."""
-
     def __init__(self, xml: str, comments: bool, whitespace: bool) -> None:
-        """Make nodes of one text.
-
-        xml: the text. comments, whitespace: keep them as text.
-        """
         self._xml = xml
         self._comments = comments
         self._whitespace = whitespace
         self._nodes: dict[int, Node] = {}  # by the identity of their elements
 
     def below(self, root: Element) -> list[Node | str]:
-        """Return the nodes of everything inside the root.
-
-        Each element's node is made when those of its children are there.
-        """
+        # Backwards, so that children come before their parents, and depth costs no recursion.
         # Backwards, so that children come before their parents.
         for element in reversed(list(walk(root))):
             self._nodes[id(element)] = {
@@ -83,10 +72,6 @@ class _Nodes:
         return self._content(root)
 
     def _content(self, element: Element) -> list[Node | str]:
-        """Return the nodes and the text inside an element, in order.
-
-        element: one of which the children have nodes already.
-        """
         if element.raw:
             # Scripts and styles keep their white space, for it may mean something.
             code = unescape(self._xml[element.start : element.end])
@@ -94,22 +79,13 @@ class _Nodes:
 
         content: list[Node | str] = []
         for pieces, child in pieces_between_children(element):
-            content += self._text_and_sections(pieces)
+            content += [node for piece in pieces if (node := self._piece(*piece)) is not None]
             if child is not None:
                 content.append(self._nodes[id(child)])
 
         return content
 
-    def _text_and_sections(self, pieces: list[Piece]) -> list[Node | str]:
-        """Return the text and the nodes of the pieces that stay."""
-        nodes = [self._piece(*piece) for piece in pieces]
-        return [node for node in nodes if node is not None]
-
     def _piece(self, start: int, end: int, kind: str) -> Node | str | None:
-        """Return one piece between tags, or None if it drops out.
-
-        start, end: its place in the text. kind: "text", "comment", or that of a section.
-        """
         text = self._xml[start:end]
         if kind == "text":
             return unescape(text if self._whitespace else text.strip(SPACE)) or None
@@ -120,13 +96,7 @@ class _Nodes:
 
 
 def _attributes(xml: str, start: int, end: int) -> dict[str, str | None]:
-    """Return the attributes in [start, end) by their names, or None for one without a value.
-
-    Of two with one name, the last one counts.
-
-    >>> _attributes("<a k='1' b>", 2, 10)
-    {'k': '1', 'b': None}
-    """
+    # Of two with one name, the last one counts. None for one without a value.
     attributes: dict[str, str | None] = {}
     for match in ATTRIBUTE.finditer(xml, start, end):
         value = next((group for group in match.groups()[1:] if group is not None), None)
@@ -136,11 +106,6 @@ def _attributes(xml: str, start: int, end: int) -> dict[str, str | None]:
 
 
 def _instruction(text: str) -> Node:
-    """Return a processing instruction as a node, its name with the question mark before it.
-
-    >>> _instruction('<?xml version="1.0"?>')["tagName"]
-    '?xml'
-    """
     name, _, rest = text[1:-2].replace("\n", " ").partition(" ")
     return {
         "tagName": name,
@@ -190,7 +155,7 @@ parse_nodes = parse_without_schema
 def simplify(children: Nodes) -> Any:
     """Return nodes as an object of tag names.
 
-    A list if a name stands more than once, text if there is nothing else, attributes under
+    A list if a name is there more than once, text if there is nothing else, attributes under
     `_attributes` (beside text under `value`). Text between elements does not count.
 
     >>> simplify(parse_without_schema("<a><b>1</b><b>2</b><c/></a>"))
@@ -211,53 +176,22 @@ def simplify(children: Nodes) -> Any:
 
 
 def _simple(nodes: Nodes, values: dict[int, Any]) -> Any:
-    """Return one level of nodes, simplified. values: of the lists of children below, by identity.
-
-    Text beside elements drops out, as `simplify` says.
-
-    nodes: an element's children, in order.
-    """
     if not nodes:
         return ""
     if len(nodes) == 1 and isinstance(nodes[0], str):
         return nodes[0]
-    return _members_of(nodes, values)
-
-
-def _members_of(nodes: Nodes, values: dict[int, Any]) -> dict[str, Any]:
-    """Return the elements among nodes by their names.
-
-    Those of one name as a list.
-
-    values: see `_simple`.
-    """
     groups: dict[str, list[Any]] = {}
     for node in nodes:
         if isinstance(node, str):
             continue
-
-        value = _with_attributes(values[id(node["children"])], node["attributes"])
+        value, attributes = values[id(node["children"])], node["attributes"]
+        if attributes and isinstance(value, dict):
+            value = {**value, "_attributes": attributes}
+        elif attributes:
+            value = {"_attributes": attributes, **({"value": value} if value else {})}
         groups.setdefault(node["tagName"], []).append(value)
 
     return {name: group[0] if len(group) == 1 else group for name, group in groups.items()}
-
-
-def _with_attributes(value: Any, attributes: dict[str, Any]) -> Any:
-    """Return a value with its element's attributes beside it, where there are any.
-
-    value: the simplified inside of the element.
-
-    >>> _with_attributes("1", {"k": "v"})
-    {'_attributes': {'k': 'v'}, 'value': '1'}
-    """
-    if not attributes:
-        return value
-    if isinstance(value, dict):
-        return {**value, "_attributes": attributes}
-    if not value:
-        return {"_attributes": attributes}
-
-    return {"_attributes": attributes, "value": value}
 
 
 def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
@@ -274,8 +208,13 @@ def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
     takes_place = _takes_place(keep)
     matches: list[Node] = []
     stack: list[tuple[Node | str, int, int, str]] = []
-    _put_reversed(stack, children, 0, "")
 
+    def put(nodes: Nodes, depth: int, path: str) -> None:
+        # Reversed, so that the first one is taken first.
+        places = range(len(nodes) - 1, -1, -1)
+        stack.extend((nodes[index], index, depth, path) for index in places)
+
+    put(children, 0, "")
     while stack:
         node, index, depth, path = stack.pop()
         if isinstance(node, str):
@@ -288,30 +227,13 @@ def filter(children: Nodes, keep: Callable[..., bool]) -> list[Node]:
         if takes_place:
             below = f"{path}.{index}.{node['tagName']}" if path else f"{index}.{node['tagName']}"
 
-        _put_reversed(stack, node["children"], depth + 1, below)
+        put(node["children"], depth + 1, below)
 
     return matches
 
 
-def _put_reversed(
-    stack: list[tuple[Node | str, int, int, str]], nodes: Nodes, depth: int, path: str
-) -> None:
-    """Put nodes on a stack so that the first one is taken first.
-
-    depth: how many elements are around them. path: that of the element they stand in.
-    """
-    places = range(len(nodes) - 1, -1, -1)
-    stack.extend((nodes[index], index, depth, path) for index in places)
-
-
 def _takes_place(keep: Callable[..., bool]) -> bool:
-    """Tell if a function takes the place of a node beside the node itself.
-
-    It is asked once, by its signature: calling it to find out might have effects.
-
-    >>> _takes_place(lambda node, index, depth, path: True), _takes_place(lambda node: True)
-    (True, False)
-    """
+    # Asked by its signature: calling it to find out might have effects.
     try:
         inspect.signature(keep).bind(None, 0, 0, "")
     except TypeError:
@@ -340,19 +262,6 @@ def to_content_string(children: Nodes) -> str:
     return " ".join(w for w in words if w)
 
 
-def _first_element(nodes: Nodes) -> int:
-    """Return the index of the first node that is not text, -1 if there is none.
-
-    >>> _first_element(["text", {"tagName": "a"}]), _first_element(["text"])
-    (1, -1)
-    """
-    # Texts are strings, everything else is a dict.
-    for index, node in enumerate(nodes):
-        if isinstance(node, dict):
-            return index
-    return -1
-
-
 def stringify_nodes(
     nodes: Nodes,
     *,
@@ -362,7 +271,7 @@ def stringify_nodes(
 ) -> str:
     """Nodes back to XML text, indented by two spaces with `format`.
 
-    Raises RXMLError.
+    Raises RXMLStringifyError.
 
     >>> stringify_nodes(parse_without_schema("<a><b>1</b></a>"), format=False)
     '<a><b>1</b></a>'
@@ -372,21 +281,9 @@ def stringify_nodes(
 
 
 class _NodeWriter:
-    """Nodes under way to text.
-
-    A stack, so that depth costs no recursion.
-
-    On it are pieces of text to write, and (node, depth, it is inside an element) to take apart.
-    """
+    # A stack of strings to write, and of (node, depth, it is inside an element) to take apart.
 
     def __init__(self, format: bool, minimal: bool, strict_booleans: bool) -> None:
-        """Make a writer for one text.
-
-        For the options see `stringify_nodes`.
-
-        minimal: escape only the characters that need it. strict_booleans: an attribute that is None
-        gets its name as its value.
-        """
         self._format = format
         self._minimal = minimal
         self._strict_booleans = strict_booleans
@@ -395,11 +292,6 @@ class _NodeWriter:
         self._stack: list[tuple[Node | str, int, bool] | str] = []
 
     def write(self, nodes: Nodes) -> str:
-        """Return the text of all nodes.
-
-        A stack takes the place of recursion, so that depth costs none. Strings on it are ready to
-        be written.
-        """
         self._stack.extend((node, 0, False) for node in reversed(nodes))
         while self._stack:
             top = self._stack.pop()
@@ -411,24 +303,12 @@ class _NodeWriter:
             if isinstance(node, dict):
                 self._element(node, depth)
             else:
-                self._text(node, is_inside)
+                # Outside of all elements a text is markup already, such as a declaration.
+                self._out.append(write_text(node, self._minimal) if is_inside else node)
 
         return "".join(self._out)
 
-    def _text(self, text: str, is_inside: bool) -> None:
-        """Write a text.
-
-        Outside of all elements it is markup already, such as a declaration.
-        """
-        self._out.append(write_text(text, self._minimal) if is_inside else text)
-
     def _element(self, node: Node, depth: int) -> None:
-        """Write an opening tag, and put the text behind it on the stack.
-
-        An instruction has no inside. An element without children needs no closing tag.
-
-        depth: how many elements are around it, for its indentation.
-        """
         name, children = node["tagName"], node["children"]
         indent = "  " * depth if self._format else ""
         attributes = write_attributes(node["attributes"], self._minimal, self._strict_booleans)
@@ -442,14 +322,9 @@ class _NodeWriter:
             self._put_inside(name, children, indent, depth + 1)
 
     def _put_inside(self, name: str, children: Nodes, indent: str, depth: int) -> None:
-        """Put children and the closing tag on the stack, in reverse.
-
-        Only elements go on lines of their own: white space beside text would be content.
-
-        name: of the element around them. indent: of its opening tag. depth: that of the children.
-        """
-        first_element = _first_element(children)
-        # Behind text alone the closing tag stands on the same line.
+        # Only elements go on lines of their own: white space next to text would be content.
+        first_element = next((i for i, n in enumerate(children) if isinstance(n, dict)), -1)
+        # After text alone the closing tag is on the same line.
         closer_indent = indent if first_element >= 0 else ""
         self._stack.append(f"{closer_indent}</{name}>{self._line}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.rjson.refusal import Refusal
@@ -14,8 +14,8 @@ from ...arguments.schema.walk import Walk
 from ...core.errors import (
     BadOptions,
     BadToolSpec,
+    RXMLCoercionError,
     RXMLDuplicateStringTagError,
-    RXMLError,
     RXMLParseError,
 )
 from ...core.types import Edit, Span, Step
@@ -91,17 +91,18 @@ def parse(
     The policy ``middleware`` brings it to `schema`.
 
     Args:
-        schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays text.
-        text_node_name: the key of text beside elements or attributes.
-            throw_on_duplicate_string_tags=False: the first of several wins, and `on_error(message,
-            {"tag", "occurrences"})` hears of it.
-        no_child_nodes: the elements that have no inside. HTML's void elements unless given. Those
+        schema: a JSON Schema (mapping, JSON text or bool). Without one, everything stays a string.
+        text_node_name: the key of text next to elements or attributes.
+        throw_on_duplicate_string_tags: if False, the first of several counts.
+        no_child_nodes: the elements that have no inside: HTML's void elements unless given. Those
             the schema names always have one.
+        on_error: called as `on_error(message, {"tag", "occurrences"})` where the first of several
+            strings counts.
         keep_comments, keep_whitespace: leave them in text that is not a string of the schema (there
             they always stay).
         repair: close the open parts instead of refusing it.
 
-    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLError.
+    Raises RXMLParseError (line, column, position), RXMLDuplicateStringTagError, RXMLCoercionError.
     BadOptions for arguments of a wrong type.
 
     >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
@@ -140,7 +141,7 @@ def read(
     on_error: OnError | None = None,
     repair: bool = False,
 ) -> Reading:
-    """Read as `parse` does, and tell the changes and where everything stands.
+    """Read as `parse` does, and tell the changes and where everything is.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
     >>> r = read("<n>1<s>x</s>", schema, repair=True)
@@ -171,12 +172,6 @@ def _options(
     on_error: OnError | None,
     repair: bool,
 ) -> _Options:
-    """Return the arguments of `parse` and `read` as one value.
-
-    Raises BadOptions for wrong types.
-
-    text: is only looked at for its type. The others are named after the arguments of `parse`.
-    """
     if not isinstance(text, str):
         raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
     if not isinstance(text_node_name, str) or not text_node_name:
@@ -194,101 +189,51 @@ def _options(
 
 
 def _view(schema: Any) -> View:
-    """Return the view of a schema. Raises RXMLError if it cannot be read."""
     try:
         return view_of(schema)
     except (BadToolSpec, TypeError, ValueError, RecursionError) as error:
-        raise RXMLError(
-            f"the schema cannot be read: {error}", cause=error, code="rxml-coercion"
-        ) from error
+        raise RXMLCoercionError(f"the schema cannot be read: {error}", cause=error) from error
 
 
 def _read(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    """Return the tolerant reading of a text, without its wrapper where it has one.
-
-    schema: as the caller gave it. view: the same, compiled. Raises the errors of `read`.
-    """
     wrapper = wrapper_name(text, view, options.manner.void)
-    if wrapper is None:
-        return _read_as_it_is(text, schema, view, options)
-
-    reading = _unwrapped(text, schema, view, options, wrapper)
+    reading = _attempt(text, schema, view, options, wrapper) if wrapper is not None else None
     if reading is not None:
         return reading
-    reading = _read_as_it_is(text, schema, view, options)
-    if not reading.edits:
-        return reading
-    # The wrapper may only be whole once the text is repaired.
-    unwrapped = _unwrapped_after_repair(text, schema, view, options, wrapper, reading)
-    return unwrapped or reading
-
-
-def _read_as_it_is(text: str, schema: Any, view: View, options: _Options) -> Reading:
-    """Return the tolerant reading of a text, every element of which is a member.
-
-    Raises RXMLParseError and RXMLDuplicateStringTagError.
-    """
-    reader = _reader(text, view, options, None)
-    try:
-        value = reader.read()
-    except Refusal as refusal:
-        raise error_of(refusal, text) from refusal
-
-    return _reading(value, reader, schema, view)
-
-
-def _unwrapped_after_repair(
-    text: str, schema: Any, view: View, options: _Options, wrapper: str, reading: Reading
-) -> Reading | None:
-    """Return the reading of a text whose wrapper only the repair closed.
-
-    None if it is none.
-
-    Repaired text is read as it would be if it had been written so.
-
-    wrapper: the name of the element around everything.
-    reading: of the text as it came, whose edits repair it.
-    """
-    repaired = _unwrapped(apply_edits(text, reading.edits), schema, view, options, wrapper)
+    reading = _attempt(text, schema, view, options, None)
+    if reading is None or wrapper is None or not reading.edits:
+        return cast(Reading, reading)  # only an attempt with a wrapper gives None
+    # The wrapper may only be whole once the text is repaired, and read as if written so.
+    edits = reading.edits
+    repaired = _attempt(apply_edits(text, edits), schema, view, options, wrapper)
     if repaired is None or repaired.edits:
-        return None
-
-    edit_map = EditMap(reading.edits)
-    places: dict[str, Span] = {}
-    for path, span in repaired.places.items():
-        places[path] = Span(*edit_map.raw_span(span.start, span.end))
-
-    return replace(repaired, edits=reading.edits, places=places)
+        return reading
+    back = EditMap(edits)
+    places = {p: Span(*back.raw_span(s.start, s.end)) for p, s in repaired.places.items()}
+    return replace(repaired, edits=edits, places=places)
 
 
-def _unwrapped(
-    text: str, schema: Any, view: View, options: _Options, wrapper: str
+def _attempt(
+    text: str, schema: Any, view: View, options: _Options, wrapper: str | None
 ) -> Reading | None:
-    """Return the reading inside the one element that holds everything, and is no member of the
-    schema.
-
-    wrapper: the name of the text's first element. Returns None if that element does not hold
-    everything.
-    """
-    # The first try must not report: what it finds may not be what counts.
-    quiet = replace(options, on_error=None)
+    # With a wrapper, inside that element: None if it does not hold everything. Such an attempt
+    # must not report: what it finds may not be what counts.
+    quiet = replace(options, on_error=None) if wrapper is not None else options
     reader = _reader(text, view, quiet, wrapper)
     try:
-        value = reader.read_wrapped()
+        value = reader.read() if wrapper is None else reader.read_wrapped()
     except Refusal as refusal:
         raise error_of(refusal, text) from refusal
 
     if value is None:
         return None
-    if not options.throw_on_duplicate_string_tags and options.on_error is not None:
+    reports = not options.throw_on_duplicate_string_tags and options.on_error is not None
+    if wrapper is not None and reports:
         _reader(text, view, options, wrapper).read()
-
     return _reading(value, reader, schema, view)
 
 
 def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> ElementReader:
-    """Return the tolerant reader of a text, as the options have it. wrapper: see `read_tree`."""
-
     def first_wins(name: str, count: int) -> None:
         if options.on_error is not None:
             options.on_error(
@@ -310,21 +255,19 @@ def _reader(text: str, view: View, options: _Options, wrapper: str | None) -> El
 
 
 def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Reading:
-    """Return the outcome of a reader, brought to the schema. value: the members it gave.
-
-    reader: one that has read its text. view: the schema, compiled. Raises RXMLParseError for text
-    without any element, where the schema wants elements.
-    """
     _refuse_bare_text(value, view, reader.text_key, reader.text)
     steps: list[Step] = []
     coerced_items = value
     if reader.repeated:
-        # There is no typed answer where one value is wanted and several stand; each is at least
-        # brought to its type.
-        # A copy: the value itself is the reading's source.
+        # There is no typed answer where one value is wanted and there are several; each is at least
+        # brought to its type. A copy: the value itself is the reading's source.
         coerced_items = _plain(value)
         for path, member in reader.repeated:
-            steps.extend(_coerce_each(coerced_items, path, member))
+            items = pointer_get(coerced_items, path)
+            for i, item in enumerate(items):
+                walk = Walk("middleware")
+                items[i] = walk.value(item, member, f"{path}/{i}", 0)
+                steps.extend(walk.steps)
 
     coerced = _coerced(coerced_items, schema, view)
     places = {path: Span(start, end) for path, (start, end) in reader.places.items()}
@@ -332,10 +275,6 @@ def _reading(value: Value, reader: ElementReader, schema: Any, view: View) -> Re
 
 
 def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> None:
-    """Raise RXMLParseError if the members are nothing but text, and the schema admits no text.
-
-    value: the members, with the text under `text_key`. text: the XML they were read from.
-    """
     if not isinstance(value, dict) or list(value) != [text_key] or text_key in view.properties:
         return
     by_members = view.types is None and view.enum is None and not view.any_of
@@ -344,30 +283,7 @@ def _refuse_bare_text(value: Value, view: View, text_key: str, text: str) -> Non
         raise error_of(Refusal("decode.xml", message, len(text) - len(text.lstrip())), text)
 
 
-def _coerce_each(value: Value, path: str, member: View) -> list[Step]:
-    """Bring each item of the list at a path to a view, in place.
-
-    Returns the steps.
-
-    path: the JSON Pointer of the list in `value`. member: the schema of each item.
-    """
-    steps: list[Step] = []
-    items = pointer_get(value, path)
-    for i, item in enumerate(items):
-        walk = Walk("middleware")
-        items[i] = walk.value(item, member, f"{path}/{i}", 0)
-        steps.extend(walk.steps)
-
-    return steps
-
-
 def _coerced(value: Value, schema: Any, view: View) -> Coerced:
-    """Return a value brought to the schema.
-
-    Without one, everything stays text.
-
-    view: the compiled schema, which tells if it says anything. Raises RXMLError.
-    """
     # No schema, or an empty one: coercion would still read text as numbers.
     if view.open and not view.fixed and not view.any_of and view.enum is None:
         return Coerced(value, ())
@@ -376,19 +292,11 @@ def _coerced(value: Value, schema: Any, view: View) -> Coerced:
     except Exception as error:
         # Whatever a schema does to coercion is the schema's fault, and has one name.
         message = f"Failed to coerce by schema: {type(error).__name__}: {error}"
-        raise RXMLError(message, cause=error, code="rxml-coercion") from error
+        raise RXMLCoercionError(message, cause=error) from error
 
 
 def _plain(value: Value) -> Any:
-    """Ordinary Python values: numbers lose the lexeme they carry.
-
-    A copy, without recursion.
-
-    Objects and lists are copied level by level, from the outermost to the innermost.
-
-    >>> _plain({"a": ["1"]})
-    {'a': ['1']}
-    """
+    # Numbers lose the lexeme they carry. A copy, without recursion.
     root = [value]
     stack: list[Any] = [root]
     while stack:
@@ -404,18 +312,13 @@ def _plain(value: Value) -> Any:
 
 
 def error_of(refusal: Refusal, text: str) -> RXMLParseError | RXMLDuplicateStringTagError:
-    """Return a refusal as the error it is, with line and column.
-
-    >>> error = error_of(Refusal("decode.xml", "no end", 3), "a\\nbc")
-    >>> error.line, error.column
-    (2, 2)
-    """
+    """Return a refusal as the error it is, with line and column."""
     if refusal.code == "decode.duplicate-string-tag":
         name = refusal.message.split("'")[1]
         message = f"Duplicate string tags for <{name}> detected"
         return RXMLDuplicateStringTagError(message, cause=refusal)
 
-    # A refusal at the end of the text stands behind its last character.
+    # A refusal at the end of the text is after its last character.
     position = min(refusal.position, len(text))
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1

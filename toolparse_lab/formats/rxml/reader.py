@@ -1,15 +1,7 @@
-"""Reads the inside of an element as parameters.
-
-Tolerant, with edits and places, and always with the schema at hand.
-
-Text the schema calls a string is raw: markup in it is content, white space stays, entities are
-decoded once. All other text is trimmed. Nothing is typed here: text stays text until it is coerced
-by schema.
-"""
+"""Reads the inside of an element as parameters: tolerant, with edits and places."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
@@ -18,17 +10,28 @@ from ...arguments.rjson.refusal import Refusal
 from ...arguments.schema.view import View
 from ...core.types import Edit
 from ...core.values import Value, escape_token
-from .element import Element, Manner, pieces_between_children, walk
-from .marks import ATTRIBUTE, MARK
-from .places import Locator
-from .shape import is_text, item_view, kind_of, may_be_object
-from .text import Place, joined_text, unescape, unescape_offsets
-from .text import raw_text as raw_text_of
+from .element import (
+    ATTRIBUTE,
+    MARK,
+    Element,
+    Manner,
+    Place,
+    joined_text,
+    pieces_between_children,
+    unescape,
+    unescape_offsets,
+    walk,
+)
+from .element import raw_text as raw_text_of
+from .shape import is_text, item_view, kind_of, may_be_object, wants_one
 from .tree import read_tree
 
 # How it works. The text becomes a tree (`read_tree`), and the tree values: children before their
 # parents, so that each element finds the values of its children ready. Elements of one name are a
-# list, unless the schema wants one text of them. Then the places are found (`Locator`).
+# list, unless the schema wants one text of them.
+#
+# A path is known only from the outside in: how many elements share a name decides if it has an
+# index. So places are found in a second pass, over the same elements, parents first.
 #
 # A repair is a guess about what was meant, and it is held to one law: the repaired text, read
 # strictly, gives the very same value. Where it does not, the text is refused.
@@ -52,7 +55,7 @@ class ElementReader:
     `read()` gives the members. `edits` and `places` fill while it reads.
 
     Args:
-        text_key: the key of text beside elements.
+        text_key: the key of text next to elements.
         attributes: keep those of objects, under `@_name`.
         comments, trim: comments count as text. White space around text goes. first_wins(name,
             count): called where a string stands more than once, instead of refusing it.
@@ -81,19 +84,6 @@ class ElementReader:
         first_wins: Callable[[str, int], None] | None = None,
         wrapper: str | None = None,
     ) -> None:
-        """Make a reader for one body.
-
-        Args:
-            view: the schema of the parameters.
-            repair: close the open parts instead of refusing it.
-            closed: the body's own closer was there, so that nothing of it ends early.
-            manner: all of that and more in one value. Without it, it is made of the two.
-            text_key: the key of text beside elements.
-            attributes: they are members as well.
-            comments, trim: keep comments in text. Drop white space around it.
-            first_wins: is called where a text stands more than once. Without it that is refused.
-            wrapper: an element of that name around everything is not a member.
-        """
         self.text = text
         self.view = view
         self.manner = manner or Manner(repair=repair, closed=closed)
@@ -108,7 +98,8 @@ class ElementReader:
         self.repeated: list[tuple[str, View]] = []
         self.tree: Element | None = None
         self._values: dict[int, Value] = {}  # of elements, by identity
-        self._texts: dict[int, Place] = {}  # where an element's own text stands
+        self._texts: dict[int, Place] = {}  # where an element's own text is
+        self._counts: dict[tuple[int, str], int] = {}  # parent and name -> elements so far
 
     def read(self) -> dict[str, Value]:
         """Return the parameters of the whole body. Raises Refusal."""
@@ -125,14 +116,11 @@ class ElementReader:
             message = "a repair would change what other text means"
             raise Refusal("decode.ambiguous", message, self.edits[0].span.start)
 
-        self._locate(elements)
+        self._locate(self.tree, elements)
         return members
 
     def _reads_back(self, members: dict[str, Value]) -> bool:
-        """Tell if the repaired text reads strictly to the same.
-
-        The other reader has the same options, and reports nothing: that was done once.
-        """
+        # With the same options, and no reports: that was done once.
         again = ElementReader(
             apply_edits(self.text, self.edits),
             self.view,
@@ -149,19 +137,6 @@ class ElementReader:
         except Refusal:
             return False
 
-    def _locate(self, elements: list[Element]) -> None:
-        """Fill `places` and `repeated`, below what `raw_text` noted before.
-
-        elements: all but the root, in the order of the text.
-        """
-        if self.tree is None:
-            return
-
-        locator = Locator(self.text, self.text_key, self.attributes, self._values, self._texts)
-        locator.locate(self.tree, elements)
-        self.places.update(locator.places)
-        self.repeated.extend(locator.repeated)
-
     def read_wrapped(self) -> dict[str, Value] | None:
         """Return the parameters inside the one element `wrapper` that holds them.
 
@@ -172,47 +147,32 @@ class ElementReader:
         if self.wrapper is None:
             return None
 
-        members = self._wrapped_members(self.wrapper)
+        members: Value = None
+        try:
+            members = self.read().get(self.wrapper)
+        except Refusal:
+            # A body that the wrapper does not hold is no reason to refuse.
+            if self.holds_all():
+                raise
         if not self.holds_all() or not isinstance(members, dict):
             return None
 
-        self._take_off("/" + escape_token(self.wrapper))
-        return members
-
-    def _wrapped_members(self, wrapper: str) -> Value:
-        """Return the value of the wrapper, read as if it were a member.
-
-        None if nothing is one.
-
-        Raises Refusal for contents of the wrapper, but not for a body that it does not hold.
-        """
-        try:
-            return self.read().get(wrapper)
-        except Refusal:
-            if self.holds_all():
-                raise
-            return None
-
-    def _take_off(self, prefix: str) -> None:
-        """Move all paths up by the wrapper's, which is not a member.
-
-        prefix: the path of the wrapper's own value.
-        """
+        # All paths move up by that of the wrapper, which is not a member.
+        prefix = "/" + escape_token(self.wrapper)
         self.places = {path.removeprefix(prefix): self.places[path] for path in self.places if path}
         self.repeated = [(path.removeprefix(prefix), view) for path, view in self.repeated]
+        return members
 
     def holds_all(self) -> bool:
-        """Tell if there is one element, and nothing beside it."""
+        """Return True if there is one element, and nothing next to it."""
         if self.tree is None or len(self.tree.children) != 1:
             return False
         return not self._loose_text(self.tree)[0]
 
     def raw_text(self, start: int, end: int, path: str) -> str:
-        """Return text as it stands: CDATA unwrapped, entities decoded once.
+        """Return the text of [start, end), and note its place under `path`.
 
-        Args:
-            start, end: its place in the body.
-            path: the JSON Pointer under which that place is noted.
+        CDATA is unwrapped, and entities are decoded once.
         """
         text, self.places[path] = raw_text_of(self.text, start, end)
         return text
@@ -220,15 +180,21 @@ class ElementReader:
     # values, inside out
 
     def _value(self, element: Element) -> Value:
-        """Return the value of one element whose children are read: text, or its members.
-
-        An element without text is empty by its schema: "", {} or [].
-        """
         if element.raw:
-            return self._raw_value(element)
+            inside = element.start, element.end
+            if element.code:
+                text, place = joined_text(self.text, [(*inside, "text")], trim=self.trim)
+            else:
+                text, place = raw_text_of(self.text, *inside)
+            self._texts[id(element)] = place
+            return text
 
-        # The view decides what no text at all means, and if attributes have a place.
-        view = self._value_view(element)
+        # The view decides what no text at all means, and if attributes have a place. In
+        # `<tag>a</tag><tag>b</tag>`, a list of two, the list's own view says nothing of each.
+        view = element.view
+        in_list = element.lists or (element.parent is not None and element.parent.lists)
+        if kind_of(view) == "array" and not in_list:
+            view = item_view(view, element.index)
         attributes = self._attributes_of(element, view) if self.attributes else {}
         if element.children:
             return {**self._members(element), **attributes}
@@ -241,58 +207,38 @@ class ElementReader:
         if attributes:
             return {self.text_key: text, **attributes} if text else attributes
 
-        return text or _empty_value(view)
-
-    def _raw_value(self, element: Element) -> str:
-        """Return the inside of an element as text.
-
-        Scripts and styles are trimmed, strings are not.
-
-        element: one marked as raw when the tree was built.
-        """
-        start, end = element.start, element.end
-        if element.code:
-            text, place = joined_text(self.text, [(start, end, "text")], trim=self.trim)
-        else:
-            text, place = raw_text_of(self.text, start, end)
-
-        self._texts[id(element)] = place
-        return text
-
-    def _value_view(self, element: Element) -> View | None:
-        """Return the view of an element's own value: of an item, where its like make a list with
-        it.
-
-        `<tag>a</tag><tag>b</tag>` is a list of two. Each of the elements is one item of it, and the
-        list's own view says nothing of them.
-        """
-        view = element.view
-        if element.lists or kind_of(view) != "array":
-            return view
-        if element.parent is not None and element.parent.lists:
-            return view
-
-        return item_view(view, element.index)
+        if text:
+            return text
+        kind = kind_of(view)
+        return {} if kind == "object" else [] if kind == "array" else ""
 
     def _members(self, element: Element) -> dict[str, Value]:
-        """Return an element's children by their names, those of one name as a list, and the text
-        beside them.
-
-        element: one of which the children have values already. Raises Refusal for a text that
-        stands more than once, unless the first one wins.
-        """
         out: dict[str, Value] = {}
         for child in element.children:
             name = child.name
             value = self._values[id(child)]
             if element.counts[name] == 1:
-                if element.lists or kind_of(child.view) == "array":
-                    value = self._only_value(element, child, value)
+                if element.lists:
+                    # The only item of a list may itself be an empty list.
+                    value = [value] if value == [] else value
+                # A list without an inside holds nothing, not an empty item. A comment is something:
+                # who writes one did not leave the element empty.
+                elif (
+                    kind_of(child.view) == "array"
+                    and not child.children
+                    and not self.text[child.start : child.end].strip()
+                ):
+                    value = []
                 out[name] = value
-            elif _is_one_text(element, child):
-                if name not in out:
-                    self._refuse_or_report_repeated(element, name)
-                    out[name] = value
+            elif not element.lists and child.view is not None and is_text(child.view):
+                if name in out:
+                    continue
+                if self.first_wins is None:
+                    again = [other for other in element.children if other.name == name][1]
+                    message = f"the text parameter {name!r} stands twice"
+                    raise Refusal("decode.duplicate-string-tag", message, again.start)
+                self.first_wins(name, element.counts[name])
+                out[name] = value
             elif name in out:
                 out[name].append(value)
             else:
@@ -304,70 +250,21 @@ class ElementReader:
             self._texts[id(element)] = place
         return out
 
-    def _only_value(self, element: Element, child: Element, value: Value) -> Value:
-        """Return the value of the only child of its name, of or in a list: an empty one needs care.
-
-        element: the one around it, which may hold the items of a list. value: the child's.
-        """
-        if value == [] and element.lists:
-            return [value]  # the only item of a list, itself an empty list
-        if element.lists or not self._is_blank(child):
-            return value
-
-        return []  # a list without an inside holds nothing, not an empty item
-
-    def _refuse_or_report_repeated(self, element: Element, name: str) -> None:
-        """Refuse a text that stands more than once, or report that the first one wins."""
-        if self.first_wins is not None:
-            self.first_wins(name, element.counts[name])
-            return
-
-        again = [child for child in element.children if child.name == name][1]
-        message = f"the text parameter {name!r} stands twice"
-        raise Refusal("decode.duplicate-string-tag", message, again.start)
-
-    def _is_blank(self, element: Element) -> bool:
-        """Tell if nothing but white space stands inside an element.
-
-        A comment is something: who writes one did not leave the element empty.
-        """
-        return not element.children and not self.text[element.start : element.end].strip()
-
     def _attributes_of(self, element: Element, view: View | None) -> dict[str, Value]:
-        """Attributes under `@_name`, where an object has a place for them.
-
-        One without a value is None.
-
-        view: of the element's own value, which tells if it may be an object.
-        """
         start, end = element.attributes
-        if start == end or not self._may_have_attributes(element, view):
+        # Only an object of its own has a place for them. A wrapper comes off with its attributes.
+        is_wrapper = element.parent is self.tree and element.name == self.wrapper
+        if start == end or element.lists or is_wrapper or not may_be_object(view):
             return {}
 
         out: dict[str, Value] = {}
         for match in ATTRIBUTE.finditer(self.text, start, end):
-            out["@_" + match["name"]] = _attribute_value(match)
+            # The value is in one of three groups, by its quotes; in none where there is no value.
+            text = next((text for text in match.groups()[1:] if text is not None), None)
+            out["@_" + match["name"]] = None if text is None else attribute_text(text)
         return out
 
-    def _may_have_attributes(self, element: Element, view: View | None) -> bool:
-        """Tell if the value of an element is an object of its own, in which attributes have a
-        place.
-
-        view: of the element's own value, None if nothing is known of it.
-        """
-        if element.lists:
-            return False
-        if element.parent is self.tree and element.name == self.wrapper:
-            return False  # the wrapper comes off, and its attributes with it
-
-        return may_be_object(view)
-
     def _loose_text(self, element: Element) -> tuple[str, Place]:
-        """Return the text beside the children and where it stands (all of it, if in several
-        places).
-
-        element: one with or without children. Returns "" and an empty place if there is no text.
-        """
         if not element.pieces:
             return "", (element.start, element.start)
 
@@ -387,108 +284,89 @@ class ElementReader:
         # In several places at once, it runs from the first to the last.
         return " ".join(words), (places[0][0], places[-1][1])
 
+    # places, outside in
 
-def _is_one_text(element: Element, child: Element) -> bool:
-    """Tell if the schema wants one text of a child that stands more than once.
+    def _locate(self, root: Element, elements: list[Element]) -> None:
+        paths = {id(root): ""}
+        self.places[""] = (0, len(self.text))
+        self._locate_text(root, "")
 
-    In a list such children are its items, and all of them count.
+        for element in elements:
+            parent = element.parent
+            if parent is None or id(parent) not in paths:
+                continue  # the value that held it is not the one that counts
 
-    element: the one around the child.
-    """
-    if element.lists or child.view is None:
-        return False
+            path: str | None = f"{paths[id(parent)]}/{escape_token(element.name)}"
+            if parent.counts[element.name] > 1:
+                path = self._repeated_path(element, parent, str(path))
+            if path is None:
+                continue
+            paths[id(element)] = path
+            inside = element.start, element.end
+            self.places[path] = inside if element.children else self._texts[id(element)]
+            # An object has keys of its own, to which text and attributes belong.
+            value = self._values[id(element)]
+            if not isinstance(value, dict) or not value:
+                continue
+            self.places[path] = inside
+            self._locate_text(element, path)
+            spans = ATTRIBUTE.finditer(self.text, *element.attributes) if self.attributes else ()
+            for match in spans:
+                key = "@_" + match["name"]
+                if key in value:
+                    # Its value, in whatever quotes; its name where it has none.
+                    group = next((i for i in (2, 3, 4) if match[i] is not None), 1)
+                    self.places[f"{path}/{escape_token(key)}"] = match.span(group)
 
-    return is_text(child.view)
+    def _repeated_path(self, element: Element, parent: Element, path: str) -> str | None:
+        # Counted anew for each parent: the index is that in its own list.
+        key = id(parent), element.name
+        index = self._counts.get(key, 0)
+        self._counts[key] = index + 1
+        if not parent.lists and element.view is not None:
+            if is_text(element.view):
+                return None if index else path  # the first of several texts wins
+            if index == 1 and wants_one(element.view):  # once is enough, however many follow
+                self.repeated.append((path, element.view))
 
+        # The list itself runs from its first element to the last one so far, and what is between
+        # them counts too.
+        first = self.places.get(path, (element.start, element.end))[0]
+        self.places[path] = (first, element.end)
+        return f"{path}/{index}"
 
-def _empty_value(view: View | None) -> Value:
-    """Return the value of an element without text: an empty container where the schema wants one.
-
-    Anything else without text is the empty text, and for coercion to judge.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> _empty_value(view_of({"type": "array"})), _empty_value(None)
-    ([], '')
-    """
-    kind = kind_of(view)
-    if kind == "object":
-        return {}
-    return [] if kind == "array" else ""
-
-
-def _attribute_value(match: re.Match[str]) -> str | None:
-    """Return the value of an attribute, None for one without. match: of ATTRIBUTE."""
-    # The value is in one of three groups, by its quotes; in none where there is no value.
-    for text in match.groups()[1:]:
-        if text is not None:
-            return attribute_text(text)
-    return None
+    def _locate_text(self, element: Element, path: str) -> None:
+        # Only an element that has text next to its children is in `_texts` at this point.
+        place = self._texts.get(id(element))
+        if place is not None:
+            self.places[f"{path}/{escape_token(self.text_key)}"] = place
 
 
 def attribute_text(text: str) -> str:
-    r"""Return the value of an attribute: white space is spaces, entities are decoded once.
-
-    >>> attribute_text("a\tb &lt; c")
-    'a b < c'
-    """
+    # White space is spaces, entities are decoded once.
     return unescape(text.replace("\r\n", " ").translate(_TO_SPACES))
 
 
 def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | None:
-    """Return the name of the first element, where the schema has parameters and does not know this
-    one.
-
-    void: elements that have no inside, and so cannot hold parameters.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> view = view_of({"properties": {"n": {"type": "integer"}}})
-    >>> wrapper_name("<f><n>1</n></f>", view), wrapper_name("<n>1</n>", view)
-    ('f', None)
-    """
+    """Return the name of the first element, where the schema has parameters but not this one."""
     pos = 0
     while mark := MARK.search(text, pos):
         if mark["open"]:
             name = str(mark["open"])
-            return None if _may_be_parameter(name, view, void) else name
+            known = not view.properties or name in void or view.child(name) is not None
+            return None if known else name
 
-        pos = _behind_leading(text, mark)
-        if pos < 0:
-            return None
+        pos = mark.end()
+        if mark["skip"] == "<![CDATA[":
+            return None  # a section of text means that the body is text, not elements
+        if not mark["close"]:  # a closing tag closes nothing, and is left out or refused later
+            pos = text.find("-->" if mark["skip"] == "<!--" else ">", pos)
+            if pos < 0:
+                return None
 
     return None
 
 
-def _may_be_parameter(name: str, view: View, void: Collection[str]) -> bool:
-    """Tell if an element is a parameter of the schema, or nothing speaks against it."""
-    if not view.properties or name in void:
-        return True
-
-    return view.child(name) is not None
-
-
-def _behind_leading(text: str, mark: re.Match[str]) -> int:
-    """Return the offset behind a mark before the first element.
-
-    -1 if an element cannot follow.
-
-    A section of text means that the body is text, not elements.
-
-    mark: a match of MARK that opens no element.
-    """
-    if mark["close"]:  # it closes nothing, and is left out or refused later
-        return mark.end()
-    if mark["skip"] == "<![CDATA[":
-        return -1
-
-    return text.find("-->" if mark["skip"] == "<!--" else ">", mark.end())
-
-
 def text_params(view: View) -> frozenset[str]:
-    """Return the names of the parameters whose text is raw.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> schema = {"properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}
-    >>> sorted(text_params(view_of(schema)))
-    ['s']
-    """
+    """Return the names of the parameters whose text is raw."""
     return frozenset(name for name, member in view.properties.items() if is_text(member))

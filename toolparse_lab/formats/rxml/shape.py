@@ -1,14 +1,13 @@
-"""The shape that a schema gives to elements: raw text, lists of items, children's values.
-
-Asked for every element of every body, so the answers are kept by view. Views live as long as the
-cache of `view_of`.
-"""
+"""The shape that a schema gives to elements: raw text, lists of items, views of children."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from ...arguments.schema.view import View
+from ...core.types import Step
+from ...core.values import Value, escape_token
+from .element import Place
 
 # How it works. A schema speaks of values, XML of elements, and the two differ where lists are. A
 # list of three tags may be `<tag>` three times, or one `<tags>` with three elements inside,
@@ -23,15 +22,7 @@ _LONGEST_INDEX = 7  # digits of an element's name that is the index of an item
 
 @lru_cache(maxsize=4096)
 def narrow(view: View | None) -> View | None:
-    """Return the only branch of a union besides null.
-
-    Other views as they are.
-
-    "A string or null" is how schemas say that a member may be absent. For reading an element it
-    is a string.
-
-    view: None if nothing is known, and so is the answer.
-    """
+    """Return the only branch of a union besides null; other views as they are."""
     if view is None or view.types is not None:
         return view
 
@@ -41,18 +32,15 @@ def narrow(view: View | None) -> View | None:
 
 @lru_cache(maxsize=4096)
 def kind_of(view: View | None) -> str:
-    """Return the kind of a value: text, array, object or other (scalars, unions). 'open' where the
-    schema says nothing.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> kind_of(view_of({"type": ["string", "null"]})), kind_of(view_of({"type": "integer"}))
-    ('text', 'other')
-    """
+    """Return text, array, object, other (scalars, unions), or open where nothing is said."""
     view = narrow(view)
     if view is None:
         return "open"
     if view.types is None:
-        return _kind_without_types(view)
+        # A union of strings is text. Of any other union nothing can be said before the value.
+        if view.any_of:
+            return "text" if is_text(view) else "other"
+        return "open" if view.enum is None else "other"
 
     types = [name for name in view.types if name != "null"]
     if types == ["string"]:
@@ -63,51 +51,19 @@ def kind_of(view: View | None) -> str:
     return "other"
 
 
-def _kind_without_types(view: View) -> str:
-    """Return the kind of a union, an enum, or a node that says nothing.
-
-    A union of texts is text. Of any other union nothing can be said before the value is there.
-
-    view: narrowed already, and without types of its own.
-    """
-    if view.any_of:
-        return "text" if is_text(view) else "other"
-    return "open" if view.enum is None else "other"
-
-
 @lru_cache(maxsize=4096)
 def is_text(view: View) -> bool:
-    """Tell if the schema calls a value a string, or a string or null: then its text is raw.
-
-    A number that is also allowed makes it doubtful, and text is trimmed as any other.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> is_text(view_of({"type": ["string", "null"]})), is_text(view_of({"type": "integer"}))
-    (True, False)
-    """
+    # A string, or string and null. A number that is also allowed makes it doubtful.
     # Of a union all branches have to agree, and one of them has to be more than null.
-    if not view.any_of:
-        return _only_text_types(view) and "string" in (view.types or ())
-
-    if not all(map(_only_text_types, view.any_of)):
+    branches = view.any_of or (view,)
+    if not all(branch.types is not None and _TEXT.issuperset(branch.types) for branch in branches):
         return False
-    return any(map(is_text, view.any_of))
-
-
-def _only_text_types(view: View) -> bool:
-    """Tell if a node names types, and none but string and null.
-
-    An enum of texts is none the less a string, and its white space stays until it is coerced.
-    """
-    return view.types is not None and _TEXT.issuperset(view.types)
+    return any(map(is_text, view.any_of)) if view.any_of else "string" in (view.types or ())
 
 
 @lru_cache(maxsize=4096)
 def may_be_object(view: View | None) -> bool:
-    """Tell if an object is a legal value, so that attributes have a place to be.
-
-    A schema that says nothing admits one.
-    """
+    # A schema that says nothing admits one.
     view = narrow(view)
     if view is None:
         return True
@@ -118,14 +74,7 @@ def may_be_object(view: View | None) -> bool:
 
 
 def wants_one(view: View) -> bool:
-    """Tell if no list is a legal value.
-
-    Only where the schema is sure: a union may have a branch that is a list.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> wants_one(view_of({"type": "string"})), wants_one(view_of({"type": ["string", "array"]}))
-    (True, False)
-    """
+    # No list is a legal value. Only where the schema is sure: a union may have a list.
     if view.any_of:
         return False
     if view.enum is not None:
@@ -135,64 +84,28 @@ def wants_one(view: View) -> bool:
 
 
 def item_view(view: View | None, index: int) -> View | None:
-    """Return the view of the item at `index` of an array.
-
-    A list or null is a list here, as everywhere in this module.
-    """
     view = narrow(view)
     return None if view is None else view.item(index)
 
 
-def is_index(name: str) -> bool:
-    """Tell if an element is named after the index of an item.
-
-    >>> is_index("12"), is_index("n1")
-    (True, False)
-    """
-    return name.isascii() and name.isdigit()
-
-
 def holds_items(view: View | None, index: int, name: str) -> bool:
-    """Tell if an element holds the items of a list, rather than being one of them.
-
-    view: the list's. index: how many elements of its name came before it. name: its first child's.
-
-    >>> from toolparse_lab.arguments.schema.view import view_of
-    >>> tags = view_of({"type": "array", "items": {"type": "string"}})
-    >>> holds_items(tags, 0, "item"), holds_items(view_of({"type": "string"}), 0, "item")
-    (True, False)
+    """Return True if an element holds the items of a list, rather than being one of them. name: its
+    first child's.
     """
     view = narrow(view)
     if view is None or kind_of(view) != "array":
         return False
 
     item = narrow(item_view(view, index))
-    if not _knows_member(item, name):
+    if item is None or kind_of(item) not in ("object", "open") or item.child(name) is None:
         return True  # the child is no member of an item: then it is an item itself
     # `item` and numbers are what lists are written with, unless an item has a member of that name.
-    written_as_list = name == "item" or is_index(name)
-    return written_as_list and item is not None and name not in item.properties
-
-
-def _knows_member(item: View | None, name: str) -> bool:
-    """Tell if an item is an object, and a member of it may have this name.
-
-    item: the view of a list's item, narrowed, or None if nothing is known of it.
-    """
-    if item is None or kind_of(item) not in ("object", "open"):
-        return False
-
-    return item.child(name) is not None
+    written_as_list = name == "item" or (name.isascii() and name.isdigit())
+    return written_as_list and name not in item.properties
 
 
 def member_view(view: View | None, index: int, lists: bool, name: str, count: int) -> View | None:
-    """Return the view of a child called `name`, `count` children behind the first, of an element
-    with `view`.
-
-    index: how many elements of the element's name came before it. lists: it holds items of a list.
-
-    Returns None if the schema says nothing of such a child.
-    """
+    """Return the view of a child, None if nothing is known of it. count: children before it."""
     view = narrow(view)
     if view is None:
         return None
@@ -200,32 +113,96 @@ def member_view(view: View | None, index: int, lists: bool, name: str, count: in
         return _member(view, name)
 
     if lists:
-        return item_view(view, _item_index(name, count))
+        # Its name, where that is a number of a likely size, else its place.
+        is_index = name.isascii() and name.isdigit() and len(name) <= _LONGEST_INDEX
+        return item_view(view, int(name) if is_index else count)
     item = narrow(item_view(view, index))
     return None if item is None else item.child(name)
 
 
-def _item_index(name: str, count: int) -> int:
-    """Return the index of an item: its name, where that is a number of a likely size, else its
-    place.
-
-    count: the place of the element among its siblings.
-
-    >>> _item_index("2", 0), _item_index("item", 1)
-    (2, 1)
-    """
-    if is_index(name) and len(name) <= _LONGEST_INDEX:
-        return int(name)
-
-    return count
-
-
 @lru_cache(maxsize=8192)
 def _member(view: View, name: str) -> View | None:
-    """Return the view of a member.
-
-    Of an item, where the schema's own word for a list is meant.
-    """
+    # Of an item, where the schema's own word for a list is written.
     if name == "item" and not view.allows("object"):
         return view.items
     return view.child(name)
+
+
+# How it works. `<rows><row>…</row></rows>` reads as an object with the one member `row`. Where the
+# schema wants a list there, and no item has a member of that name, the member is the item, or the
+# list of them; the same for one item and for many. `item` itself is left to coercion, which knows
+# it from every format.
+
+
+class ListReader:
+    """Takes the elements around items off, and moves the places of the contents."""
+
+    def __init__(self, places: dict[str, Place]) -> None:
+        self.places = places
+        self.steps: list[Step] = []
+
+    def read(self, value: dict[str, Value], view: View) -> Value:
+        """Return the value, which is not changed, with lists in place of their elements."""
+        if not any(isinstance(member, (dict, list)) for member in value.values()):
+            return value
+        return self._value(value, view, "")
+
+    def _value(self, value: Value, view: View | None, path: str) -> Value:
+        view = narrow(view)
+        if view is None:
+            return value
+
+        name = _item_name(value, view)
+        if name is not None:
+            value = self._taken_off(value, name, path)
+        if isinstance(value, dict):
+            return self._members(value, view, path)
+        if isinstance(value, list):
+            return [
+                self._value(item, item_view(view, index), f"{path}/{index}")
+                for index, item in enumerate(value)
+            ]
+        return value
+
+    def _members(self, value: dict[str, Value], view: View, path: str) -> dict[str, Value]:
+        if kind_of(view) == "array":
+            item = narrow(item_view(view, 0))
+            return value if item is None else self._members(value, item, path)
+        return {
+            key: self._value(member, view.child(key), f"{path}/{escape_token(key)}")
+            for key, member in value.items()
+        }
+
+    def _taken_off(self, value: dict[str, Value], name: str, path: str) -> list[Value]:
+        inside = value[name]
+        old = f"{path}/{escape_token(name)}"
+        if isinstance(inside, list):
+            items, new = inside, path
+        else:
+            items, new = [inside], f"{path}/0"
+
+        for key in [key for key in self.places if key == old or key.startswith(old + "/")]:
+            place = self.places.pop(key)
+            if key != old or new != path:
+                self.places[new + key[len(old) :]] = place
+        self.steps.append(Step("read", "read.list-element", path, None, value, items))
+        return items
+
+
+def _item_name(value: Value, view: View) -> str | None:
+    if not isinstance(value, dict) or len(value) != 1 or kind_of(view) != "array":
+        return None
+    name: str = next(iter(value))
+    if name == "item" or name.startswith(("#", "@")) or name.isdigit():
+        return None
+
+    # A member of an item is never an item itself.
+    item = narrow(item_view(view, 0))
+    if item is None or item.open or item.any_of or name in item.properties:
+        return None
+    # A text is no item of a list of objects, so that the element is the object itself.
+    inside = value[name]
+    items = inside if isinstance(inside, list) else [inside]
+    if kind_of(item) == "object" and not all(isinstance(i, dict) for i in items):
+        return None
+    return name

@@ -1,8 +1,4 @@
-"""The grammar of calls that are elements with parameters as child elements.
-
-The parameter tags and the YAML format write their calls in elements too and derive from
-`ElementGrammar`.
-"""
+"""What prompts and grammars say of calls that are elements."""
 
 from __future__ import annotations
 
@@ -24,18 +20,13 @@ from ..prompt.shape import (
     properties_of,
     resolve,
 )
+from ..prompt.type_rules import ARRAY, BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, TypeRule, TypeRules
 
 XML_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _BARE_KINDS = ("null", "integer", "number", "boolean")
 
 
 def element_grammar(tools: Sequence[ToolSpec]) -> str:
-    """Return the grammar of one call as an element.
-
-    Raises UnwritableCall for other names.
-
-    tools: those that may be called, of which each call names one.
-    """
     return ElementGrammar(tools).grammar("call")
 
 
@@ -49,12 +40,6 @@ class ElementGrammar(GrammarWriter):
     nested = True
 
     def call(self, tool: ToolSpec) -> str | None:
-        """Return the rule of one tool's call: its element around those of the parameters.
-
-        None if its schema admits no arguments within the depth bound.
-
-        tool: whose schema the parameters follow.
-        """
         children = self.children(object_schema(tool), MAX_DEPTH)
         if children is None:
             return None
@@ -62,12 +47,6 @@ class ElementGrammar(GrammarWriter):
         return self.element(tool.name, f'"\\n" {children}'.rstrip())
 
     def element(self, name: str, content: str) -> str:
-        """Return the expression of an element with that content.
-
-        Raises UnwritableCall for a name that no element can have.
-
-        content: an expression of the grammar, not text.
-        """
         if not XML_NAME.fullmatch(name):
             raise UnwritableCall(
                 "this name cannot be the name of an element", got=name, expected="an XML name"
@@ -75,13 +54,7 @@ class ElementGrammar(GrammarWriter):
         return f"{literal(f'<{name}>')} {content} {literal(f'</{name}>')}"
 
     def children(self, schema: Any, depth: int) -> str | None:
-        """Return the fields of an object, one behind the other.
-
-        Optional ones may be absent.
-
-        schema: that of the object. depth: the levels below it that may still be followed. None if a
-        required field is not possible, or "" for an object without fields.
-        """
+        # One after the other; optional ones may be absent. None if a required one is not possible.
         parts: list[str] = []
         for name, child, needed in properties_of(resolve(schema, self.root_schema)):
             field = self.field(name, child, depth - 1)
@@ -92,15 +65,6 @@ class ElementGrammar(GrammarWriter):
         return " ".join(parts)
 
     def field(self, name: str, schema: Any, depth: int) -> str | None:
-        """Return one parameter with the line break behind it.
-
-        For a list, its element repeated.
-
-        name: of the element. None for a schema that admits nothing, or only values that are too
-        deep.
-
-        schema: of the parameter. depth: the levels that it may still nest.
-        """
         if depth < 0 or schema is False:
             return None
         node = resolve(schema, self.root_schema)
@@ -117,19 +81,10 @@ class ElementGrammar(GrammarWriter):
         return f"({self._line(name, content)}){{{max(low, 1)},{max(high, 1)}}}"
 
     def _line(self, name: str, content: str) -> str:
-        """Return the expression of an element and the line break behind it.
-
-        content: an expression of the grammar, not text.
-        """
         return f"{self.element(name, content)} {literal(chr(10))}"
 
     def _repeated_item(self, node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the schema of the items of a list written as repeated elements.
-
-        None for all other values, and for lists that have to be JSON: tuples and lists of lists.
-
-        node: the resolved schema of the parameter.
-        """
+        # None for lists that have to be JSON: tuples and lists of lists.
         if kind_of(node) != "array" or positions_of(node):
             return None
         item = resolve(items_of(node), self.root_schema)
@@ -137,11 +92,6 @@ class ElementGrammar(GrammarWriter):
         return None if kind_of(item) == "array" else item
 
     def content(self, node: Mapping[str, Any], depth: int) -> str | None:
-        """Return the expression of the text between the tags of an element.
-
-        node: the resolved schema of its value. None if nothing fits, or only values that are too
-        deep.
-        """
         if depth < 0:
             return None
         match kind_of(node):
@@ -159,12 +109,6 @@ class ElementGrammar(GrammarWriter):
                 return self.bare(node, kind)
 
     def _choice(self, node: Mapping[str, Any]) -> str | None:
-        """Return the expression of any listed value, texts without quotes.
-
-        None for no values.
-
-        node: a resolved schema with an enum or a constant.
-        """
         texts = []
         for value in choices_of(node):
             text = value if isinstance(value, str) else write_canonical(value)
@@ -172,32 +116,18 @@ class ElementGrammar(GrammarWriter):
         return one_of(texts) if texts else None
 
     def _object(self, node: Mapping[str, Any], depth: int) -> str | None:
-        """Return an object as elements.
-
-        As JSON where the format or the schema has no fields.
-
-        node: its resolved schema. depth: the levels below it that may still be followed. None if a
-        required field is not possible.
-        """
         if not self.nested or not properties_of(node):
             return self.json_value(node, depth, IN_XML)
         children = self.children(node, depth)
         return None if children is None else f'"\\n" {children}'
 
     def _union(self, node: Mapping[str, Any], depth: int) -> str | None:
-        """Return the expression of any member that is possible and is read back as that member."""
         members = _readable(alternatives_of(node, self.root_schema))
         contents = [self.content(member, depth) for member in members]
         possible = [content for content in contents if content is not None]
         return one_of(possible) if possible else None
 
     def _text(self, node: Mapping[str, Any]) -> str:
-        """Return the expression of text of a bounded length, or of a known format.
-
-        Text of no length is an element without content.
-
-        node: a resolved schema that admits text.
-        """
         if text := FORMATS.get(str(node.get("format"))):
             return self.rule(text)
         low, high = bounds(node, "minLength", "maxLength", MAX_TEXT)
@@ -210,11 +140,7 @@ class ElementGrammar(GrammarWriter):
 
 
 def _readable(members: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """Return the members of a union that are read back as what they are.
-
-    >>> _readable([{"type": "string"}, {"type": "null"}])
-    [{'type': 'string'}]
-    """
+    # The word null, or digits, would be read as text where text is allowed.
     kinds = [kind_of(member) for member in members]
     if "string" not in kinds:
         return members
@@ -224,9 +150,64 @@ def _readable(members: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any
 
 
 def _escape(text: str) -> str:
-    """Return a text as it is written between tags.
-
-    >>> _escape("a < b & c")
-    'a &lt; b &amp; c'
-    """
     return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+# Between tags a scalar is bare text: quotes around it would become part of the value.
+BARE_SCALARS = (
+    TypeRule(
+        NUMBER,
+        "number",
+        "lat",
+        "35.6897",
+        '"35.6897"',
+        "A number is bare digits: no quotes, no unit.",
+    ),
+    TypeRule(
+        INTEGER,
+        "integer",
+        "count",
+        "10",
+        "ten",
+        "An integer is digits without a decimal point, never a word.",
+    ),
+    TypeRule(
+        BOOLEAN,
+        "boolean",
+        "enabled",
+        "true",
+        "yes",
+        "A boolean is the word true or the word false.",
+    ),
+    TypeRule(
+        STRING,
+        "string",
+        "city",
+        "Tokyo",
+        '"Tokyo"',
+        "A string is the plain text itself, without quotes around it.",
+    ),
+)
+
+XML_TYPE_RULES = TypeRules(
+    (
+        *BARE_SCALARS,
+        TypeRule(
+            ARRAY,
+            "array",
+            "tags",
+            "red</tags><tags>blue",
+            "red, blue",
+            "An array repeats its element, once for every item.",
+        ),
+        TypeRule(
+            OBJECT,
+            "object",
+            "size",
+            "<w>3</w><h>4</h>",
+            '{"w":3,"h":4}',
+            "An object holds one element for every field.",
+        ),
+    ),
+    pair="<{name}>{value}</{name}>",
+)

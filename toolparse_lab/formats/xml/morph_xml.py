@@ -1,22 +1,20 @@
-"""`morph_xml`: one element a call, named after the tool.
-
-Its children are the parameters.
-"""
+"""`morph_xml`: one element a call, named after the tool; its children are the parameters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, islice
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
-from ...core.types import Edit, Span, Step
-from ...core.values import Value, read_strict
+from ...core.types import Edit, Problem, Span, Step
+from ...core.values import Value, escape_token, read_strict
 from ..base import (
     NEED_MORE,
     Codec,
@@ -31,21 +29,300 @@ from ..base import (
     Tools,
     make_opening,
 )
+from ..disambiguation import Calls, OneCall, call_is_doubtful, is_doubtful, names_below
 from ..json.source import unescape_offsets as json_offsets
 from ..prompt.wording import Wordings
 from ..results import ElementResult
-from ..rxml.doubt import is_doubtful
-from ..rxml.flat import FlatBody, read_flat
-from ..rxml.lists import ListReader
-from ..rxml.reader import TEXT_KEY, ElementReader, text_params, unescape_offsets, wrapper_name
+from ..rxml.element import ATTRIBUTE, MARK, Element, Manner, pieces_between_children, walk
+from ..rxml.fast import read_flat
+from ..rxml.reader import (
+    TEXT_KEY,
+    ElementReader,
+    attribute_text,
+    text_params,
+    unescape_offsets,
+    wrapper_name,
+)
+from ..rxml.shape import ListReader
+from ..rxml.tree import read_tree
 from ..rxml.writer import write_element
-from ..scan import Scanner
-from .attributes import with_attributes, with_own_attributes
-from .grammar import element_grammar
-from .headless import NamedEnd, checked, has_property, headless
-from .judge import ElementJudge
+from ..scan import Close, LiteralBody, Scanner
+from .grammar import XML_TYPE_RULES, element_grammar
 from .scan import ElementBody, ends_in_element, plain_body, plain_texts
-from .type_rules import XML_TYPE_RULES
+
+
+def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
+    """Return a call with its opener's attributes that name parameters as arguments; others become
+    problems. Their offsets in the body are negative.
+    """
+    if not isinstance(call.arguments, dict):
+        return call
+
+    named: dict[str, Value] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    problems: list[Problem] = []
+    for match in ATTRIBUTE.finditer(opening.attributes.rstrip("/>")):
+        name, place = match["name"], _place(match, opening)
+        if name not in view.properties:
+            message = f"the attribute {name!r} names no parameter, and was left out"
+            span = Span(*place)
+            problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
+        elif name in named or call.arguments.get(name, _value(match)) != _value(match):
+            raise Refusal("decode.duplicate-key", f"{name!r} stands twice", 0)
+        else:
+            named[name] = _value(match)
+            spans["/" + escape_token(name)] = place
+
+    if not named:
+        return replace(call, problems=(*call.problems, *problems))
+    step = Step("read", "read.attributes", "", None, None, named)
+    # Behind the fact: places are asked for rarely.
+    inner = call.places
+
+    def places() -> Places:
+        return {**inner(), **spans}
+
+    return replace(
+        call,
+        arguments={**named, **call.arguments},
+        steps=(*call.steps, step),
+        problems=(*call.problems, *problems),
+        places=places,
+    )
+
+
+def with_own_attributes(call: Decoded, view: View, root: Element | None, body: str) -> Decoded:
+    """Return a call with the attributes of its parameters' elements as members of those parameters.
+    Raises Refusal for one that may be an argument.
+    """
+    arguments = call.arguments
+    if root is None or not isinstance(arguments, dict):
+        return call
+    members: dict[str, dict[str, Value]] = {}
+    problems: list[Problem] = []
+    for element in walk(root):
+        start, end = element.attributes
+        for match in ATTRIBUTE.finditer(body[start:end].rstrip("/>")):
+            name, place = match["name"], Span(*match.span()).shift(start)
+            if _takes(element, root, arguments, name):
+                members.setdefault(element.name, {})[name] = _value(match)
+            elif _may_be_argument(element, view, arguments, match):
+                message = f"the attribute {name!r} of <{element.name}> may be an argument"
+                raise Refusal("decode.attribute", message, place.start)
+            else:
+                message = f"the attribute {name!r} of <{element.name}> was left out"
+                problem = Problem("decode", "decode.attribute", "warning", message, "", place)
+                problems.append(problem)
+    if not members and not problems:
+        return call
+    if members:
+        arguments = dict(arguments)
+        for name, named in members.items():
+            inside = arguments[name]
+            arguments[name] = {**named, **(inside if isinstance(inside, dict) else {})}
+    steps = tuple(
+        Step("read", "read.attributes", "/" + escape_token(name), None, None, named)
+        for name, named in members.items()
+    )
+    return replace(
+        call,
+        arguments=arguments,
+        steps=(*call.steps, *steps),
+        problems=(*call.problems, *problems),
+    )
+
+
+def _takes(element: Element, root: Element, arguments: dict[str, Value], name: str) -> bool:
+    schema = element.view
+    if element.parent is not root or root.counts.get(element.name) != 1 or schema is None:
+        return False
+    inside = arguments.get(element.name)
+    if name not in schema.properties or not (inside == "" or isinstance(inside, dict)):
+        return False
+    return not isinstance(inside, dict) or name not in inside
+
+
+def _may_be_argument(
+    element: Element, view: View, arguments: dict[str, Value], match: re.Match[str]
+) -> bool:
+    name = match["name"]
+    if element.view is not None and name in element.view.properties:
+        inside = arguments.get(element.name)
+        return not (isinstance(inside, dict) and inside.get(name) == _value(match))
+    return name in view.properties and name not in arguments
+
+
+def _value(match: re.Match[str]) -> str:
+    text = next((group for group in match.groups()[1:] if group is not None), "")
+    return attribute_text(text)
+
+
+def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
+    # An attribute without a value stands for itself. The opener ends where the body begins.
+    start, end = next(
+        (match.span(group) for group in (2, 3, 4) if match[group] is not None), match.span("name")
+    )
+    # The opener ends where the body begins.
+    size = len(opening.attributes)
+    return start - size, end - size
+
+
+# How it works
+#
+# Such an answer begins with a parameter that a tool has. Its body reaches to the first closing tag
+# of a tool, whose name the scanner hands on; the codec reads it as the body of that tool. The
+# opening is speculative: whatever is no good call is text after all.
+#
+# Cost: one search for the closing tags, and one reading of the body.
+
+
+_OPENING = Opening(0, speculative=True)
+_MESSAGE = "the answer begins with this body; its opening tag may have stood in the prompt"
+
+
+class NamedEnd(LiteralBody):
+    """Ends at the first closing tag of one of some elements, and says which it is."""
+
+    __slots__ = ()
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(tuple(f"</{name}>" for name in names))
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        settled = self._at
+        answer = LiteralBody.scan(self, tail, final)
+        if isinstance(answer, Close):
+            start, end = answer.start + len("</"), answer.end - len(">")
+            answer.name = tail[start - settled : end - settled], start
+        return answer
+
+
+def has_property(name: str, tools: Tools, *, partial: bool = False) -> bool:
+    for tool in tools.values():
+        properties = view_of(tool.schema_json).properties
+        if name in properties or (partial and any(key.startswith(name) for key in properties)):
+            return True
+    return False
+
+
+def headless(name: str, tools: Tools) -> Opening | None:
+    return _OPENING if name not in tools and has_property(name, tools) else None
+
+
+def checked(call: Decoded, body: str, reading: Reading) -> Decoded:
+    """Return the call of a body without an opener, with a warning. Raises Refusal if it only speaks
+    of calls.
+    """
+    tool = reading.tools.get(call.name)
+    properties = view_of(tool.schema_json).properties if tool else {}
+    openers = "|".join(re.escape(name) for name in reading.tools if name not in properties)
+    if openers and re.search(rf"<(?:{openers})[\s/>]", body):
+        raise Refusal("decode.ambiguous", "another call begins in this body", 0)
+    arguments = call.arguments
+    if not isinstance(arguments, dict) or any(key not in properties for key in arguments):
+        raise Refusal("decode.ambiguous", "this body is none of the tool that is closed", 0)
+    note = Problem("scan", "call.missing-opener", "warning", _MESSAGE, "", Span(0, len(body)))
+    return replace(call, problems=(*call.problems, note))
+
+
+_MOST_NAMES = 64
+_PLAIN_TAG = re.compile(r"<(/?)([^\s<>/=\"'!?]++)>")
+
+
+class ElementDisambiguation(OneCall):
+    """One body of elements. Its alphabet: both tags of each name."""
+
+    def read(self) -> Decoded:
+        return self._without_loose_text(super().read())
+
+    def is_doubtful(self, call: Decoded) -> bool:
+        repaired = any(edit.rule != "rxml.loose-text" for edit in call.edits)
+        return call_is_doubtful(call, self.parameters, self.body, repaired=repaired)
+
+    def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
+        value = call.arguments
+        if not isinstance(value, dict) or _holds_loose_text(value):
+            return True
+        return super().is_doubtful_once_edited(call, text)
+
+    def fitting(self, text: str) -> Calls | None:
+        # Most candidates turn an opening tag into a closing one, or back, where another was wrong.
+        return super().fitting(text) if _is_balanced(text, names_below(self.parameters)) else None
+
+    def tags(self) -> list[str]:
+        # Names of items are in no schema, but in the body.
+        marks = islice(MARK.finditer(self.body), _MOST_NAMES)
+        present = (mark["open"] or mark["closed"] for mark in marks)
+        names = dict.fromkeys(chain(sorted(names_below(self.parameters)), filter(None, present)))
+        # Both tags of each, since either may be the one that is wrong.
+        return [tag for name in names for tag in (f"<{name}>", f"</{name}>")]
+
+    # text next to the parameters
+
+    def _without_loose_text(self, call: Decoded) -> Decoded:
+        value = call.arguments
+        if not isinstance(value, dict) or TEXT_KEY not in value:
+            return call
+        if TEXT_KEY in self.parameters.properties:
+            return call
+
+        text = str(value[TEXT_KEY])
+        at = max(0, self.body.find(text[:1]))
+        if not self.reading.repair:
+            raise Refusal("decode.xml", "text stands beside the parameters", at)
+        # A bracket in it, or a repair next to it, may have made text of a tag.
+        if call.edits or any(mark in text for mark in "<>"):
+            message = "the text beside the parameters may be a damaged tag"
+            raise Refusal("decode.ambiguous", message, at)
+
+        # Whole words between sound elements: nothing else can have been meant by them.
+        edits: list[Edit] = []
+        root, _ = read_tree(self.body, self.parameters, Manner(repair=False, closed=True))
+        for pieces, _child in pieces_between_children(root):
+            for start, end, kind in pieces:
+                inner = self.body[start:end]
+                if kind != "comment" and inner.strip():
+                    lead = len(inner) - len(inner.lstrip())
+                    place = Span(start + lead, start + len(inner.rstrip()))
+                    edits.append(Edit(place, "", "rxml.loose-text"))
+        if not edits:  # it is inside a wrapper
+            raise Refusal("decode.ambiguous", "text stands beside the parameters", at)
+        span = Span(edits[0].span.start, edits[-1].span.end)
+        message = f"text beside the parameters was left out: {text[:40]!r}"
+        problem = Problem("decode", "decode.loose-text", "warning", message, "", span)
+        arguments = {name: item for name, item in value.items() if name != TEXT_KEY}
+        return replace(
+            call,
+            arguments=arguments,
+            edits=tuple(edits),
+            problems=(*call.problems, problem),
+        )
+
+
+def _is_balanced(text: str, names: Container[str]) -> bool:
+    tags = _PLAIN_TAG.findall(text)
+    if len(tags) != text.count("<"):
+        return True
+    balance: dict[str, int] = {}
+    for slash, name in tags:
+        if name in names:
+            balance[name] = balance.get(name, 0) + (-1 if slash else 1)
+    return not any(balance.values())
+
+
+def _holds_loose_text(value: Value) -> bool:
+    # A stack, since depth is the text's to choose.
+    stack: list[Value] = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if TEXT_KEY in node:
+                return True
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+    return False
+
 
 _ATTRIBUTES = re.compile(
     r"(?:[ \t\r\n](?:[^<>\"']|\"[^\"<]{0,512}\"|'[^'<]{0,512}'){0,512}?)?(?P<whole>/?)>"
@@ -71,7 +348,7 @@ _FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|
 # How it works
 #
 # The opener of a call is the tool's own name, so that only known tools open anything: most answers
-# are full of other tags. One compiled pattern reads an opener up to the character behind the name
+# are full of other tags. One compiled pattern reads an opener up to the character after the name
 # and looks the name up; only tools whose names hold such characters themselves are tried one by
 # one.
 #
@@ -81,42 +358,23 @@ _FIRST_CHILD = re.compile(r"<(?P<name>(?:[^\W\d][\w.:-]{0,127})?+)(?:(?P<end>>)|
 
 
 def _view(tools: Tools, name: str) -> View:
-    """Return the schema of a tool.
-
-    One that admits everything for a tool that no one knows.
-
-    tools: name -> tool. name: as the opener has it.
-    """
     tool = tools.get(name)
     return view_of(tool.schema_json if tool else EMPTY_SCHEMA)
 
 
 @lru_cache(maxsize=2048)
 def _texts(view: View) -> frozenset[str]:
-    """Return the names of the text parameters of a schema. Asked for each body."""
     return text_params(view)
 
 
 @lru_cache(maxsize=512)
 def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the beginnings of the tools' openers.
-
-    >>> _tags(("f", "g"))
-    ('<f', '<g')
-    """
     return tuple("<" + name for name in names)
 
 
 @lru_cache(maxsize=512)
 def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Return a pattern for the beginning of an opener, up to the character behind the name.
-
-    None if a name holds such a character, and so one opener may begin with several names.
-
-    >>> pattern = _plain_opener(("get", "get_all"))
-    >>> pattern.match("<get_all>").groups()
-    ('get_all', '>')
-    """
+    # None if a name contains such a character: then one opener may begin with several names.
     if not all(_PLAIN_NAME.fullmatch(name) for name in names):
         return None
 
@@ -127,13 +385,6 @@ def _plain_opener(names: tuple[str, ...]) -> re.Pattern[str] | None:
 
 @lru_cache(maxsize=2048)
 def _opening(name: str) -> Opening:
-    """Return the opening of `<name>`, as nearly every opener is.
-
-    Made once a name.
-
-    >>> _opening("f").end, _opening("f").name
-    (3, 'f')
-    """
     return Opening(len(name) + 2, name=name, name_span=Span(1, 1 + len(name)))
 
 
@@ -142,23 +393,16 @@ class ToolElements(Envelope):
     """Envelope: `<tool …>` … `</tool>` for every known tool. Comments hold no calls."""
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the beginning of a comment and of each tool's opener.
-
-        Nothing without tools.
-
-        A comment is a head because an opener inside it opens nothing.
-        """
+        # A comment is a head because an opener inside it opens nothing.
         return ("<!--", *_tags(tuple(tools))) if tools else ()
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return a comment as markup, or the opening of a known tool's element.
-
-        None for any other tag, which is text. NEED_MORE while a tag or a comment may go on.
-
-        pos: where one of the heads stands. final: no more text will come.
-        """
         if text.startswith("<!--", pos):
-            return _comment(text, pos, final)
+            # Markup: it holds no calls. One that is never closed, or too long to wait for, is text.
+            end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
+            if end >= 0:
+                return Opening(end + 3 - pos, "markup")
+            return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
         if not tools:
             return None
 
@@ -175,12 +419,7 @@ class ToolElements(Envelope):
     def _open_any(
         self, text: str, pos: int, final: bool, tools: Tools
     ) -> Opening | NeedMore | None:
-        """Try the tools one by one: the opener ends early, or a name is not a plain one.
-
-        The first tool whose tag is complete wins, even if a longer name could still come.
-
-        NEED_MORE if any of them may still come.
-        """
+        # The first tool whose tag is complete wins, even if a longer name could still come.
         undecided: NeedMore | None = None
         for name in tools:
             if text.startswith("<" + name, pos):
@@ -194,33 +433,25 @@ class ToolElements(Envelope):
         return undecided
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner of the element, which knows the tool's text parameters.
-
-        Without a name, the one that ends with the closing tag of some tool.
-        """
+        # Without a name, the body ends with the closing tag of some tool.
         names = tuple(tools)
         if not opening.name:
             return NamedEnd(names)
         return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if an element that was given up behind `text` ends inside a parameter."""
         return ends_in_element(text)
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return True if a tool's tag is a parameter of that name of the open call."""
         return inner.name in _view(tools, opening.name).properties
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return the closing tag of each tool, and the other ends of a body."""
         return (*self.closers, *(f"</{name}>" for name in tools))
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the beginning of an element."""
         return "<"
 
     def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
-        """Return an opening without a name, where the answer begins with a tool's parameter."""
         # Most answers begin with words, or with a tool's own tag.
         match = _FIRST_CHILD.match(text) if text[0] == "<" else None
         if match is None or match["name"] in tools:
@@ -231,31 +462,11 @@ class ToolElements(Envelope):
         return headless(name, tools)
 
     def closer_of(self, opening: Opening) -> str:
-        """Return the closing tag, as nearly every call has it."""
         return f"</{opening.name}>"
 
 
-def _comment(text: str, pos: int, final: bool) -> Opening | NeedMore | None:
-    """Return a comment as markup: it holds no calls.
-
-    None for one that is never closed, or too long to wait for.
-
-    pos: of its first mark. final: no more text will come.
-    """
-    end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
-    if end >= 0:
-        return Opening(end + 3 - pos, "markup")
-    return None if final or len(text) - pos >= _MAX_COMMENT else NEED_MORE
-
-
 def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
-    """Return the opening of a tag with this name at `pos`, its attributes included.
-
-    An empty element is a whole call without parameters. NEED_MORE if it may become a tag, or None
-    if the name goes on, or the text behind it is not an attribute.
-
-    final: no more text will come.
-    """
+    # The opening of a tag with its attributes. None if the name goes on.
     end = pos + 1 + len(name)
     match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
     if match:
@@ -270,7 +481,7 @@ def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | No
         )
     if final or len(text) - pos >= _MAX_OPENER or "<" in text[end:]:
         return None
-    # The empty text is in every text: the tag is cut off right behind the name.
+    # The empty text is in every text: the tag is cut off right after the name.
     return NEED_MORE if text[end : end + 1] in " \t\r\n/" else None
 
 
@@ -279,26 +490,28 @@ class ElementCall(Codec):
     """Codec: parameters as child elements, read with the tool's schema at hand."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the one call of a body.
-
-        Raises Refusal if it cannot be read.
-
-        The first of four readers that fits: see the head of this module. The closing tag is
-        necessary, since without it the last parameter may go on.
-        """
+        # The closing tag is necessary, since without it the last parameter may go on.
         opening = reading.opening
         view = _view(reading.tools, opening.name)
         if not reading.closed:
             raise Refusal("decode.truncated-value", f"</{opening.name}> is missing", len(body))
 
-        call = self._call(body, view, reading)
+        # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
+        flat = read_flat(body, view, TEXT_KEY)
+        if flat is not None and not (
+            "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
+        ):
+            call = _decoded(opening, flat.value, flat.places, (), ())
+        else:
+            call = self._unusual(body, view, reading)
+        if opening.attributes:
+            call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
         if opening.speculative and opening.end == 0:
             call = checked(call, body, reading)
         return (call,)
 
     def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
-        """Return the call of an element whose children are flat and hold no mark of any kind."""
         name = opening.name
         if name not in tools or opening.attributes or opening.name_span is None:
             return None
@@ -309,24 +522,7 @@ class ElementCall(Codec):
         texts = plain_texts(text, start, closer)
         return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
 
-    def _call(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a closed body, by the first reader that fits. Raises Refusal."""
-        opening = reading.opening
-        # Nearly every body; what it leaves out is read by the tolerant reader, to the same values.
-        flat = read_flat(body, view, TEXT_KEY)
-        if flat is not None and not _ends_oddly(flat, view, body):
-            call = _decoded(opening, flat.value, flat.places, (), ())
-        else:
-            call = self._unusual(body, view, reading)
-        return with_attributes(call, view, opening) if opening.attributes else call
-
     def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call of a body that is not flat.
-
-        Raises Refusal.
-
-        view: the schema of the tool's parameters.
-        """
         stripped = body.strip()
         if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
             call = self._json(body, reading)
@@ -335,17 +531,11 @@ class ElementCall(Codec):
 
         if stripped and "<" not in stripped:
             return self._text(body, view, reading)
-        tool = reading.tools.get(reading.opening.name)
-        judge = ElementJudge(body, view, tool.schema_json if tool else None, reading)
-        return judge.settle(lambda text, manner: self._shaped(text, view, manner))
+        return ElementDisambiguation(
+            body, view, reading, lambda text, manner: self._shaped(text, view, manner)
+        ).call()
 
     def _shaped(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose parameters are elements of any shape.
-
-        Raises Refusal if there are none.
-
-        view: the schema of the tool's parameters.
-        """
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.
         flat = None if reading.repair else read_flat(body, view, TEXT_KEY)
         if flat is not None:
@@ -353,14 +543,7 @@ class ElementCall(Codec):
         return self._elements(body, view, reading)
 
     def _elements(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose parameters are elements.
-
-        Raises Refusal if there are none.
-
-        An element around all of them that no parameter is named after is taken off.
-
-        view: the schema of the tool's parameters.
-        """
+        # An element around all of them that no parameter is named after is taken off.
         repair, closed = reading.repair, reading.closed
         # `<f><parameters>…</parameters></f>`: it helps only if a parameter of the tool is inside.
         root = wrapper_name(body, view)
@@ -380,11 +563,7 @@ class ElementCall(Codec):
         return with_own_attributes(call, view, reader.tree, body)
 
     def _json(self, body: str, reading: Reading) -> Decoded | None:
-        """Return the call of a body that is one JSON object, the parameters, else None.
-
-        Here a refusal is no answer: text that is not JSON may still be a text. The step keeps the
-        place of the whole object.
-        """
+        # Here a refusal is no answer: text that is not JSON may still be a text.
         edits: list[Edit] = []
         try:
             if reading.repair:
@@ -420,12 +599,6 @@ class ElementCall(Codec):
         )
 
     def _text(self, body: str, view: View, reading: Reading) -> Decoded:
-        """Return the call whose body is plain text: its tool's only parameter, which is a text.
-
-        Raises Refusal for a tool with other parameters.
-
-        view: the schema of the tool's parameters.
-        """
         # With a second parameter nobody could tell which of them the text is.
         names = text_params(view)
         if len(view.properties) != 1 or len(names) != 1:
@@ -434,7 +607,11 @@ class ElementCall(Codec):
         (name,) = names
         if re.search(rf"^\s*{re.escape(name)}\s*[:=]", body, re.MULTILINE):
             raise Refusal("decode.ambiguous", f"{name} is named in the text that is its value", 0)
-        if _names_call(body, reading.tools):
+        # A line is a call in words of its own: `action: delete` or `delete: {}`.
+        if any(
+            line["key" if line["open"] else "value"] in reading.tools
+            for line in _CALL_IN_WORDS.finditer(body)
+        ):
             raise Refusal("decode.ambiguous", f"the text for {name} names a tool to call", 0)
         reader = ElementReader(body, view, repair=reading.repair, closed=reading.closed)
         value = {name: reader.raw_text(0, len(body), f"/{name}")}
@@ -443,18 +620,7 @@ class ElementCall(Codec):
         return _read_by(reader, reading, value, (step,))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as an element.
-
-        Raises UnwritableCall for values that XML cannot carry.
-
-        arguments_json: strict JSON. tool: is superfluous, since the names and values say all.
-        """
         return write_element(name, read_strict(arguments_json))
-
-
-def _ends_oddly(flat: FlatBody, view: View, body: str) -> bool:
-    """Return True if a value of a flat body ends with a tag in other brackets."""
-    return "]" in body and is_doubtful(flat.value, view, body, flat.places, repaired=False)
 
 
 def _read_by(
@@ -464,11 +630,6 @@ def _read_by(
     steps: tuple[Step, ...],
     view: View | None = None,
 ) -> Decoded:
-    """Return the call that a reader has read.
-
-    reader: one that has read its body. value: its reading. steps: the cost of reading. view: the
-    schema of the parameters, by which elements around the items of lists are taken off.
-    """
     places = reader.places
     if view is not None:
         lists = ListReader(places)
@@ -484,11 +645,6 @@ def _decoded(
     edits: tuple[Edit, ...],
     steps: tuple[Step, ...],
 ) -> Decoded:
-    """Return a call whose values are text, as XML has no other.
-
-    value: the parameters. places: a function, since they are only worked out when asked for.
-    edits, steps: the changes of repair and reading to the body.
-    """
     return Decoded(
         opening.name,
         value,
@@ -501,19 +657,8 @@ def _decoded(
     )
 
 
-def _names_call(text: str, tools: Tools) -> bool:
-    """Return True if a line is a call in words of its own: `action: delete` or `delete: {}`."""
-    return any(
-        line["key"] in tools if line["open"] else line["value"] in tools
-        for line in _CALL_IN_WORDS.finditer(text)
-    )
-
-
 def _before(opening: Opening) -> Span | None:
-    """Return the name's span, counted from the beginning of the body.
-
-    The name stands in the opener, so its offsets are negative.
-    """
+    # Counted from the beginning of the body: the offsets are negative.
     return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 

@@ -39,33 +39,19 @@ _MAX_TAG = 1024  # a longer tag is text, whether it is whole or may become one
 
 @lru_cache(maxsize=512)
 def _close_tag(name: str) -> re.Pattern[str]:
-    """Return a pattern for the element's closing tag, with white space where models put it.
-
-    >>> _close_tag("f").fullmatch("</ f >") is not None
-    True
-    """
     return re.compile(rf"</[ \t\r\n]{{0,16}}{re.escape(name)}[ \t\r\n]{{0,16}}>")
 
 
 @lru_cache(maxsize=512)
 def _flat_body(name: str) -> re.Pattern[str]:
-    """Return a pattern for a whole body and its closer, group 2, as nearly every body is.
-
-    Its elements have no markup in them and no text beside them.
-
-    name: of the element, which is the tool's.
-
-    >>> match = _flat_body("f").match("<a>1</a> </f>")
-    >>> match.span(2)
-    (9, 13)
-    """
+    # A whole body and its closer, group 2, as nearly every body is.
     return re.compile(
         rf"(?:\s*+<({_XML_NAME}+)>[^<]*+</\1>)*"
         rf"\s*+({_close_tag(name).pattern})"
     )
 
 
-# Such a name needs no escape, and is nowhere the word for text beside elements.
+# Such a name needs no escape, and is nowhere the word for text next to elements.
 _PLAIN_NAME = r"[A-Za-z_][\w-]*+"
 _PLAIN_TEXT = r"[^<&\]]*+"  # it holds no markup, and does not end with a tag in other brackets
 plain_texts = re.compile(rf"<({_PLAIN_NAME})>({_PLAIN_TEXT})</", re.ASCII).findall
@@ -73,14 +59,8 @@ plain_texts = re.compile(rf"<({_PLAIN_NAME})>({_PLAIN_TEXT})</", re.ASCII).finda
 
 @lru_cache(maxsize=512)
 def plain_body(name: str) -> re.Pattern[str]:
-    """Return a pattern for a flat body in which no text holds a mark, and its closer, group 2.
-
+    """Return the pattern of a flat body in which no text contains a mark, and its closer, group 2.
     What it matches, `_flat_body` matches too.
-
-    name: of the element, which is the tool's.
-
-    >>> plain_body("f").match("<a>1</a> </f>").span(2), plain_body("f").match("<a>&lt;</a></f>")
-    ((9, 13), None)
     """
     return re.compile(
         rf"(?:[ \t\r\n]*+<({_PLAIN_NAME})>{_PLAIN_TEXT}</\1>)++"
@@ -91,12 +71,7 @@ def plain_body(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=2048)
 def _raw_param(param: str, element: str) -> re.Pattern[str]:
-    """Return a pattern for the characters that mean anything inside a text parameter.
-
-    That is its own closing tag, the element's, and CDATA. The groups are those of `_TAG`.
-
-    param: the parameter's name. element: that of the element around it, the tool's.
-    """
+    # What means anything inside a text parameter. The groups are those of `_TAG`.
     names = f"{re.escape(param)}|{re.escape(element)}"
     longest = max(len(param), len(element))
     return re.compile(
@@ -107,16 +82,10 @@ def _raw_param(param: str, element: str) -> re.Pattern[str]:
 
 
 def ends_in_element(text: str) -> bool:
-    """Return True if the children of an element that break off behind `text` end inside one.
-
-    Text beside the children is a value as well: of the tool's only parameter, or of nothing.
-
-    >>> ends_in_element("<a>1</a> <b>2"), ends_in_element("words"), ends_in_element("<a>1</a> ")
-    (True, True, False)
-    """
+    """Return True if the children of an element that break off after `text` end inside one."""
     param = ""  # the child that is open
     inner = 0  # elements of its name that are open inside it
-    pos = 0  # behind the last child
+    pos = 0  # after the last child
     for tag in _TAG.finditer(text):
         name = tag["name"]
         if name is None or tag.end() - tag.start() >= _MAX_TAG or tag["rest"].endswith("/"):
@@ -136,7 +105,7 @@ def ends_in_element(text: str) -> bool:
 class ElementBody:
     """Finds the closing tag of an XML element whose children are parameters.
 
-    Text parameters are raw: whatever stands in them is content, up to a closing tag of theirs that
+    Text parameters are raw: whatever is in them is content, up to a closing tag of theirs that
     another tag or the end follows. The element's closing tag inside an unclosed parameter counts
     only if nothing but white space and an opener, or the end, follows it.
     """
@@ -157,11 +126,6 @@ class ElementBody:
     )
 
     def __init__(self, name: str, text_params: frozenset[str], openers: tuple[str, ...]) -> None:
-        """Make a scanner for one element.
-
-        name: of the element, which is the tool's. text_params: the parameters that the schema
-        declares as text. openers: the beginnings of the tools' openers, `<` and the name.
-        """
         self._name = name
         self._text = text_params
         self._openers = openers
@@ -173,25 +137,14 @@ class ElementBody:
         self._inner = 0  # elements of the parameter's own name that are open inside it
         self._until = ""  # inside CDATA or a comment: what ends it
         self._hidden: tuple[int, int] | None = None
-        self._look = 0  # white space behind a parameter's closing tag that was looked at already
+        self._look = 0  # white space after a parameter's closing tag that was looked at already
 
     def finish(self) -> Close | None:
-        """Return the hidden closing tag as a rescue, if there was one.
-
-        It stands in a text parameter that never ended.
-        """
+        # It is in a text parameter that never ended.
         return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Walk once over the tags of the tail.
-
-        See the head of this module.
-
-        Returns the close, or how many characters of the tail are final. The pattern for a whole
-        flat body is tried once, on the first tail: in a batch that is all of the text.
-
-        tail: the text from what was final last on. final: no more text will come.
-        """
+        """Return the close, or how many characters of the tail are final."""
         if self._fresh:
             self._fresh = False
             flat = _flat_body(self._name).match(tail)
@@ -235,13 +188,7 @@ class ElementBody:
                 return answer
 
     def _between(self, tag: re.Match[str]) -> Close | None:
-        """Take in a tag between the parameters: it closes the element, or opens a parameter.
-
-        Any other closing tag is left to the reader. An empty element is a parameter that is closed
-        already.
-
-        tag: a match of `_TAG`.
-        """
+        # Any other closing tag is left to the reader. An empty element is closed already.
         _, slash, name, rest, _ = tag.groups()
         if slash:
             # The name alone is not enough: `</f x>` closes nothing.
@@ -257,16 +204,7 @@ class ElementBody:
     def _in_param(
         self, tag: re.Match[str], param: str, tail: str, final: bool
     ) -> Close | int | None:
-        """Take in a tag inside a parameter.
-
-        None = read on behind it.
-
-        param: its name. Elements of the same name are counted, so that their closing tags do not
-        close it. All others are content of no interest here.
-
-        tag: a match of `_TAG`, or of the text parameter's own pattern.
-        final: no more text will come.
-        """
+        # None = read on after it. Elements of the same name are counted.
         name = tag["name"]
         if not tag["slash"]:
             if name == param and not tag["rest"].endswith("/"):
@@ -280,12 +218,6 @@ class ElementBody:
         return None
 
     def _close_param(self, tag: re.Match[str], tail: str, final: bool) -> int | None:
-        """Take in a closing tag of the open parameter, which may be content of a text.
-
-        Returns a number if the text behind the tag has to be there first, else None.
-
-        tag: of the parameter's own name. final: no more text will come.
-        """
         ends: bool | None = True
         if self._raw:
             ends = self._param_ends(tail, tag.end(), final)
@@ -299,13 +231,6 @@ class ElementBody:
         return None
 
     def _close_element(self, tag: re.Match[str], tail: str, final: bool) -> Close | int | None:
-        """Take in the element's closing tag inside a parameter that is still open.
-
-        Either the parameter's own closing tag is missing, or this one is content. In a parameter
-        that is not text it can be no content.
-
-        Returns an offset instead where more text is necessary: so far the tail is final.
-        """
         if self._follow is None:
             self._follow = FollowCheck(self._openers)
 
@@ -322,22 +247,11 @@ class ElementBody:
         return None
 
     def _settle(self, settled: int) -> int:
-        """Move on behind the final part.
-
-        Return it.
-
-        settled: how many characters of the tail will not be looked at again.
-        """
         self._at += settled
         return settled
 
     def _param_ends(self, tail: str, pos: int, final: bool) -> bool | None:
-        """Return True if another tag or the end follows a text parameter's closing tag.
-
-        Else that tag is content. None = only more text can tell.
-
-        pos: behind the closing tag. final: no more text will come.
-        """
+        # Another tag or the end follows, else the tag is content. None = only more text can tell.
         match = SPACE.match(tail, max(pos, self._look - self._at))
         end = match.end() if match else pos
         if end >= len(tail) and not final:

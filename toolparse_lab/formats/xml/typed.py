@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
@@ -43,16 +42,14 @@ from ..base import (
     Signs,
     Tools,
 )
-from ..parameters.judge import in_raw
-from ..parameters.shape import kind_of_value
+from ..disambiguation import Calls, Disambiguation
+from ..parameters.form import kind_of_value
 from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..python.reader import PythonReader
-from ..rxml.nearest import nearest_reading
-from ..rxml.text import unescape, unescape_offsets
+from ..rxml.element import unescape, unescape_offsets
 from ..scan import Close, LiteralBody, Scanner
-from .judge import fits_schema
-from .type_rules import BARE_SCALARS
+from .grammar import BARE_SCALARS
 
 _BLOCKS = {"<functions>": "</functions>", "<function_calls>": "</function_calls>"}
 _AROUND = {"<TOOLCALL>": "</TOOLCALL>", "<tool_call>": "</tool_call>"}
@@ -113,29 +110,24 @@ class TypedXml(Envelope):
 
     @property
     def closers(self) -> tuple[str, ...]:
-        """The closers of blocks."""
         return tuple(_BLOCKS.values())
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
-        """Return the closers of blocks, and of the tags around them."""
         return (*self.closers, *_AROUND.values())
 
     @property
     def restarts(self) -> tuple[str, ...] | None:
-        """Empty: the reader finds by itself where a function begins."""
+        # The reader finds by itself where a function begins.
         return ()
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True: no opener depends on the tools."""
         return True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        """Return the openers, which are words of other formats too."""
         return (*_FOLLOWS, _LONE_HEAD)
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opening at `text[pos]`. It counts in front of the family's tags only."""
         if text.startswith(_LONE_HEAD, pos):
             if _LONE.match(text, pos):
                 return Opening(0)
@@ -152,18 +144,15 @@ class TypedXml(Envelope):
     def suits(
         self, opening: Opening, text: str, at: int, final: bool, tools: Tools
     ) -> bool | NeedMore | None:
-        """Return True: `open` looked at the body."""
         return True
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        """Return the scanner to the closer of a block, of a tag around one, or of a call."""
         if not opening.end:
             return _WholeCall(tuple(f"</{word}>" for word in _CALLS))
         pairs = _AROUND if opening.attributes in _AROUND else _BLOCKS
         return LiteralBody(tuple(pairs.values()))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        """Return True if a body that was given up after `text` ends inside a value."""
         tags = list(_TAG.finditer(text))
         if not tags:
             return bool(text.strip())
@@ -173,10 +162,7 @@ class TypedXml(Envelope):
 
 
 def _follows(opener: str, text: str, at: int) -> bool | None:
-    """Return True if the text behind an opener is one of the family's, None if more text decides.
-
-    A code fence may stand behind a tag around a block.
-    """
+    # None if more text decides. A code fence may follow a tag around a block.
     end = at
     if opener in _AROUND:
         fence = _FENCE.match(text, at)
@@ -193,19 +179,16 @@ def _follows(opener: str, text: str, at: int) -> bool | None:
 
 
 class _WholeCall(LiteralBody):
-    """Ends after the closer of a call, which is a part of the body."""
-
     __slots__ = ()
 
     def scan(self, tail: str, final: bool) -> Close | int:
-        """Search for the closer. See `LiteralBody`."""
         answer = LiteralBody.scan(self, tail, final)
         return Close(answer.end, answer.end, "end") if isinstance(answer, Close) else answer
 
 
 @dataclass(frozen=True, slots=True)
 class _Tag:
-    """A tag of the family in a body. attributes: name -> (raw text, its offset)."""
+    # attributes: name -> (raw text, its offset).
 
     word: str
     start: int
@@ -216,7 +199,6 @@ class _Tag:
 
 
 def _tags(body: str) -> list[_Tag]:
-    """Return the tags of a body, those in sections left out. Raises Refusal for an odd one."""
     tags: list[_Tag] = []
     pos = 0
     while (match := _TAG.search(body, pos)) is not None:
@@ -243,13 +225,9 @@ def _tags(body: str) -> list[_Tag]:
 
 
 class _Function:
-    """Reads one function of a body.
-
-    tags: its own, without the first. end: where the text behind its last tag ends.
-    """
+    # tags: its own, without the first. end: where the text after its last tag ends.
 
     def __init__(self, body: str, reading: Reading, head: _Tag, tags: list[_Tag], end: int) -> None:
-        """Make a reader. head: the function's tag."""
         self._body = body
         self._reading = reading
         self._head = head
@@ -266,12 +244,15 @@ class _Function:
         self._view: View | None = None
 
     def read(self) -> Decoded:
-        """Return the call. Raises Refusal."""
         self._read_name()
         tool = self._reading.tools.get(self.name)
         self._view = view_of(tool.schema_json) if tool is not None else None
         closed = self._head.empty
-        while (tag := self._next()) is not None:
+        while self._i < len(self._tags):
+            tag = self._tags[self._i]
+            self._blank(tag.start)
+            self._i += 1
+            self._pos = tag.end
             if closed or tag.word == "name":
                 raise Refusal("decode.tags", f"<{tag.word}> cannot stand here", tag.start)
             if tag.word in _CALLS:
@@ -294,7 +275,6 @@ class _Function:
         )
 
     def unread(self, refusal: Refusal) -> Decoded:
-        """Return the function as one that cannot be read."""
         place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
         problem = Problem("decode", refusal.code, "error", refusal.message, "", place)
         return Decoded(
@@ -302,7 +282,6 @@ class _Function:
         )
 
     def _read_name(self) -> None:
-        """Read the name, which is an attribute or the first element."""
         if "name" in self._head.attributes:
             raw, start = self._head.attributes["name"]
         elif len(self._tags) > 1 and self._tags[0].word == self._tags[1].word == "name":
@@ -320,37 +299,23 @@ class _Function:
             raise Refusal("decode.tags", "a function without a name", self._head.start)
         self.name, self.name_span = unescape(text), Span(start, start + len(text))
 
-    def _next(self) -> _Tag | None:
-        """Move behind the next tag. Only white space stands before it."""
-        if self._i >= len(self._tags):
-            return None
-        tag = self._tags[self._i]
-        self._blank(tag.start)
-        self._i += 1
-        self._pos = tag.end
-        return tag
-
     def _blank(self, end: int) -> None:
-        """Raise Refusal for anything but white space up to an offset."""
         text = self._body[self._pos : end]
         if text.strip():
             message = f"neither a tag nor white space: {text.strip()[:40]!r}"
             raise Refusal("decode.tags", message, self._pos + len(text) - len(text.lstrip()))
 
     def _fix(self, span: Span, text: str, rule: str) -> None:
-        """Make an edit. Raises Refusal where repair is off."""
         if not self._reading.repair:
             raise Refusal("decode.tags", "not as the format writes it", span.start)
         self._edits.append(Edit(span, text, rule))
 
     def _close(self, at: int, closer: str, rule: str) -> None:
-        """Add a closer that is missing. Raises Refusal where the text ends early."""
         if not self._reading.closed and not self._body[at:].strip():
             raise Refusal("decode.truncated-value", "the text ends inside this call", at)
         self._fix(Span(at, at), closer, rule)
 
     def _parameter(self, tag: _Tag) -> None:
-        """Read a parameter, from its tag to its closer."""
         if tag.closes:
             if not self._arguments:
                 raise Refusal("decode.tags", "a closer without its parameter", tag.start)
@@ -365,7 +330,16 @@ class _Function:
             if "<" in raw and _TAG.search(raw):
                 raise Refusal("decode.ambiguous", "a value holds tags of the format", start)
             self._take(tag, raw, start, in_text=False)
-            self._end_attribute(tag)
+            closer = self._tags[self._i] if self._i < len(self._tags) else None
+            if tag.empty:
+                return
+            # It may lack its closer.
+            if closer is not None and closer.closes and closer.word in _PARAMETERS:
+                self._blank(closer.start)
+                self._i += 1
+                self._pos = closer.end
+            else:
+                self._fix(Span(tag.end - 1, tag.end - 1), "/", "tags.unclosed-parameter")
         elif tag.empty:
             if tag.attributes.get("type", ("string", 0))[0] != "string":
                 raise Refusal("decode.tags", "a parameter without a value", tag.start)
@@ -373,21 +347,7 @@ class _Function:
         else:
             self._element(tag)
 
-    def _end_attribute(self, tag: _Tag) -> None:
-        """Pass the closer of a parameter whose value is an attribute, and which may miss it."""
-        if tag.empty:
-            return
-        if self._i < len(self._tags) and self._tags[self._i].word in _PARAMETERS:
-            closer = self._tags[self._i]
-            if closer.closes:
-                self._blank(closer.start)
-                self._i += 1
-                self._pos = closer.end
-                return
-        self._fix(Span(tag.end - 1, tag.end - 1), "/", "tags.unclosed-parameter")
-
     def _element(self, tag: _Tag) -> None:
-        """Read a value between tags."""
         closer = self._tags[self._i] if self._i < len(self._tags) else None
         end = closer.start if closer is not None else self._end
         raw = self._body[tag.end : end]
@@ -407,7 +367,6 @@ class _Function:
         self._take(tag, raw, tag.end, in_text=True)
 
     def _take(self, tag: _Tag, raw: str, start: int, *, in_text: bool) -> None:
-        """Keep the value of a parameter."""
         name = unescape(tag.attributes["name"][0])
         if name in self._arguments:
             raise Refusal("decode.duplicate-key", f"{name!r} stands twice", tag.start)
@@ -436,36 +395,27 @@ class _Function:
         try:
             self._arguments[name] = _typed(text, kind, self._reading)
         except Refusal as refusal:
-            member = self._view.child(name) if self._view is not None else None
             if member is None or not member.admits_string():
                 raise Refusal(refusal.code, refusal.message, start) from None
             self._arguments[name] = text
 
 
 def _typed(text: str, kind: str, reading: Reading) -> Value:
-    """Return the value of a text whose tag says its type, the text where it is none of that."""
     word = text.strip()
     if kind in ("boolean", "bool"):
         return {"true": True, "false": False}.get(word.lower(), text)
     if kind in ("null", "none"):
         return None if word.lower() in ("null", "none", "") else text
-    if kind in _NUMBER_TYPES or kind in _LIST_TYPES:
-        values = read_if_strict(word, reading.max_depth)
-        if values is not None and len(values) == 1 and _is_of(values[0], kind):
+    if kind not in _NUMBER_TYPES and kind not in _LIST_TYPES:
+        return text
+    values = read_if_strict(word, reading.max_depth)
+    if values is not None and len(values) == 1:
+        types = list | dict if kind in _LIST_TYPES else str | bool | list | dict | None
+        if isinstance(values[0], types) == (kind in _LIST_TYPES):
             return values[0]
-        if kind in _LIST_TYPES:
-            return _python_value(word, reading)
-    return text
-
-
-def _is_of(value: Value, kind: str) -> bool:
-    if kind in _LIST_TYPES:
-        return isinstance(value, list | dict)
-    return not isinstance(value, str | bool | list | dict | None)
-
-
-def _python_value(word: str, reading: Reading) -> Value:
-    """Return the list or dict of a text as Python writes it. Raises Refusal for any other text."""
+    if kind in _NUMBER_TYPES:
+        return text
+    # As Python writes it.
     reader = PythonReader(word, replace(reading, repair=False), json_words=True)
     try:
         value = reader.value("", 0)
@@ -477,9 +427,23 @@ def _python_value(word: str, reading: Reading) -> Value:
 
 
 def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    """Return the calls of a body, with those that cannot be read among them. Raises Refusal."""
     tags = _tags(body)
-    begin, stop = _inside(body, [tag for tag in tags if tag.word in _BLOCK_WORDS])
+    # The functions are inside a fence and a block, if those are there.
+    begin, stop = 0, len(body)
+    fence, fence_end = _FENCE.match(body), body.rfind("```")
+    if fence is not None and fence_end >= fence.end() and not body[fence_end + 3 :].strip():
+        begin, stop = fence.end(), fence_end
+    blocks = [tag for tag in tags if tag.word in _BLOCK_WORDS]
+    if blocks:
+        first, last = blocks[0], blocks[-1]
+        if [tag.closes for tag in blocks] not in ([False, True], [False], [True]):
+            raise Refusal("decode.tags", "a block inside a block", first.start)
+        if not first.closes:
+            _only_space(body, begin, first.start)
+            begin = first.end
+        if last.closes:
+            _only_space(body, last.end, stop)
+            stop = last.start
     groups: list[list[_Tag]] = []
     for tag in tags:
         if tag.word in _CALLS and not tag.closes:
@@ -503,53 +467,27 @@ def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
     return tuple(calls)
 
 
-def _inside(body: str, blocks: Sequence[_Tag]) -> tuple[int, int]:
-    """Return where the functions of a body stand: inside a fence and a block, if those are there.
+class _TypedDisambiguation(Disambiguation):
+    keeps_equal = False
 
-    blocks: the tags of blocks. Raises Refusal where they are no pair around all.
-    """
-    fence, end = _FENCE.match(body), body.rfind("```")
-    begin, stop = 0, len(body)
-    if fence is not None and end >= fence.end() and not body[end + 3 :].strip():
-        begin, stop = fence.end(), end
-    if not blocks:
-        return begin, stop
-    first, last = blocks[0], blocks[-1]
-    if [tag.closes for tag in blocks] not in ([False, True], [False], [True]):
-        raise Refusal("decode.tags", "a block inside a block", first.start)
-    if not first.closes:
-        _only_space(body, begin, first.start)
-        begin = first.end
-    if last.closes:
-        _only_space(body, last.end, stop)
-        stop = last.start
-    return begin, stop
+    def read_strictly(self, text: str) -> Calls:
+        return _functions(text, replace(self.reading, repair=False))
 
+    def tags(self) -> list[str]:
+        return _near_tags(self.body, self.reading.tools)
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    """Gives the calls of a text that reads without repair, if all fit their schemas."""
+    def may_search(self) -> bool:
+        return self.reading.closed
 
-    reading: Reading
+    def is_doubtful(self, call: Decoded) -> bool:
+        return False
 
-    def __call__(self, text: str) -> Value | None:
-        """Return [name, arguments] of each call, None where one does not fit."""
-        tools = self.reading.tools
-        try:
-            calls = _functions(text, replace(self.reading, repair=False))
-        except Refusal:
-            return None
-        for call in calls:
-            tool = tools.get(call.name)
-            if tool is None or not call.readable:
-                return None
-            if not fits_schema(call.arguments, tool.schema_json):
-                return None
-        return [[call.name, call.arguments] for call in calls] or None
+    def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
+        return False
 
 
 def _near_tags(body: str, tools: Tools) -> list[str]:
-    """Return the literals of which one may be damaged: tags, or parts of a tag around a value."""
+    # The literals of which one may be damaged: tags, or parts of a tag around a value.
     words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in body]
     literals = [f"</{word}>" for word in words]
     literals += [f"<{word}>" for word in _GROUPS if word in words]
@@ -576,30 +514,10 @@ class TypedCall(Codec):
     around: str = ""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls of a body. Raises Refusal.
-
-        An empty block says that there is nothing to call.
-        """
-        refusal: Refusal | None = None
-        calls: tuple[Decoded, ...] = ()
-        try:
-            calls = _functions(body, reading)
-        except Refusal as reason:
-            refusal = reason
-        if refusal is None and all(call.readable and not call.edits for call in calls):
-            return calls or Message((), ())
-        # One character of one tag goes before a repair, which changes the structure.
-        if reading.repair and reading.closed:
-            edit = nearest_reading(body, _near_tags(body, reading.tools), _Fitting(reading))
-            if edit is not None:
-                again = replace(reading, repair=False)
-                return in_raw(_functions(apply_edits(body, [edit]), again), [edit])
-        if refusal is not None:
-            raise refusal
-        return calls
+        bodies = _TypedDisambiguation(body, reading)
+        return bodies.settle(lambda: _functions(body, reading)) or Message((), ())
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call in its block. Raises UnwritableCall for arguments that are no object."""
         arguments = read_strict(arguments_json)
         if not isinstance(arguments, dict):
             raise UnwritableCall("arguments have to be an object", got=arguments_json)
@@ -613,7 +531,6 @@ class TypedCall(Codec):
         return f'{start}<function name="{_escape(name)}">{parameters}</function>{end}'
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return calls of one answer in one block."""
         start, end = self._edges
         inner = (call[len(start) : len(call) - len(end)] for call in calls)
         return f"{start}{''.join(inner)}{end}"
@@ -624,7 +541,6 @@ class TypedCall(Codec):
         return self.around + block, _BLOCKS[block] + _AROUND.get(self.around, "")
 
     def _pair(self, name: str, value: Value) -> str:
-        """Return a parameter as the form writes it."""
         kind = kind_of_value(value)
         kind = _WORDS.get(kind, kind)
         text = _escape(value if isinstance(value, str) else write_canonical(value))
@@ -641,17 +557,13 @@ def _only_space(body: str, start: int, end: int) -> None:
 
 
 def _escape(text: str) -> str:
-    """Return text as it is written in an element or an attribute.
-
-    White space at its edges would be taken off, so it is written by its number.
-    """
+    # White space at its edges would be taken off, so it is written by its number.
     for character, reference in _ESCAPES:
         text = text.replace(character, reference)
     return _EDGES.sub(lambda m: "".join(f"&#{ord(c)};" for c in m[0]), text)
 
 
 def _type_rules(form: Form) -> TypeRules:
-    """Return the rules of a form: a scalar is bare text, all else JSON. Each says its type."""
     structures = JSON_TYPE_RULES.rules[len(BARE_SCALARS) :]
     rules = []
     for rule in (*BARE_SCALARS, *structures):

@@ -9,7 +9,7 @@ from itertools import islice
 from ...arguments.rjson.nearest import QUOTES
 from ...core.types import Edit, Span
 from ...core.values import Value
-from ..rxml.nearest import RULE
+from ..disambiguation import RULE
 
 _KEY_RULE = "yaml.near-key"
 _MOST_LINES = 8

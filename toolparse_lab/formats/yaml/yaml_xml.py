@@ -20,12 +20,18 @@ from ..prompt.type_rules import make_rules
 from ..prompt.wording import Wordings
 from ..results import YamlResult
 from ..scan import Scanner
-from ..xml.attributes import with_attributes
 from ..xml.grammar import XML_NAME, ElementGrammar
-from ..xml.headless import NamedEnd, checked, has_property, headless
-from ..xml.morph_xml import ElementCall, ToolElements
+from ..xml.morph_xml import (
+    ElementCall,
+    NamedEnd,
+    ToolElements,
+    checked,
+    has_property,
+    headless,
+    with_attributes,
+)
 from .flat import read_flat
-from .judge import MappingJudge, holds_unknown
+from .judge import MappingDisambiguation, holds_unknown
 from .reader import MAX_DEPTH, MappingReader, NoYaml
 from .repair import raw_texts, wrapping
 from .scan import YamlBody
@@ -196,9 +202,9 @@ class YamlCall(Codec):
         call = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
         if call is not None:
             return call
-        tool = reading.tools.get(reading.opening.name)
-        judge = MappingJudge(body, view, tool.schema_json if tool else None, reading)
-        call = judge.settle(lambda text, manner: self._mapping(text, view, manner))
+        call = MappingDisambiguation(
+            body, view, reading, lambda text, manner: self._mapping(text, view, manner)
+        ).call()
         opening = reading.opening
         return with_attributes(call, view, opening) if opening.attributes else call
 

@@ -14,9 +14,7 @@ from ...core.errors import BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from ...formats.bare.gemma import BareCodec
 from ...formats.base import Protocol
-from ...formats.parameters.form import TagForm
-from ...formats.parameters.shape import Form
-from ...formats.parameters.slots import SlotForm
+from ...formats.parameters.form import Form, SlotForm, TagForm
 from ...formats.parameters.tags import ParameterCall
 from ...formats.surrounded import SurroundedCalls, SurroundedCodec
 from .families import Around

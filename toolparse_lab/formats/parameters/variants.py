@@ -1,0 +1,693 @@
+"""Formats of parameter tags that are more than constants: headers, other tokens, escapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from typing import Literal
+
+from ...arguments.rjson.damage import Refusal
+from ...arguments.rjson.strict import read_if_strict
+from ...core.toolspec import ToolSpec
+from ...core.types import Edit, Span, Step
+from ...core.values import Value, escape_token, read_strict, write_canonical
+from ..base import (
+    NEED_MORE,
+    Codec,
+    Decoded,
+    Envelope,
+    NeedMore,
+    Opening,
+    Places,
+    Reading,
+    Tools,
+    make_opening,
+)
+from ..scan import LiteralBody, Scanner
+from .form import Form, TagForm
+from .scan import ParameterScan
+from .tags import ParameterCall, ParameterTags
+
+_MAX_HEADER = 512
+_START = "<|start|>"
+_HEADER = re.compile(r"<\|start\|>(?P<header>[^<]{0,400})<\|message\|>")
+_TO = re.compile(r"\bto=(?P<name>[^\s<]+)")
+# The rest of a header whose beginning stood in the prompt.
+_LONE_HEADER = re.compile(r"to=[^\s<]{1,128}+\s{0,4}<\|message\|>")
+_LONE_SO_FAR = re.compile(
+    r"(?:t|to|to=|to=[^\s<]{1,128}+\s{0,4}(?:<(?:\|[a-z]{0,7}(?:(?<=message)\|)?)?)?)\Z"
+)
+
+
+@dataclass(frozen=True)
+class MessageTags(ParameterTags):
+    """Envelope of blocks in messages, of which header and end are markup.
+
+    A message to the model itself is thought, one to the user is text.
+    """
+
+    ends: tuple[str, ...] = ("<|eom|>", "<|eot|>")
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (*super().heads(tools), _START, *self.ends)
+
+    def may_open(self, literal: str) -> bool:
+        return literal.startswith((_START, *self.ends)) or super().may_open(literal)
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        for end in self.ends:
+            if text.startswith(end, pos):
+                return Opening(len(end), "markup")
+        if not text.startswith(_START, pos):
+            return super().open(text, pos, final, tools)
+        match = _HEADER.match(text, pos)
+        if match is None:
+            return None if final or len(text) - pos >= _MAX_HEADER else NEED_MORE
+        return self._message(match[0], match.end() - pos)
+
+    def _message(self, header: str, end: int) -> Opening:
+        recipient = _TO.search(header)
+        name = recipient["name"] if recipient else ""
+        if name == "self":
+            return Opening(end, "reasoning")
+        return Opening(end, "markup", text=(_START, *self.ends) if name == "user" else ())
+
+    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+        # An answer may begin inside the header of a message.
+        match = _LONE_HEADER.match(text)
+        if match is not None:
+            return self._message(match[0], match.end())
+        return NEED_MORE if _LONE_SO_FAR.match(text) else None
+
+    def resume_starts(self, tools: Tools) -> str | None:
+        return "t"
+
+    @property
+    def may_resume(self) -> bool:
+        return True
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        if opening.kind == "call":
+            return super().suits(opening, text, at, final, tools)
+        if opening.kind == "reasoning":
+            return True
+        while at < len(text) and text[at].isspace():
+            at += 1
+        opener = self.form.opener
+        if text.startswith(opener, at):
+            return True
+        return NEED_MORE if not final and opener.startswith(text[at : at + len(opener)]) else False
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        if opening.kind == "reasoning":
+            return LiteralBody(self.ends, (_START,))
+        if not opening.end:
+            return super().scanner(opening, tools)
+        return ParameterScan(self.form, tools, wrapped=True, ends=self._tokens)
+
+    @cached_property
+    def _tokens(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, (_START, *self.ends))))
+
+
+_RECIPIENT = re.compile(
+    r"(?:<\|start\|>assistant)?[ ]?to=(?:functions\.)?(?P<name>[\w.:/-]{1,128}+)"
+    r"(?:\s{0,4}<\|channel\|>[^<]{0,64}+)?(?:<\|constrain\|>[ ]?xml[ ]?)<\|message\|>"
+)
+_RECIPIENT_SO_FAR = re.compile(
+    r"(?:<\|start\|>assistant)?[ ]?to=[^<>\s]{0,140}+\s{0,4}(?:<[^\r\n]{0,160})?\Z"
+)
+_CALL = "<|call|>"
+_NEXT_CALL = re.compile(
+    rf"{re.escape(_CALL)}\s*+(?={_RECIPIENT.pattern.replace('?P<name>', '?:')})"
+)
+_ROLE = "<|start|>assistant"
+_THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
+_END = "<|end|>"
+_THOUGHTS = (_THOUGHT, _ROLE + _THOUGHT)
+_AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what is around calls
+_LONGEST_AROUND = max(map(len, _AROUND))
+
+
+@dataclass(frozen=True)
+class HeadedTags(ParameterTags):
+    """Envelope of a header that names the tool, after which come the parameters."""
+
+    form: TagForm
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return (_CALL,)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (_ROLE + " to=", " to=", "to=", *_AROUND)
+
+    def may_open(self, literal: str) -> bool:
+        return True
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        for token in _AROUND:
+            if text.startswith(token, pos):
+                return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
+        match = _RECIPIENT.match(text, pos)
+        if match is None:
+            rest = text[pos : pos + _LONGEST_AROUND]
+            begins = _RECIPIENT_SO_FAR.match(text, pos) or any(
+                len(rest) < len(token) and token.startswith(rest) for token in _AROUND
+            )
+            return NEED_MORE if begins and not final else None
+        span = Span(match.start("name") - pos, match.end("name") - pos)
+        return make_opening(match.end() - pos, name=match["name"], name_span=span)
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        return opening.kind == "call"
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        if opening.kind == "reasoning":
+            return LiteralBody((_END,), ("<|start|>",))
+        return ParameterScan(self._ending, tools, wrapped=True, name=opening.name)
+
+    @cached_property
+    def _ending(self) -> TagForm:
+        return replace(self.form, closer=_CALL)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        # A parameter's tag after the last closer: its value was still open.
+        return text.rfind(f"<{self.form.parameter}") > text.rfind(self.form.parameter_closer)
+
+    def closer_of(self, opening: Opening) -> str:
+        return _CALL
+
+
+@dataclass(frozen=True, slots=True)
+class HeadedCall(Codec):
+    """Codec of parameters after a header, read as inside a function's tags of that name."""
+
+    form: TagForm
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        # An end that the next header follows ended a value without its closer.
+        swallowed = _NEXT_CALL.search(body)
+        if swallowed is not None:
+            message = "the call ends inside a value, and another begins"
+            raise Refusal("decode.ambiguous", message, swallowed.start())
+        # Read as a function's body, since the header says no more than a function's tag. The
+        # offsets then move back by the tag's length.
+        head = self.form.function_tag(reading.opening.name)
+        whole = head + body + (self.form.function_closer if reading.closed else "")
+        calls = ParameterCall(self.form).read(whole, reading)
+        if any(edit.rule == "tags.unclosed-parameter" for call in calls for edit in call.edits):
+            header = _RECIPIENT.search(body)
+            if header is not None:
+                message = "a value without its closer holds the header of another call"
+                raise Refusal("decode.ambiguous", message, header.start())
+        return tuple(_shifted(call, -len(head), len(body)) for call in calls)
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        text = ParameterCall(self.form).write(name, arguments_json, tool)
+        head, closer = self.form.function_tag(name), self.form.function_closer
+        inner = text[len(head) : len(text) - len(closer)]
+        header = f" to={name}<|channel|>analysis <|constrain|>xml<|message|>"
+        return f"{header}{inner}{_CALL}"
+
+
+def _shifted(call: Decoded, by: int, size: int) -> Decoded:
+    # Nothing of a call is beyond the body, whose size is `size`.
+
+    def moved(start: int, end: int) -> tuple[int, int]:
+        return max(0, min(size, start + by)), max(0, min(size, end + by))
+
+    places = call.places
+
+    def moved_places() -> Places:
+        return {path: moved(*place) for path, place in places().items()}
+
+    edits = tuple(
+        Edit(Span(*moved(edit.span.start, edit.span.end)), edit.text, edit.rule)
+        for edit in call.edits
+    )
+    return replace(call, name_span=None, edits=edits, places=moved_places)
+
+
+BARS = "|｜│┃‖║¦∣￨❘⏐ǀ"
+"""Characters that look like the bar of a special token."""
+_ALIKE = ":alike:"  # in an opening: the token and the block's word follow
+_BLOCKS = ("tool_calls", "function_calls", "tool_call", "function_call", "toolcalls", "calls")
+_WORDS = (*_BLOCKS, "invoke")
+
+
+@lru_cache(maxsize=8)
+def _openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    bars = rf"[{re.escape(BARS)}]{{0,2}}"
+    token = rf"{bars}\x20?{word}\x20?{bars}\x20?"
+    letters = "".join(f"(?:{c}" for c in word) + ")?" * len(word)
+    so_far = rf"<{bars}(?:\x20?(?:{letters}|{word}\x20?{bars}(?:\x20?[a-z_]{{0,16}})))\Z"
+    words = "|".join(_WORDS)
+    return (
+        re.compile(rf"<(?P<token>{token})(?P<word>{words})(?=[\s>])", re.IGNORECASE),
+        re.compile(so_far, re.IGNORECASE),
+    )
+
+
+@lru_cache(maxsize=8)
+def _functions(word: str) -> re.Pattern[str]:
+    bars = rf"[{re.escape(BARS)}]{{0,2}}"
+    return re.compile(
+        rf"<(?P<token>{bars}\x20?{word}\x20?{bars}\x20?)invoke(?=[\s>])", re.IGNORECASE
+    )
+
+
+@lru_cache(maxsize=96)
+def _form_of(maker: Callable[..., Form], *words: str) -> Form:
+    return maker(*words)
+
+
+@dataclass(frozen=True)
+class AlikeBlocks(Envelope):
+    """Envelope of blocks with other spellings of a token.
+
+    word: of the token, without its bars. own: the token as the format writes it. block: the word of
+    its block. maker: makes the form of a token and a block's word. of_others: tokens and words of
+    blocks that are other formats' own, where several are read at once.
+    """
+
+    word: str
+    own: str
+    block: str
+    maker: Callable[[str, str], Form]
+    of_others: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        return True
+
+    @cached_property
+    def _heads(self) -> tuple[str, ...]:
+        heads = [f"<{self.word}"]
+        for bar in BARS:
+            heads += [f"<{bar}{self.word}", f"<{bar}{bar}{self.word}", f"<{bar} {self.word}"]
+        # The token's word is a name, which a model may write small.
+        return tuple(dict.fromkeys((*heads, *map(str.lower, heads))))
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return self._heads
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        whole, partial = _openers(self.word)
+        match = whole.match(text, pos)
+        if match is None:
+            return NEED_MORE if not final and partial.match(text, pos) else None
+        block = self.block if match["word"].lower() == "invoke" else match["word"]
+        if match["token"] == self.own:
+            return None  # whatever the block's word, its functions are the format's own
+        if (match["token"], match["word"]) in self.of_others:
+            return None
+        form = _form_of(self.maker, match["token"], block)
+        opening = ParameterTags(form).open(text, pos, final, tools)
+        if not isinstance(opening, Opening):
+            return opening
+        return replace(opening, attributes=f"{_ALIKE}{match['token']}:{block}")
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return self._tags(opening).scanner(replace(opening, attributes=""), tools)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return self._tags(opening).in_value(opening, text, tools)
+
+    def closer_of(self, opening: Opening) -> str | None:
+        return self._tags(opening).closer_of(opening)
+
+    def _tags(self, opening: Opening) -> ParameterTags:
+        token, _, block = opening.attributes.removeprefix(_ALIKE).rpartition(":")
+        return ParameterTags(_form_of(self.maker, token, block))
+
+    def read(self, body: str, token: str, reading: Reading) -> tuple[Decoded, ...]:
+        """Return the calls of a body, with a step that says how they were written."""
+        form = _form_of(self.maker, token, self.block)
+        calls: list[Decoded] = []
+        for call in ParameterCall(form).read(body, reading):
+            step = Step("read", "read.look-alike", "", None, f"<{token}", call.arguments)
+            calls.append(replace(call, steps=(step, *call.steps)) if call.readable else call)
+        return tuple(calls)
+
+
+_PLAIN = ":plain"  # in an opening: its tags have no token
+
+
+@dataclass(frozen=True)
+class MarkedBlocks(ParameterTags):
+    """Envelope of blocks whose tags have their token, in whatever spelling.
+
+    alikes: the envelope of its other spellings, None where another format has them.
+    """
+
+    alikes: AlikeBlocks | None = field(kw_only=True)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (*super().heads(tools), *(self.alikes.heads(tools) if self.alikes else ()))
+
+    def may_open(self, literal: str) -> bool:
+        return True
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        opening = super().open(text, pos, final, tools)
+        if opening is None and self.alikes is not None:
+            return self.alikes.open(text, pos, final, tools)
+        return opening
+
+    def _alike(self, opening: Opening) -> AlikeBlocks | None:
+        return self.alikes if opening.attributes.startswith(_ALIKE) else None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        alike = self._alike(opening)
+        return alike.scanner(opening, tools) if alike else super().scanner(opening, tools)
+
+    def closer_of(self, opening: Opening) -> str | None:
+        alike = self._alike(opening)
+        return alike.closer_of(opening) if alike else super().closer_of(opening)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        owner = self._alike(opening)
+        if owner is not None:
+            return owner.in_value(opening, text, tools)
+        return super().in_value(opening, text, tools)
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        # No other format has such a spelling.
+        if opening.attributes.startswith(_ALIKE):
+            return True
+        return super().suits(opening, text, at, final, tools)
+
+
+@dataclass(frozen=True)
+class MaybeUnmarked(MarkedBlocks):
+    """Envelope of blocks whose tags have their token, and of those that lost it.
+
+    plain: the form of the tags without it. shared: another format has the other spellings of the
+    token where several formats are read at once. of_others: spellings that are other formats' own.
+    """
+
+    plain: Form = field(kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
+    of_others: frozenset[tuple[str, str]] = field(default=frozenset(), kw_only=True)
+
+    @cached_property
+    def _others(self) -> ParameterTags:
+        return ParameterTags(self.plain)
+
+    @cached_property
+    def _own(self) -> ParameterTags:
+        alikes = None
+        if self.alikes is not None and not self.shared:
+            alikes = replace(self.alikes, of_others=self.of_others)
+        return MarkedBlocks(self.form, self.restarts, alikes=alikes)
+
+    @property
+    def among_others(self) -> Envelope:
+        return self._own
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return (self.form.closer, self.plain.closer)
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (*super().heads(tools), *self._others.heads(tools))
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        opening = super().open(text, pos, final, tools)
+        if opening is not None:
+            return opening
+        # As attributes, because an opening has no other place for what the codec has to know.
+        opening = self._others.open(text, pos, final, tools)
+        return replace(opening, attributes=_PLAIN) if isinstance(opening, Opening) else opening
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        if opening.attributes == _PLAIN:
+            return self._others.scanner(opening, tools)
+        return super().scanner(opening, tools)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        if opening.attributes == _PLAIN:
+            return self._others.in_value(opening, text, tools)
+        return super().in_value(opening, text, tools)
+
+
+@dataclass(frozen=True, slots=True)
+class MaybeUnmarkedCall(Codec):
+    """Codec of such blocks. token: in a body with it the tags are those of `form`, else `plain`.
+
+    alikes: reads blocks whose opener spells the token in another way.
+    """
+
+    token: str
+    form: Form
+    plain: Form
+    alikes: AlikeBlocks
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        if f"<{self.alikes.own}invoke" not in body:
+            match = _functions(self.alikes.word).search(body)
+            if match is not None and match["token"] != self.alikes.own:
+                return self.alikes.read(body, match["token"], reading)
+        is_plain = reading.opening.attributes == _PLAIN or self.token not in body
+        # A body of JSON has no tags at all: either form reads it.
+        return ParameterCall(self.plain if is_plain else self.form).read(body, reading)
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        return ParameterCall(self.form).write(name, arguments_json, tool)
+
+
+_SUFFIX = r"[\w-]{1,32}+"
+_THINK = "think"
+
+
+@lru_cache(maxsize=8)
+def _suffixed_openers(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    head = re.escape(word)
+    return re.compile(rf"<{head}:(?P<suffix>{_SUFFIX})>"), re.compile(rf"<{head}:(?:{_SUFFIX})?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class SuffixedBlocks(Envelope):
+    """Envelope of blocks whose opener ends in a suffix. word: of the opener. maker: its form."""
+
+    word: str
+    maker: Callable[[str], Form]
+    restarts: tuple[str, ...] = ()
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        return True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (f"<{self.word}:", f"<{_THINK}:")
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        is_thought = text.startswith(f"<{_THINK}:", pos)
+        whole, partial = _suffixed_openers(_THINK if is_thought else self.word)
+        match = whole.match(text, pos)
+        if match is not None:
+            kind: Literal["reasoning", "call"] = "reasoning" if is_thought else "call"
+            return make_opening(match.end() - pos, kind, attributes=f":{match['suffix']}")
+        return NEED_MORE if not final and partial.match(text, pos) else None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        suffix = opening.attributes
+        if opening.kind == "reasoning":
+            return LiteralBody((f"</{_THINK}{suffix}>",))
+        return ParameterScan(_form_of(self.maker, suffix), tools, wrapped=True)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        form = _form_of(self.maker, opening.attributes)
+        scan = ParameterScan(form, tools, wrapped=True, whole=True)
+        scan.scan(text, True)
+        return scan.in_value
+
+
+@dataclass(frozen=True)
+class MaybeSuffixed(ParameterTags):
+    """Envelope of blocks without a suffix, and, where the format is named, of those with one."""
+
+    suffixed: SuffixedBlocks = field(kw_only=True)
+
+    @cached_property
+    def _own(self) -> ParameterTags:
+        return ParameterTags(self.form, self.restarts)
+
+    @property
+    def among_others(self) -> Envelope:
+        return self._own
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (*super().heads(tools), *self.suffixed.heads(tools))
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        if text.startswith(self.suffixed.heads(tools), pos):
+            return self.suffixed.open(text, pos, final, tools)
+        return super().open(text, pos, final, tools)
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return self._envelope_of(opening).scanner(opening, tools)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return self._envelope_of(opening).in_value(opening, text, tools)
+
+    def closer_of(self, opening: Opening) -> str | None:
+        return self._envelope_of(opening).closer_of(opening)
+
+    def _envelope_of(self, opening: Opening) -> Envelope:
+        return self.suffixed if opening.attributes.startswith(":") else self._own
+
+
+@dataclass(frozen=True, slots=True)
+class SuffixedCall(Codec):
+    """Codec of such blocks. suffix: the one that is written, with its colon, "" for none."""
+
+    maker: Callable[[str], Form]
+    suffix: str
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        opened = reading.opening.attributes
+        suffix = opened if opened.startswith(":") else self._suffix_in(body)
+        return ParameterCall(_form_of(self.maker, suffix)).read(body, reading)
+
+    def _suffix_in(self, body: str) -> str:
+        tag = _form_of(self.maker, "").function_word.removesuffix(">")
+        match = re.search(rf"{re.escape(tag)}(:{_SUFFIX})>", body)
+        return match[1] if match else self.suffix
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        form = _form_of(self.maker, self.suffix)
+        return ParameterCall(form).write(name, arguments_json, tool)
+
+
+def unescaped_name(text: str) -> str:
+    # The ampersand last: its escape may be before the letters of another one.
+    return text.replace("&quot;", '"').replace("&amp;", "&")
+
+
+def escaped_name(name: str) -> str:
+    return name.replace("&", "&amp;").replace('"', "&quot;")
+
+
+@dataclass(frozen=True, slots=True)
+class EscapedNames(Codec):
+    """Codec that takes the escapes out of the names that another codec reads."""
+
+    tags: Codec
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        calls = self.tags.read(body, reading)
+        return tuple(map(_unescaped, calls)) if "&" in body else calls
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        arguments = read_strict(arguments_json)
+        if isinstance(arguments, dict):
+            escaped = {escaped_name(key): value for key, value in arguments.items()}
+            arguments_json = write_canonical(escaped)
+        return self.tags.write(escaped_name(name), arguments_json, tool)
+
+    def join(self, calls: Sequence[str]) -> str:
+        return self.tags.join(calls)
+
+
+def _unescaped(call: Decoded) -> Decoded:
+    arguments = call.arguments
+    if isinstance(arguments, dict) and any("&" in key for key in arguments):
+        values: dict[str, Value] = {unescaped_name(key): v for key, v in arguments.items()}
+        # Two keys that say one name are left as they are: neither value is lost.
+        if len(values) == len(arguments):
+            call = replace(
+                call, arguments=values, places=partial(_unescaped_places, call, tuple(arguments))
+            )
+    # A name that was escaped has no place of its own letters in the text.
+    name = unescaped_name(call.name)
+    return call if name == call.name else replace(call, name=name, name_span=None)
+
+
+def _unescaped_places(call: Decoded, keys: tuple[str, ...]) -> Places:
+    # keys: of the arguments as they are in the text.
+    heads = {escape_token(key): escape_token(unescaped_name(key)) for key in keys}
+    places: dict[str, tuple[int, int]] = {}
+    for path, place in call.places().items():
+        root, *steps = path.split("/")
+        if steps:
+            steps[0] = heads.get(steps[0], steps[0])
+        places["/".join((root, *steps))] = place
+    return places
+
+
+# How it works. The other codec reads a body, and checks its edits, with the quotes in the texts.
+# They are taken off afterwards, in strict and repaired bodies alike, so that an edited body reads
+# to the same as the one that was repaired. A text that is not quoted as a whole is what it is.
+
+# Possessive, as it is asked of every text.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTexts(Codec):
+    """Codec that takes the quotes off the texts that another codec reads."""
+
+    tags: Codec
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        return tuple(map(_unquoted, self.tags.read(body, reading)))
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        arguments = read_strict(arguments_json)
+        if isinstance(arguments, dict):
+            quoted = {
+                key: write_canonical(value)
+                if isinstance(value, str) and _QUOTED.fullmatch(value)
+                else value
+                for key, value in arguments.items()
+            }
+            arguments_json = write_canonical(quoted)
+        return self.tags.write(name, arguments_json, tool)
+
+    def join(self, calls: Sequence[str]) -> str:
+        return self.tags.join(calls)
+
+
+def _unquoted(call: Decoded) -> Decoded:
+    if not isinstance(call.arguments, dict) or not call.untyped:
+        return call
+    texts: dict[str, Value] = {}
+    # Nothing but the arguments themselves: quotes inside a list are the list's own.
+    for name, value in call.arguments.items():
+        if isinstance(value, str) and _QUOTED.fullmatch(value):
+            values = read_if_strict(value, 1)
+            if values is not None and len(values) == 1:
+                texts[name] = values[0]
+    if not texts:
+        return call
+    return replace(
+        call,
+        arguments={**call.arguments, **texts},
+        places=partial(_unquoted_places, call, tuple(texts)),
+        unescape=_offsets,
+    )
+
+
+def _unquoted_places(call: Decoded, names: tuple[str, ...]) -> Places:
+    places = dict(call.places())
+    for name in names:
+        path = f"/{escape_token(name)}"
+        if path in places:
+            # One mark at each end; escapes inside move nothing outside.
+            start, end = places[path]
+            places[path] = (start + 1, end - 1)
+    return places
+
+
+def _offsets(raw: str) -> list[int] | None:
+    return None if "\\" in raw else list(range(len(raw) + 1))
