@@ -138,8 +138,9 @@ def test_every_public_name_says_what_it_is() -> None:
 
 
 PUBLIC = (
-    "", "errors", "rjson", "rxml", "middleware", "litellm_bridge", "correction", "plans", "widgets",
-    "capture", "reparse", "testing",
+    "", "core.errors", "arguments.rjson", "formats.rxml", "middleware", "middleware.correction",
+    "middleware.plans", "integrations.litellm_bridge", "integrations.testing", "notebook",
+    "parser.capture", "evals.reparse",
 )  # fmt: skip
 
 
