@@ -16,7 +16,11 @@ _MAX_PARTS = 2_000  # allOf members of one node, those of its members included
 
 
 def unwrap_json_schema(schema: Any) -> Any:
-    """Return a schema out of any number of {jsonSchema: …} wrappers."""
+    """Return a schema out of any number of {jsonSchema: …} wrappers.
+
+    >>> unwrap_json_schema({"jsonSchema": {"type": "object"}})
+    {'type': 'object'}
+    """
     # A property that is called jsonSchema and holds anything else is not a wrapper.
     while isinstance(schema, Mapping) and isinstance(schema.get("jsonSchema"), (Mapping, bool)):
         schema = schema["jsonSchema"]
