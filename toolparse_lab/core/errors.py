@@ -709,19 +709,35 @@ class RXMLParseError(RXMLError):
 
 
 class RXMLCoercionError(RXMLError):
-    """The text was read but could not be brought to the schema."""
+    """The text was read but could not be brought to the schema.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.RXMLCoercionError.code
+    'rxml-coercion'
+    """
 
     code = "rxml-coercion"
 
 
 class RXMLStringifyError(RXMLError):
-    """The value cannot be written as XML."""
+    """The value cannot be written as XML.
+
+    >>> from toolparse_lab import rxml
+    >>> rxml.stringify("a", float("nan"))
+    Traceback (most recent call last):
+    toolparse_lab.core.errors.RXMLStringifyError: XML cannot carry this: float
+    """
 
     code = "rxml-stringify"
 
 
 class RXMLStreamError(RXMLError):
-    """A stream of XML was used in a way that it does not allow."""
+    """A stream of XML was used in a way that it does not allow.
+
+    >>> import toolparse_lab as tp
+    >>> tp.errors.RXMLStreamError.code
+    'rxml-stream'
+    """
 
     code = "rxml-stream"
 
