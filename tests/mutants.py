@@ -78,8 +78,8 @@ MUTANTS = (
     ),
     Mutant(
         "formats/json/scan.py",
-        "pos += 1  # over what it escapes\n",
-        "pass\n",
+        "                pos += 1\n            elif symbol == _ENDS[kind]:",
+        "                pass\n            elif symbol == _ENDS[kind]:",
         "an escaped quote ends the string",
     ),
     Mutant(
@@ -90,8 +90,8 @@ MUTANTS = (
     ),
     Mutant(
         "formats/scan.py",
-        "settled = len(tail) if final else partial_start(tail, self._literals)",
-        "settled = len(tail)",
+        "self._settle(len(tail) if final else partial_start(tail, self._literals))",
+        "self._settle(len(tail))",
         "think tags cut",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = (
         "formats/python/reader.py", "if key in arguments:", "if False:", "an argument given twice"
     ),
     Mutant(
-        "formats/rxml/text.py",
+        "formats/rxml/element.py",
         "return _NAMED[match[3]]",
         'return _NAMED[match[3]] if match[3] != "amp" else "&amp;"',
         "entities",
@@ -159,7 +159,7 @@ MUTANTS = (
         "text taken back",
     ),
     Mutant(
-        "formats/rxml/flat.py",
+        "formats/rxml/fast.py",
         "if out and size == len(body) else None",
         "if out else None",
         "text beside flat elements",

@@ -52,7 +52,7 @@ def write_right_answer(case: Case, protocol: Protocol, choice: int = 0) -> str:
 
     Raises UnwritableCall if the format cannot carry a value, or no value is known.
 
-    >>> from ...protocols.registry import protocols
+    >>> from ...formats.registry import protocols
     >>> case = Case("c", "?", (), [{"name": "f", "arguments": {"a": 1}}])
     >>> write_right_answer(case, protocols()["pythonic"])
     '[f(a=1)]'

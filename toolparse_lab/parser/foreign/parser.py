@@ -115,14 +115,18 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
         if at is None:
             placing.unplaced = True
             missing.add(text)
-            placing.complain("text-not-in-raw", f"{_short(text)} does not stand in the text")
+            placing.complain(
+                "foreign.text-not-in-raw", f"{_short(text)} does not stand in the text"
+            )
             continue
         end = at + len(text)
         # A call's own text may have the text too.
         doubtful = placing.pending and not placing.spans
         if doubtful and text in raw[at + 1 : end + len(text) + _NEAR]:
             message = "stands behind the call more than once; the first place was taken"
-            placing.complain("ambiguous-place", f"{_short(text)} {message}", Span(at, end), "info")
+            placing.complain(
+                "foreign.ambiguous-place", f"{_short(text)} {message}", Span(at, end), "info"
+            )
         placing.fill(at)
         placing.pieces.append(Piece(part.kind, at, end))
         placing.cursor = end
@@ -153,7 +157,7 @@ class _Placing:
             at = raw.find(text, end) if text else -1
             if at < 0:
                 message = f"the call's text {_short(text)} does not stand in the text"
-                self.complain("text-not-in-raw", message)
+                self.complain("foreign.text-not-in-raw", message)
                 continue
             end = at + len(text)
             self.spans.append((at, end))
@@ -165,7 +169,7 @@ class _Placing:
         span: Span | None = None,
         severity: Literal["warning", "info"] = "warning",
     ) -> None:
-        self.problems.append(Problem("scan", f"foreign.{code}", severity, message, "", span))
+        self.problems.append(Problem("scan", code, severity, message, "", span))
 
     def find(self, text: str, last: bool) -> int | None:
         # The last part is looked for at the end first: the end of the text is most likely there.
@@ -242,7 +246,7 @@ class _Placing:
         elif start < end:
             self.pieces.append(Piece("markup", start, end))
             message = f"no part accounts for {_short(text)}"
-            self.complain("dropped-text", message, Span(start, end))
+            self.complain("foreign.dropped-text", message, Span(start, end))
 
     def _share(self, spans: list[tuple[int, int]]) -> list[list[TheirPart]]:
         # One call each where there are as many spans, else by the names in them. Both are in order:
@@ -277,7 +281,7 @@ class _Placing:
             elif piece.calls:
                 name = _short(piece.calls[0].name)
                 message = "has no characters of its own; it is shown on what stands next to it"
-                self.complain("no-place", f"{name} {message}", Span(near.start, near.end))
+                self.complain("foreign.no-place", f"{name} {message}", Span(near.start, near.end))
                 near.kind = "call"
                 near.calls.extend(piece.calls)
             piece.calls = []
