@@ -430,25 +430,23 @@ def _first_choice(chat: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None
 
 
-# Streams of provider's clients whose chunks have OpenAI's shape already.
-_DIRECT = frozenset({"AsyncStream"})
-
-
 def _is_direct(stream: Any) -> bool:
     # One client gives chunks in OpenAI's shape, and so does the embedded model's provider. The
     # client's stream is known by the name of its class: importing it takes seconds. Others are read
     # from their lines.
     inner = getattr(stream, "completion_stream", None)
-    if type(inner).__name__ in _DIRECT or lines_of(stream) is not None:
+    if type(inner).__name__ == "AsyncStream" or lines_of(stream) is not None:
         return True
     return getattr(stream, "custom_llm_provider", None) == PROVIDER
 
 
 async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
     # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
-    source = stream.completion_stream if _is_direct(stream) else stream
-    if lines_of(stream) is not None:
-        source = chunks_of_lines(stream)
+    found = lines_of(stream)
+    if found is not None:
+        source = chunks_of_lines(*found)
+    else:
+        source = stream.completion_stream if _is_direct(stream) else stream
     async for chunk in source:
         if chunk is not None:
             yield chunk

@@ -21,6 +21,7 @@ from .exchange.details import token_details
 from .exchange.redaction import redact, redact_named, redact_strings
 from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
 from .failures import (
+    LONGEST_MESSAGE,
     ReportedError,
     error_kind,
     error_message,
@@ -50,7 +51,6 @@ _resolved: set[str] = set()
 _FAILED = frozenset({"error", "network_error", "insufficient_system_resource"})
 # Kinds of a failure that a client may make up for a stream that ended.
 _UNEXPLAINED = frozenset({"server_error", "other"})
-_LONGEST_MESSAGE = 500
 _LONGEST_BODY = 100_000  # characters of a response that is no answer
 _RESERVED = frozenset(
     {"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"}
@@ -208,7 +208,7 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
             reported = reported_kind(answer.reported) or "server_error"
             message = answer.reported.get("message") if answer.reported else None
             text = redact(f"{said}: {message}" if message else said, request.secrets)
-            return _Failure(reported, text[:_LONGEST_MESSAGE])
+            return _Failure(reported, text[:LONGEST_MESSAGE])
         return _Failure()
 
     kind: str = _seen_kind(request, answer, e)

@@ -92,7 +92,7 @@ PACKAGES = {"google": "google-cloud-aiplatform", "boto3": "boto3", "botocore": "
 """Module of a provider -> the package that has it, in the words of litellm's own messages."""
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
-_LONGEST_MESSAGE = 500
+LONGEST_MESSAGE = 500
 
 
 _BY_STATUS: Mapping[int, ErrorKind] = MappingProxyType(
@@ -334,7 +334,7 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
         text = f"{text}: pip install {package}"
     # Redacted before it is cut, since the beginning of a key is no longer recognised as one.
     text = " ".join(redact(text, secrets).split())
-    return text if len(text) <= _LONGEST_MESSAGE else text[: _LONGEST_MESSAGE - 3] + "..."
+    return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."
 
 
 def _with_reason(text: str, e: BaseException) -> str:

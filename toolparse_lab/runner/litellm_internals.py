@@ -100,7 +100,7 @@ INTERNALS: tuple[Internal, ...] = (
              "self.custom_llm_provider"),
     Internal(_STREAM, "litellm_faults.name_outer_stream", "chunks are named after the model string",
              "self.model"),
-    Internal("openai:AsyncStream", "answer._DIRECT", "its chunks have OpenAI's shape already"),
+    Internal("openai:AsyncStream", "answer._is_direct", "its chunks have OpenAI's shape already"),
     Internal("litellm.llms.openai.chat.gpt_transformation:"
              "OpenAIChatCompletionStreamingHandler",
              "provider_shapes._READERS", "known by its name; lines are in `streaming_response`"),

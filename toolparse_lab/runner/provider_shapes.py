@@ -170,28 +170,26 @@ def _of_gemini(response: Mapping[str, Any]) -> dict[str, Any]:
 # of their classes, or of one they derive from, and have the lines inside.
 
 _Event = Mapping[str, Any]
+_Read = Callable[[_Event], Iterator[_Event]]
 
 
-def lines_of(stream: Any) -> AsyncIterator[str] | None:
-    """Return the lines inside litellm's stream, None where it is not read here."""
+def lines_of(stream: Any) -> tuple[AsyncIterator[str], _Read] | None:
+    """Return the lines inside litellm's stream and their reader, None where it is not read here."""
     inner = getattr(stream, "completion_stream", None)
-    lines = getattr(inner, "streaming_response", None)
-    if _reader_of(inner) is None or not hasattr(lines, "__aiter__"):
+    lines: Any = getattr(inner, "streaming_response", None)
+    reader = _reader_of(inner)
+    if reader is None or not hasattr(lines, "__aiter__"):
         return None
-    return lines
+    return lines, reader()
 
 
-async def chunks_of_lines(stream: Any) -> AsyncIterator[_Event]:
-    """Yield the chunks of a stream that `lines_of` knows.
+async def chunks_of_lines(lines: AsyncIterator[str], read: _Read) -> AsyncIterator[_Event]:
+    """Yield the chunks of what `lines_of` gives.
 
     What is no event (a comment, half a line at the end) is left out. A body without any event is
     given as one text, under "not_a_stream". Raises ReportedError for an error that the server
     wrote into the stream.
     """
-    lines, reader = lines_of(stream), _reader_of(stream.completion_stream)
-    if lines is None or reader is None:
-        return
-    read = reader()
     strange: list[str] | None = []
     async with contextlib.aclosing(_closable(lines)) as closable:
         async for line in closable:
@@ -228,9 +226,6 @@ def _object(text: str) -> _Event | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-_Read = Callable[[_Event], Iterator[_Event]]
 
 
 def _openai() -> _Read:
