@@ -162,7 +162,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python -m benchmarks.stopping
 	@$(BIN)/python benchmarks/intervals.py
-	@TOOLPARSE_EXAMPLES=12500 $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
+	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(BIN)/python tests/mutants.py
 	@$(BIN)/python -m tests.shared_run 30

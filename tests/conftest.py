@@ -10,9 +10,11 @@ from hypothesis import settings
 # litellm asks the network for prices when it is imported, and waits where there is none.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-# On a machine with other work, one example may take a second for no fault of its own.
-settings.register_profile("toolparse", deadline=None)
-settings.load_profile("toolparse")
+# On a machine with other work, one example may take a second for no fault of its own. The same
+# commit asks the same examples each time; `make nightly` asks for others, and for many more.
+settings.register_profile("toolparse", deadline=None, derandomize=True)
+settings.register_profile("nightly", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "toolparse"))
 
 APART = ("slow", "browser", "local_model")
 """Markers of tests that `--quick` leaves out."""

@@ -93,6 +93,18 @@ def test_laws_hold_for_every_case(protocol: str, raw: str, tools: Any) -> None:
     check_all(raw, protocol, tools)
 
 
+@pytest.mark.parametrize(
+    ("protocol", "raw"),
+    [
+        # The closing tag names the tool, and an edit before it must not move that name.
+        ("yaml_xml", "tags: 1\n<</put>"),
+        ("yaml_xml", 'tags: "a<</put>'),
+    ],
+)
+def test_laws_hold_where_they_once_did_not(protocol: str, raw: str) -> None:
+    check_all(raw, protocol, TOOLS)
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_laws_hold_for_random_text(protocol: str) -> None:
     @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

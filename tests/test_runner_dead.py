@@ -175,7 +175,7 @@ def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: 
     servers: list[MockOpenAI] = []
 
     def start(event: RunEvent) -> None:
-        if event.kind == "retry" and event.summary.calls >= 10 and not servers:
+        if event.kind == "retry" and event.summary.retries >= 10 and not servers:
             servers.append(MockOpenAI(port=free_port))
             servers[0].__enter__()
 

@@ -151,6 +151,32 @@ class Disambiguation(ABC):
             return calls
         return self.refused(calls, doubts, Refusal("decode.ambiguous", self.doubt, 0))
 
+    def in_raw(self, calls: Calls, edits: Sequence[Edit]) -> Calls:
+        """Return calls of an edited body with their places in the body as it came.
+
+        Each edit goes to the last call that begins before it, or to the first.
+        """
+        back = EditMap(edits)
+        owners = [0] * len(edits)
+        if len(calls) > 1:
+            starts = [back.raw_span(*call.places()[""])[0] for call in calls]
+            owners = [max(bisect_right(starts, edit.span.start) - 1, 0) for edit in edits]
+        # A tag around the body, which may be the closing one, has not moved with its edits.
+        opening = self.reading.opening
+        outside = opening.name_span and opening.name_span.shift(-opening.end)
+
+        def places_of(call: Decoded) -> Callable[[], Places]:
+            return lambda: {path: back.raw_span(a, b) for path, (a, b) in call.places().items()}
+
+        moved: list[Decoded] = []
+        for index, call in enumerate(calls):
+            span = call.name_span
+            if span is not None and span != outside:
+                span = Span(*back.raw_span(span.start, span.end))
+            own = tuple(edit for edit, owner in zip(edits, owners, strict=True) if owner == index)
+            moved.append(replace(call, name_span=span, edits=own, places=places_of(call)))
+        return tuple(moved)
+
     def _nearest(self, calls: Calls) -> Calls | None:
         try:
             edit = self._nearest_edit()
@@ -161,7 +187,7 @@ class Disambiguation(ABC):
         if edit is None:
             return None
         again = self.read_strictly(apply_edits(self.body, [edit]))
-        return in_raw(again, [edit]) if again else None
+        return self.in_raw(again, [edit]) if again else None
 
     def _nearest_edit(self) -> Edit | None:
         near = near_edits(self.body, self.tags(), self.rule)
@@ -238,29 +264,6 @@ def fits_schema(value: Value, schema: str) -> bool:
     """Return True if arguments, read from text, are valid once they are brought to their schema."""
     # Every leaf is text as yet, so its types are judged after coercion.
     return not find_problems(coerce(value, schema, "safe", one_item=True).value, schema)
-
-
-def in_raw(calls: Calls, edits: Sequence[Edit]) -> Calls:
-    """Return calls of an edited body with their places in the body as it came.
-
-    Each edit goes to the last call that begins before it, or to the first.
-    """
-    back = EditMap(edits)
-    owners = [0] * len(edits)
-    if len(calls) > 1:
-        starts = [back.raw_span(*call.places()[""])[0] for call in calls]
-        owners = [max(bisect_right(starts, edit.span.start) - 1, 0) for edit in edits]
-
-    def places_of(call: Decoded) -> Callable[[], Places]:
-        return lambda: {path: back.raw_span(a, b) for path, (a, b) in call.places().items()}
-
-    moved: list[Decoded] = []
-    for index, call in enumerate(calls):
-        span = call.name_span
-        name_span = Span(*back.raw_span(span.start, span.end)) if span is not None else None
-        own = tuple(edit for edit, owner in zip(edits, owners, strict=True) if owner == index)
-        moved.append(replace(call, name_span=name_span, edits=own, places=places_of(call)))
-    return tuple(moved)
 
 
 def _agree(one: Calls, other: Calls) -> bool:

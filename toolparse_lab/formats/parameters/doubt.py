@@ -19,7 +19,6 @@ from ..disambiguation import (
     Calls,
     Disambiguation,
     call_is_doubtful,
-    in_raw,
     is_plain_object,
     near_edits,
 )
@@ -226,7 +225,7 @@ class TagDisambiguation(Disambiguation):
             return None
         edits = KeyReader(form, self.body, self.reading.tools).edits
         calls = self.fitting(apply_edits(self.body, edits)) if edits else None
-        return in_raw(calls, edits) if calls and edits else None
+        return self.in_raw(calls, edits) if calls and edits else None
 
     def refused(self, calls: Calls, doubts: Sequence[bool], refusal: Refusal) -> Calls:
         message = "a value or a name looks like a damaged tag"
