@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -26,19 +27,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="one case of each test, and none that is marked slow, browser or local_model",
     )
+    parser.addoption(
+        "--exhaustive",
+        action="store_true",
+        help="every case of the tests marked exhaustive, of which else a part is asked",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what `--quick` asks for, and put browser tests last.
+    """Keep what the options ask for, and put browser tests last.
 
     While Playwright is up, no other test of the process can start an event loop.
     """
+    chosen = set(items)
     if config.getoption("quick"):
         chosen = _one_of_each(items)
-        left_out = [item for item in items if item not in chosen]
-        config.hook.pytest_deselected(items=left_out)
+    elif not config.getoption("exhaustive"):
+        chosen -= _for_the_night(items)
+    # A test or case that was asked for by its name is run.
+    if len(chosen) < len(items) and not any("::" in argument for argument in config.args):
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+def _for_the_night(items: list[pytest.Item]) -> set[pytest.Item]:
+    """The cases of tests marked `exhaustive(n)` that are not each n-th, counted in each test."""
+    left_out: set[pytest.Item] = set()
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("exhaustive")) is not None:
+            test = item.nodeid.partition("[")[0]
+            every = mark.args[0] if mark.args else 0
+            if not every or seen[test] % every:
+                left_out.add(item)
+            seen[test] += 1
+    return left_out
 
 
 def _one_of_each(items: list[pytest.Item]) -> set[pytest.Item]:

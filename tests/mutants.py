@@ -2,7 +2,8 @@
 tests/mutants.py
 
 Each mutant is one line changed in a copy of the package; it is killed when the laws or the case
-tables fail on it. Prints one line a mutant and leaves with 1 if any survived.
+tables fail on it. Prints one line a mutant and leaves with 1 if any survived. The tests are those
+of the gate, or all with --exhaustive.
 """
 
 from __future__ import annotations
@@ -221,7 +222,7 @@ def plant(mutant: Mutant, package: Path) -> None:
     file.write_text(text.replace(mutant.old, mutant.new), "utf-8")
 
 
-def killed(mutant: Mutant) -> tuple[bool, float]:
+def killed(mutant: Mutant, *options: str) -> tuple[bool, float]:
     """Whether the tests fail on the mutant, and after how many seconds."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -232,7 +233,17 @@ def killed(mutant: Mutant) -> tuple[bool, float]:
         shutil.copy(ROOT / "pyproject.toml", copy)
         plant(mutant, copy / "toolparse_lab")
         started = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            *options,
+            *TESTS,
+        ]
         environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False)
         return done.returncode == 1, time.monotonic() - started
@@ -240,9 +251,11 @@ def killed(mutant: Mutant) -> tuple[bool, float]:
 
 def main(argv: list[str]) -> int:
     survivors = 0
+    options = [a for a in argv if a.startswith("--")]
+    argv = [a for a in argv if a not in options]
     chosen = [m for m in MUTANTS if not argv or any(a in m.file or a in m.about for a in argv)]
     for mutant in chosen:
-        dead, seconds = killed(mutant)
+        dead, seconds = killed(mutant, *options)
         survivors += not dead
         print(
             f"{'killed  ' if dead else 'SURVIVED'} {seconds:5.1f} s  {mutant.file}: {mutant.about}",

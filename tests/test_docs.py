@@ -114,15 +114,6 @@ def test_ids_have_one_meaning_and_a_sentence() -> None:
 # docstrings and doctests
 
 
-@pytest.mark.parametrize("path", MODULES, ids=id_of)
-def test_every_module_says_what_it_is(path: Path) -> None:
-    said = ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    assert said, "no docstring"
-    assert said.splitlines()[0].endswith((".", ":", "?", "!", "`")) or "\n" in said, (
-        "its first line is no sentence"
-    )
-
-
 def test_every_public_name_says_what_it_is() -> None:
     silent = []
     for name in toolparse_lab.__all__:
