@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("exhaustive"):
+        os.environ["TOOLPARSE_EXHAUSTIVE"] = "1"  # read where the laws are imported
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep what the options ask for, and put browser tests last.
 

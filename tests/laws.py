@@ -3,6 +3,32 @@ well."""
 
 from __future__ import annotations
 
-from toolparse_lab.parser.laws import check_all, check_partition, check_serial, run_chunks
+import os
+from typing import Any
+
+from toolparse_lab.core.types import ParseResult
+from toolparse_lab.parser.laws import check_all as check_all_splits
+from toolparse_lab.parser.laws import check_partition, check_serial, run_chunks
+from toolparse_lab.parser.laws.checks import TEXT_LAWS, check_splits, try_text
 
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]
+
+EXHAUSTIVE = bool(os.environ.get("TOOLPARSE_EXHAUSTIVE"))
+FEW = 6  # splits near delimiters, and as many anywhere, by default
+
+
+def check_all(
+    raw: str, protocol: Any, tools: Any = None, options: Any = None, *, every_split: bool = True
+) -> ParseResult:
+    """Check every law on one text; with --exhaustive on every split of it, else on some.
+
+    No split is tried if `every_split` is False.
+    """
+    if EXHAUSTIVE or not every_split:
+        return check_all_splits(raw, protocol, tools, options, every_split=every_split)
+    trial = try_text(raw, protocol, tools, options)
+    for law, check in TEXT_LAWS.items():
+        if law != "split invariance":
+            check(trial)
+    check_splits(trial, FEW)
+    return trial.result

@@ -6,7 +6,8 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.formats.base import Protocol
-from toolparse_lab.parser.laws import check_all
+
+from .laws import check_all
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}]
 PAIRS = [

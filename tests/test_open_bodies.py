@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.parser.laws import check_all
 from toolparse_lab.parser.parse import Reader
 
 from .core_cases import SHIPPED, load
+from .laws import check_all
 
 TEXT = {"type": "string"}
 TOOLS = [

@@ -10,11 +10,11 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.formats.json.scan import ends_in_value
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.laws import check_all
 from toolparse_lab.parser.parse import Reader
 from toolparse_lab.parser.unclosed import open_head
 
 from .growth import grows_linearly
+from .laws import check_all
 
 TEXT = {"type": "string"}
 TOOLS: list[Any] = [

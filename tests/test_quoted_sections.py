@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.parser.laws import check_all
 
 from .growth import grows_linearly
+from .laws import check_all
 from .quotations import TOOLS
 
 SPECS = {tool["name"]: tp.ToolSpec.of(tool) for tool in TOOLS}
