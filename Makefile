@@ -24,7 +24,7 @@ FIND_PYTHON := for p in $(CANDIDATES); do \
 PYTHON ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lowest constraints newest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
+.PHONY: help demo lowest lowest-quick constraints newest proxy frameworks quick test lint types pytest pytest-quick nightly docs bench-import clean distclean
 
 help:
 	@echo "make demo          set up and run the demo with the small embedded model"
@@ -33,7 +33,7 @@ help:
 	@echo "make lint          ruff: rules and format"
 	@echo "make types         mypy --strict"
 	@echo "make pytest        the tests alone; pass ARGS='-k name' to choose"
-	@echo "make nightly       the laws on 100,000 random texts, hostile command lines, planted bugs, killed runs, ten minutes of fuzz"
+	@echo "make nightly       every case and every split, 100,000 random texts, planted bugs, killed runs, ten minutes of fuzz"
 	@echo "make docs          write the pages that are made from code, build the site into build/site"
 	@echo "make bench-import  CPU time of the import"
 	@echo "make lowest        the tests of runner, bridge and gateway with the lowest versions that are taken"
@@ -104,10 +104,11 @@ frameworks: .venv-frameworks/.ready
 
 proxy: $(PROXY)/.ready
 
-# The newest versions have their turn in `make pytest`.
-lowest: $(LOWEST)/.ready
+# The newest versions have their turn in `make pytest`. `make test` asks one case of each test here.
+lowest lowest-quick: $(LOWEST)/.ready
 	@echo "== pytest, runner, bridge and gateway with the lowest versions"
 	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
+		$(if $(findstring quick,$@),--quick) \
 		tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py tests/test_takes.py
 
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --all-extras --custom-compile-command 'make constraints'
@@ -134,7 +135,7 @@ pytest-quick: $(VENV)/.dev-ready
 
 # Each part runs even if another failed, so that one run shows everything that is wrong.
 test: $(VENV)/.dev-ready $(LOWEST)/.ready .venv-frameworks/.ready
-	@$(MAKE) --no-print-directory --keep-going lint types pytest lowest
+	@$(MAKE) --no-print-directory --keep-going lint types pytest lowest-quick
 
 lint: $(VENV)/.dev-ready
 	@echo "== ruff"
@@ -153,11 +154,12 @@ pytest: $(VENV)/.dev-ready
 	@status=0; \
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not browser' $(ARGS) || [ $$? = 5 ] || status=1; \
 	echo "== pytest, browser"; \
-	$(BIN)/pytest -m browser $(ARGS) || [ $$? = 5 ] || status=1; \
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m browser $(ARGS) || [ $$? = 5 ] || status=1; \
 	exit $$status
 
-# About 100,000 random texts for each law, over night.
-nightly: $(VENV)/.dev-ready $(PROXY)/.ready
+# The exhaustive part, over night: about 100,000 random texts for each law among it.
+nightly: $(VENV)/.dev-ready $(PROXY)/.ready lowest
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not browser' --exhaustive
 	@$(BIN)/pytest tests/test_gateway_proxy.py
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python -m benchmarks.stopping
@@ -165,6 +167,7 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready
 	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(BIN)/python tests/mutants.py
+	@$(BIN)/python tests/mutants.py --exhaustive
 	@$(BIN)/python -m tests.shared_run 30
 	@$(BIN)/python tests/fuzz.py --minutes 10
 

@@ -71,6 +71,7 @@ def asked(way: str, stream: bool, messages: list[Any], **arguments: Any) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.exhaustive(4)
 def test_a_tool_loop_ends_with_an_answer(way: str, stream: bool) -> None:
     messages: list[Any] = [{"role": "user", "content": "What is the weather in Oslo?"}]
     first = asked(

@@ -216,6 +216,7 @@ def test_an_echo_of_the_result_is_no_answer() -> None:
 @pytest.mark.parametrize(
     "settings", [{"decoding": "grammar"}, {"tool_choice": "required"}], ids=str
 )
+@pytest.mark.exhaustive(2)
 def test_the_embedded_model_converses_and_is_replayed(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:

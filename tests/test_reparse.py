@@ -97,6 +97,7 @@ def engine(
 @pytest.mark.parametrize(
     ("source", "to"), [("frame", None), ("folder", "out"), ("list", "out.parquet")]
 )
+@pytest.mark.exhaustive(4)
 def test_engines_agree(
     engine: dict[str, Any], source: str, to: str | None, frame: pd.DataFrame, files: Path,
     expected: pd.DataFrame, tmp_path: Path,

@@ -334,6 +334,7 @@ with tp.Lab(path) as lab:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.exhaustive
 def test_kill_9_in_the_second_round_loses_only_the_calls_in_flight(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
 

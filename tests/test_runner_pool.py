@@ -511,6 +511,7 @@ def _asked(mock: MockOpenAI) -> Counter[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.exhaustive
 def test_kill_9_loses_only_the_calls_in_flight_and_nothing_is_asked_twice(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     with MockOpenAI() as mock:

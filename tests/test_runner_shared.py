@@ -186,6 +186,7 @@ def test_a_run_goes_on_where_another_process_is_ended(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @forking
+@pytest.mark.exhaustive
 def test_a_run_on_a_server_goes_on_where_another_process_is_ended() -> None:
     with postgres_url() as url:
         if url is None:
