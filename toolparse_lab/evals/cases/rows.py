@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, BadOptions
 from ...core.values import number, read_strict
-from .likely_keys import likely_key
+from .case import likely_key
 from .row_files import RowSource, first_repeated, read_rows
 
 Others: TypeAlias = Literal["error", "metadata", "drop"]
