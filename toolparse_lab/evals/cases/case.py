@@ -179,13 +179,13 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
     question = row.get("input")
     if not isinstance(question, str):
         if not isinstance(question, (list, tuple)) or not question:
-            actual = "no input" if question is None else question
-            raise bad("the input is neither a text nor messages", actual, _INPUT)
-        for message in question:
+            message = "the input is neither a text nor messages"
+            raise bad(message, "no input" if question is None else question, _INPUT)
+        for part in question:
             # Its other members are the provider's business.
-            if not (isinstance(message, Mapping) and isinstance(message.get("role"), str)):
-                raise bad("a message of the input has no role", message, _INPUT)
-        question = [dict(message) for message in question]
+            if not (isinstance(part, Mapping) and isinstance(part.get("role"), str)):
+                raise bad("a message of the input has no role", part, _INPUT)
+        question = [dict(part) for part in question]
 
     try:
         tools = tool_specs(row.get("tools"))
