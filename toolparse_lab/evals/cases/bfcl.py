@@ -237,7 +237,7 @@ def _category(
 
     if answers is None:
         return Skipped(name, _count(file), "there is no file of its right answers")
-    truths = {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
+    truths: dict[Any, Any] = {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
     # Right: [{"f": {"city": ["Oslo", "Bergen"]}}]. Not: ["the sum is 3"].
     for truth in truths.values():
         if not isinstance(truth, list) or not all(
@@ -295,7 +295,9 @@ def _case(
         tools.append({"name": name, "description": description, "parameters": schema})
         schemas[name] = schema
 
-    target = [wanted_call(*wanted, strings) for call in truth for wanted in call.items()]
+    target = [
+        wanted_call(name, arguments, strings) for call in truth for name, arguments in call.items()
+    ]
     if is_open:
         # One call of any tool with any arguments, and up to `_MOST_CALLS` are right.
         any_call = {"name": {"$any": list(schemas)}, "arguments": {"$match": "ignore"}}

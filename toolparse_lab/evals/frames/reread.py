@@ -34,7 +34,7 @@ from ...parser.any_protocol import AnyProtocol, any_protocol, listed_names
 from ...runner.exchange.types import Completion, EndpointKind
 from ..cases.case import Case
 from ..readings.readers import version_of
-from ..scoring.isolation import score_in_isolation
+from ..scoring.score import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
 from .recorded import blame_row, result_row, score_row

@@ -14,17 +14,20 @@ the meaning of each outcome.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...arguments.schema.coerce import coerce
+from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
 from ...core.types.verdict import is_repeat
 from ...core.values import read_strict, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
+from ...middleware.flow.reading import internal_problem, internal_problem_of
 from ...parser.attempt import find_own_result
 from ...parser.ending import CALL_ENDS
 from ...runner.exchange.types import Completion
@@ -34,7 +37,6 @@ from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
 from .fabrication import find_fabrication, provider_name
 from .levels import Levels, as_provider_wrote
-from .naive import naive_calls
 from .outcomes import SUCCESSES
 from .rescues import Rescues
 from .unread_text import UnreadText
@@ -44,21 +46,12 @@ if TYPE_CHECKING:
 
 # Finish reasons in the words of the providers.
 _CUT_REASONS = frozenset(
-    {"length", "max_tokens", "max_output_tokens", "model_length", "max_length"}
+    ("length", "max_tokens", "max_output_tokens", "model_length", "max_length")
 )
-_REFUSALS = frozenset(
-    {
-        "content_filter",
-        "content_filtered",
-        "refusal",
-        "safety",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "spii",
-        "guardrail_intervened",
-    }
-)
+_REFUSALS = frozenset((
+    "content_filter", "content_filtered", "refusal", "safety", "recitation", "blocklist",
+    "prohibited_content", "spii", "guardrail_intervened",
+))  # fmt: skip
 _BECAUSE = {
     "length": ": the token limit was reached",
     "cut_stream": ": the stream ended without a finish part",
@@ -131,12 +124,61 @@ def score_completion(
     if completion is None:
         return None
 
-    early = _score_without_text(case, completion)
-    if early is not None:
-        return early
+    # The first outcomes of the order: the model was not heard, or was stopped. Of a failure the
+    # provider's own message is told, where it has one. A refusal may come as a failed request or as
+    # an answer with a reason of its own.
+    kind, message = completion.error_kind, completion.error_message
+    reason = (completion.finish_reason or "").lower()
+    is_error = completion.status == "error"
+    level = None if case.target is None else False  # the naive one, too: there is no text
+    lost = (level,) * 5
+    if is_error and kind == "context_overflow":
+        detail = message or "the request does not fit the model's context"
+        return Score("context_overflow", "", detail, *lost)
+    if kind == "refused" or reason in _REFUSALS:
+        detail = message or f"the answer was stopped: {reason or 'refused'}"
+        return Score("refused", "", detail, *lost)
+    if is_error:
+        return Score("provider_error", kind or "other", message or "the provider failed")
     if result is None:
         return None
     return _Scoring(case, completion, result, matchers, signs).score()
+
+
+def score_in_isolation(
+    case: Case,
+    completion: Completion | None,
+    result: ParseResult | None,
+    matchers: Matchers = DEFAULT_MATCHERS,
+    signs: Signs | None = None,
+) -> tuple[Score | None, ParseResult | None, str]:
+    """Score one answer so that whatever goes wrong in it stays with it.
+
+    A run of ten thousand trials must not end at the one that our code has a fault for. Returns the
+    score, the result, and why there is no score, '' if there is one or nothing went wrong. A trial
+    whose reading failed has no score, and the result has one more problem where scoring failed.
+    Raises only errors of this package, which are about the caller's own input.
+    """
+    if problem := internal_problem_of(result):
+        return None, result, problem.message
+    return attempt(lambda: score_completion(case, completion, result, matchers, signs), result)
+
+
+def attempt(
+    score: Callable[[], Score | None], result: ParseResult | None
+) -> tuple[Score | None, ParseResult | None, str]:
+    """Return the result of `score`, or no score, the result with a problem, and the problem in
+    words.
+    """
+    try:
+        return score(), result, ""
+    except ToolparseError:
+        raise
+    except Exception as error:
+        problem = internal_problem(error, "scoring")
+        if result is not None:
+            result = replace(result, problems=(*result.problems, problem))
+        return None, result, problem.message
 
 
 def score_text(
@@ -160,34 +202,6 @@ def score_text(
     return score
 
 
-def _score_without_text(case: Case, completion: Completion) -> Score | None:
-    # The first outcomes of the order: the model was not heard, or was stopped. Of a failure the
-    # provider's own message is told, where it has one.
-    kind = completion.error_kind
-    reason = (completion.finish_reason or "").lower()
-    is_error = completion.status == "error"
-
-    if is_error and kind == "context_overflow":
-        detail = "the request does not fit the model's context"
-        return _lost(case, "context_overflow", completion.error_message or detail)
-
-    # A refusal may come as a failed request or as an answer with a reason of its own.
-    if kind == "refused" or reason in _REFUSALS:
-        detail = f"the answer was stopped: {reason or 'refused'}"
-        return _lost(case, "refused", completion.error_message or detail)
-
-    if is_error:
-        message = completion.error_message or "the provider failed"
-        return Score("provider_error", kind or "other", message)
-    return None
-
-
-def _lost(case: Case, outcome: str, detail: str) -> Score:
-    # The naive level is False too: there is no text to look at.
-    level = None if case.target is None else False
-    return Score(outcome, "", detail, level, level, level, level, level)
-
-
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
     """Return True if a conversation ended with the wanted text.
 
@@ -203,9 +217,7 @@ def score_answer(case: Case, conversation: Conversation) -> bool | None:
         return None
 
     text = conversation.answer
-    if text is None:
-        return False
-    if find_own_result(text, after_call=False):
+    if text is None or find_own_result(text, after_call=False):
         return False
     return matches_answer(case.answer, text)
 
@@ -265,17 +277,14 @@ class _Scoring:
         # The order is that of `outcomes.OUTCOMES`: an outcome that explains more comes before its
         # consequences. An answer that ended early, say, is not blamed for the call it did not
         # finish.
-        for stage in (
-            self._silent,
-            self._truncated,
-            self._fabricated,
-            self._unparseable,
-            self._self_answered,
-        ):
-            score = stage()
-            if score is not None:
-                return score
-        return self._judged()
+        return (
+            self._silent()
+            or self._truncated()
+            or self._fabricated()
+            or self._unparseable()
+            or self._self_answered()
+            or self._judged()
+        )
 
     # the stages
 
@@ -384,7 +393,11 @@ class _Scoring:
             fabricated = False if self.ok_calls else None
             return Score("ungraded", "", "the case has no target", fabricated=fabricated)
         if not self.ok_calls:
-            return self._abstained(target)
+            if any(not is_optional(want) for want in target):
+                return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
+            detail = "no call was wanted and none was tried"
+            naive = self._naive()
+            return Score("abstained_correctly", "", detail, True, True, True, True, naive, None)
 
         # Were the readable ones right, the answer as a whole would still not be.
         if self.broken:
@@ -395,43 +408,18 @@ class _Scoring:
         if match.ok:
             return self._at_each_level("correct", "", "the calls are the wanted ones")
 
-        detail = match.detail
-        if match.note:
-            detail = f"{detail} ({match.note})"
+        detail = f"{match.detail} ({match.note})" if match.note else match.detail
         return self._at_each_level("wrong_call", match.code, detail)
-
-    def _abstained(self, target: list[Any]) -> Score:
-        if any(not is_optional(want) for want in target):
-            return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
-
-        detail = "no call was wanted and none was tried"
-        naive = self._naive()
-        return Score("abstained_correctly", "", detail, True, True, True, True, naive, None)
 
     # levels of success
 
     def _lose(self, outcome: str, sub_code: str, detail: str) -> Score:
-        # The naive level is asked apart: a script without a parser may be right by chance here.
         fabricated = False if self.ok_calls else None
         if self.case.target is None:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
-
-        naive = self._naive()
-        return Score(
-            outcome,
-            sub_code,
-            detail,
-            False,
-            False,
-            False,
-            False,
-            naive,
-            fabricated,
-            rescues=self.levels.rescues(),
-        )
-
-    def _naive(self) -> bool:
-        return self.levels.met_by(naive_calls(self.completion.raw, native=self.native))
+        # The naive level is asked apart: a script without a parser may be right by chance here.
+        levels = (False, False, False, False, self._naive(), fabricated)
+        return Score(outcome, sub_code, detail, *levels, rescues=self.levels.rescues())
 
     def _at_each_level(
         self, outcome: str, sub_code: str, detail: str, fabricated: bool = False
@@ -442,26 +430,16 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
         success = outcome in SUCCESSES
-        source = False  # of the arguments before coercion
-        safe = False
-        # Unreadable or unknown calls beside the readable ones spoil every level alike.
+        source = safe = False  # source: of the arguments before coercion
+        # Unreadable or unknown calls among the readable ones spoil every level alike.
         if self.ok_calls and not self.broken and not self.unknown:
-            source, safe = self.levels.source_and_safe(success, outcome == "fabricated")
-
+            source, safe = self.levels.source_and_safe(success, fabricated)
         strict = source and self.levels.is_as_written()
-        naive = self._naive()
-        return Score(
-            outcome,
-            sub_code,
-            detail,
-            success,
-            strict,
-            source,
-            safe,
-            naive,
-            fabricated,
-            rescues=self.levels.rescues(),
-        )
+        levels = (success, strict, source, safe, self._naive(), fabricated)
+        return Score(outcome, sub_code, detail, *levels, rescues=self.levels.rescues())
+
+    def _naive(self) -> bool:
+        return self.levels.met_naively(self.completion.raw, native=self.native)
 
     # what the text shows
 
@@ -474,6 +452,4 @@ class _Scoring:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= _MOST_SHOWN:
-        return text
-    return text[: _MOST_SHOWN - 3] + "…"
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "…"
