@@ -106,16 +106,13 @@ def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     names = {alias.name for node in imports if node.module == _MODULE for alias in node.names}
     if "assert_parses" not in names:
-        start = 0  # behind the docstring and the imports of the future
-        for i, node in enumerate(tree.body):
-            is_docstring = (
-                i == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            )
-            if not (
-                is_docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
-            ):
+        start = 0  # after the docstring and the imports of the future
+        for i, statement in enumerate(tree.body):
+            value = statement.value if isinstance(statement, ast.Expr) and i == 0 else None
+            module = statement.module if isinstance(statement, ast.ImportFrom) else None
+            if not isinstance(value, ast.Constant) and module != "__future__":
                 break
-            start = node.end_lineno or start
+            start = statement.end_lineno or start
         space = [] if start == 0 else ["\n"]
         lines[start:start] = [*space, f"from {_MODULE} import assert_parses\n"]
 

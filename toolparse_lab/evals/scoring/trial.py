@@ -254,16 +254,12 @@ class Trial:
         """
         if self.completion is None:
             return {}
-        names = [
-            "request",
-            "response",
-            "raw",
-            "chunks",
-            "finish_reason",
-            "endpoint_kind",
-            "fidelity",
-        ]
-        return {name: getattr(self.completion, name) for name in names}
+        c = self.completion
+        return {
+            "request": c.request, "response": c.response, "raw": c.raw, "chunks": c.chunks,
+            "finish_reason": c.finish_reason, "endpoint_kind": c.endpoint_kind,
+            "fidelity": c.fidelity,
+        }  # fmt: skip
 
     def reparse(self, protocol: Any = None, policy: Policy | None = None) -> Trial:
         """Return the same recorded answer read again: no model is called.
@@ -375,7 +371,7 @@ class Trial:
             )
         return self._with_remarks(outcome=outcome or "", why=str(why) if outcome else "")
 
-    def _with_remarks(self, **parts: str) -> Trial:
+    def _with_remarks(self, **parts: Any) -> Trial:
         if self.remarks.keep is None:
             raise BadOptions(
                 "this trial has no store that could keep a remark",
