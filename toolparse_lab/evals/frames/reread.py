@@ -297,13 +297,10 @@ class _Answer(NamedTuple):
 
     def key(self, text: str) -> tuple[Any, ...]:
         # Every field that the reading or the score depends on, with texts as digests.
-        fields = self._replace(
-            raw=None if not self.is_recorded else "",
-            surrogates=None,
-            reasoning=_digest(self.reasoning) if self.reasoning else "",
-            input=_digest(self.input) if self.input else "",
-        )
-        return (_digest(text), *fields)
+        reasoning = _digest(self.reasoning) if self.reasoning else ""
+        question = _digest(self.input) if self.input else ""
+        plain = self[2:10]  # from the tools to the kind
+        return _digest(text), self.is_recorded, *plain, reasoning, self.cut, question, self.server
 
     def request(self) -> Any:
         return _request(self.input) if self.input else None
