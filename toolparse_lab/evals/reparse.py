@@ -30,20 +30,21 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from ..core.errors import BadOptions, IncompleteError, MissingExtra, ToolparseError
 from ..core.types import ParseOptions, Policy
 from ..parser.any_protocol import AnyProtocol
 from ..runner.progress import Progress
-from .frames.answers import Answers, Done, Task, read_piece
-from .frames.answers import run_answers as run_answers
+from .frames.answers import Answers, Done, Task, read_piece, run_answers
 from .frames.files import PartsWriter
 from .frames.recorded import join_frames, trials_frame
 from .frames.reread import Reading
 
 if TYPE_CHECKING:
     from .frames.recorded import Frame
+
+__all__ = ["ENGINES", "reparse", "run_answers"]
 
 Engine: TypeAlias = Literal["processes", "serial", "dask"]
 ENGINES: Mapping[Engine, str] = {
@@ -80,15 +81,8 @@ def reparse(
     protocols: Any = ...,
     policies: Sequence[Policy] | Policy = ...,
     *,
-    options: ParseOptions | Mapping[str, Any] | None = ...,
-    own: Mapping[str, AnyProtocol] | None = ...,
-    engine: Engine = ...,
-    workers: int | None = ...,
-    client: Any = ...,
     to: None = ...,
-    overwrite: bool = ...,
-    batch_rows: int | None = ...,
-    progress: bool | None = ...,
+    **settings: Unpack[ReparseSettings],
 ) -> Frame: ...
 @overload
 def reparse(
@@ -96,15 +90,8 @@ def reparse(
     protocols: Any = ...,
     policies: Sequence[Policy] | Policy = ...,
     *,
-    options: ParseOptions | Mapping[str, Any] | None = ...,
-    own: Mapping[str, AnyProtocol] | None = ...,
-    engine: Engine = ...,
-    workers: int | None = ...,
-    client: Any = ...,
     to: str | os.PathLike[str],
-    overwrite: bool = ...,
-    batch_rows: int | None = ...,
-    progress: bool | None = ...,
+    **settings: Unpack[ReparseSettings],
 ) -> Path: ...
 def reparse(
     source: Any,

@@ -78,7 +78,7 @@ def is_address(source: str | Path) -> bool:
 def load_address(source: str | Path) -> Cases:
     """Return the cases of an address.
 
-    source: one that `is_address` accepts. Categories behind a colon are separated by commas.
+    source: one that `is_address` accepts. Categories after a colon are separated by commas.
         Without any, all categories are read.
 
     Raises the errors of `load_bfcl`.
@@ -198,7 +198,7 @@ def _named(folder: Folder) -> dict[str, Folder]:
         if match is None:
             continue
         version, category = int(match[1]), match[2]
-        # Packages carry files of older versions of a category beside the newest one.
+        # Packages carry files of older versions of a category next to the newest one.
         if category not in newest or version >= newest[category][0]:
             newest[category] = version, file
 

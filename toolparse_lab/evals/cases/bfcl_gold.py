@@ -58,7 +58,7 @@ def with_language(schema: Any, parameters: Any, language: str, truth: list[Any])
     """Return a function's schema with the changes that Java or JavaScript make to it.
 
     Each parameter's own type word is told in its description, since `HashMap` and `long` are no
-    JSON types. If a right value is the name of a variable, a text is a legal value beside the type.
+    JSON types. If a right value is the name of a variable, a text is a legal value, too.
 
     schema: as `schema_of` made it of `parameters`. truth: the right calls of the entry.
 

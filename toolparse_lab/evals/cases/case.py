@@ -68,7 +68,6 @@ class Case:
         return write_canonical(self.input)
 
     def __hash__(self) -> int:
-        """Return a hash that equal cases share."""
         # The other fields hold dicts and lists; ids are different within one set of cases.
         return hash(self.id)
 

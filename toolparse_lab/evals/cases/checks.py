@@ -39,7 +39,7 @@ _MOST_EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Something a case may be meant to be, but rarely is. `code` is one of `DOUBTS`."""
+    """Something a case may intend, but rarely does. `code` is one of `DOUBTS`."""
 
     case_id: str
     code: str
@@ -70,7 +70,6 @@ class Validation:
         return self.n_errors == 0 and len(self.cases) > 0
 
     def __bool__(self) -> bool:
-        """Return `ok`, so that a finding can stand in a condition."""
         return self.ok
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Many cases: an immutable sequence that is filtered, sampled and shown, and packed for storage."""
 
-# How it works. The cases are a tuple beside an index by id; methods that choose return new Cases
+# How it works. The cases are a tuple with an index by id; methods that choose return new Cases
 # over the same objects. Which cases a sample takes of a stratum depends on the seed and on that
 # stratum alone, so that most of it stays the same when a file grows elsewhere.
 
@@ -76,15 +76,12 @@ class Cases(Sequence[Case]):
             self._by_id[case.id] = case
 
     def __len__(self) -> int:
-        """Return the number of cases."""
         return len(self._cases)
 
     def __iter__(self) -> Iterator[Case]:
-        """Yield the cases in the order of their source."""
         return iter(self._cases)
 
     def __contains__(self, x: object) -> bool:
-        """Return True for a case that is here, or for the id of one."""
         return x in self._by_id if isinstance(x, str) else x in self._cases
 
     @overload
@@ -112,14 +109,9 @@ class Cases(Sequence[Case]):
         return self._cases[at]
 
     def __eq__(self, other: object) -> bool:
-        """Return True for Cases with equal cases in the same order.
-
-        If they are from does not count.
-        """
         return isinstance(other, Cases) and self._cases == other._cases
 
     def __hash__(self) -> int:
-        """Return a hash that equal Cases share."""
         return hash(self._cases)
 
     def __add__(self, other: Cases) -> Cases:
@@ -130,7 +122,6 @@ class Cases(Sequence[Case]):
         return Cases((*self._cases, *other._cases), self.source or other.source)
 
     def categories(self) -> dict[str, int]:
-        """Return the number of cases in each category, by name."""
         return dict(sorted(Counter(c.category for c in self._cases).items()))
 
     def filter(self, where: Callable[[Case], bool] | None = None, **equal: Any) -> Cases:
@@ -269,7 +260,7 @@ def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
 
 
 def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
-    """Return rows of JSON in which tools stand once.
+    """Return rows of JSON with each list of tools once.
 
     A later case with the same tools names the first one that has them in ``tools_of``.
     `unpack_cases` is the way back.
@@ -291,7 +282,7 @@ def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
 def unpack_cases(rows: Iterable[Mapping[str, Any]], source: str = "") -> Cases:
     """Return the cases that `pack_cases` packed.
 
-    rows: in the order in which they were packed. Rows in which all tools stand are read as well.
+    rows: in the order in which they were packed. Rows with all their tools are read as well.
 
     Raises BadCase for a row that is not a case.
     """

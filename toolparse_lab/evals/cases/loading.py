@@ -26,16 +26,14 @@ class HasColumns(Protocol):
     """A pandas frame."""
 
     @property
-    def columns(self) -> Any:
-        """The names of its columns."""
+    def columns(self) -> Any: ...
 
 
 class HasColumnNames(Protocol):
     """A Hugging Face data set."""
 
     @property
-    def column_names(self) -> Any:
-        """The names of its columns."""
+    def column_names(self) -> Any: ...
 
 
 CasesLike: TypeAlias = (

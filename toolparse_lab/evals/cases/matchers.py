@@ -177,7 +177,7 @@ class Matchers:
 
         tokens = pointer_tokens(path)
         for pattern, matcher in self.paths.items():
-            # In front of the pointer stands the tool, or nothing for all tools.
+            # In front of the pointer is the tool, or nothing for all tools.
             name, slash, rest = pattern.partition("/")
             if name not in ("", tool):
                 continue

@@ -1,13 +1,13 @@
 """Files of rows: JSONL, a JSON array, CSV and Parquet.
 
-Every row comes with the place where it stands.
+Every row comes with its place.
 """
 
 # How it works. Every reader returns early, CSV and Parquet with their header read, and an iterator
 # that reads on as rows are taken, so that JSONL, CSV and Parquet of any size have a few rows in
 # memory. A row that cannot be read is yielded as the error that says why: the iterator goes on
-# behind it, and the caller decides what bad rows mean. Only what leaves nothing to go on with is
-# raised, since no row behind it would be what it seems: a quote that is never closed, a line that
+# after it, and the caller decides what bad rows mean. Only what leaves nothing to go on with is
+# raised, since no row after it would be what it seems: a quote that is never closed, a line that
 # is too long, a file of UTF-16.
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RowSource:
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
-    """Return the first name that stands there twice, or None.
+    """Return the first name that comes twice, or None.
 
     >>> first_repeated(["id", "input", "id"])
     'id'
@@ -80,7 +80,7 @@ def read_rows(path: Path) -> RowSource:
     """Return the rows of a file, by its suffix.
 
     Only the beginning is read here: errors in later rows come while the rows are taken, as BadCase
-    in place of the row, or raised where nothing behind it can be read either.
+    in place of the row, or raised where nothing after it can be read either.
 
     Raises UnreadableInput for a file that cannot be opened or has no reader.
     """
@@ -359,7 +359,6 @@ class _Unpacked(io.RawIOBase):
 
 
 def is_packed(path: str | Path) -> bool:
-    """Return True for the name of a packed file."""
     return Path(path).suffix.lower() == _PACKED
 
 

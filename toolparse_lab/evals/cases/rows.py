@@ -3,7 +3,7 @@ mappings.
 
 Tables have no way to leave a member of a row out: an empty cell, NaN or NA stands for nothing at
 all, and so does a member without a value in a struct, which Arrow fills with None wherever another
-row has that member. JSON text in a cell is read as it stands, so null arguments are written that
+row has that member. JSON text in a cell is read as it is, so null arguments are written that
 way.
 """
 
@@ -151,7 +151,6 @@ class BadRows:
 
     @property
     def first_message(self) -> str | None:
-        """Return the message of the first complaint, None if there is none."""
         return self.complaints[0].message if self.complaints else None
 
     def add(self, e: BadCase) -> None:

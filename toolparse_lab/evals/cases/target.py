@@ -64,7 +64,7 @@ def check_target(target: list[Any]) -> Complaint | None:
 
 
 # Complaints in the order in which a person would read the call. Only the first is ever asked for,
-# so that nothing behind a complaint is reached.
+# so that nothing after a complaint is reached.
 
 
 def _of_call(item: Any) -> Iterator[Complaint]:

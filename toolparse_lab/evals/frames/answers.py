@@ -41,7 +41,7 @@ _IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some answers: a frame, or the place in a file where they stand.
+    """Some answers: a frame, or their place in a file.
 
     `keep` is of the rows that are read.
     """

@@ -22,7 +22,7 @@ from .columns import columns_of
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS = frozenset((str, type(None)))
 EXTRA = "metadata_"
-"""The beginning of the names of columns that a frame may have beside the declared ones; they hold
+"""The beginning of the names of columns that a frame may have besides the declared ones; they hold
 text."""
 _ESCAPE = 6  # the characters of \udXXX
 
@@ -33,7 +33,7 @@ def build_frame(
     """Return a frame of `length` rows with every declared column of its kind, in order, and a
     RangeIndex. Columns without values are missing in every row.
 
-    columns: values by name, in any form `typed` takes. Those that are not declared stay behind the
+    columns: values by name, in any form `typed` takes. Those that are not declared come after the
     declared ones. extra: dtypes of such columns, by default text for those named `EXTRA` and for
     others their own value.
     """
@@ -56,7 +56,7 @@ def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return the same rows with every declared column of that kind of frame, in order and of its
     dtype, and a RangeIndex.
 
-    For frames that came back from a file or from other workers. Columns of your own stay behind the
+    For frames that came back from a file or from other workers. Columns of your own come after the
     declared ones.
     """
     return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
@@ -127,7 +127,8 @@ def _texts(values: Any) -> ExtensionArray:
     if _is_plain_texts(values):
         # In one piece where UTF-8 can hold them all: a lone surrogate in one of them cannot.
         with suppress(UnicodeEncodeError):
-            return pd.array(values, dtype="string")
+            plain: ExtensionArray = pd.array(values, dtype="string")
+            return plain
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:
         return values  # type: ignore[no-any-return]  # typed as such above
@@ -137,6 +138,7 @@ def _texts(values: Any) -> ExtensionArray:
 
 
 def _categorical(values: Any) -> pd.Categorical[Any]:
+    texts: Any
     # An empty string is missing. Categories are factorized already, perhaps with some that no row
     # has.
     if isinstance(values, pd.Categorical):
@@ -194,7 +196,7 @@ def restored(text: str, offsets: Iterable[int]) -> str:
     parts: list[str] = []
     end = 0
     for offset in offsets:
-        digits = text[offset + 2 : offset + _ESCAPE]  # behind the backslash and the u
+        digits = text[offset + 2 : offset + _ESCAPE]  # after the backslash and the u
         parts += [text[end:offset], chr(int(digits, 16))]
         end = offset + _ESCAPE
     return "".join([*parts, text[end:]])

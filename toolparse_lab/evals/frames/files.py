@@ -1,8 +1,8 @@
 """Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of
 parts.
 
-Anything written is there under its name when it is whole, and never before: it is written beside it
-under a name of its own, and renamed at the end. pyarrow is imported by its users, since frames
+Anything written is there under its name when it is whole, and never before: it is written next to
+it under a name of its own, and renamed at the end. pyarrow is imported by its users, since frames
 alone do without and it takes a tenth of a second.
 """
 

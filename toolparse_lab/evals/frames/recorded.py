@@ -165,7 +165,7 @@ def events_frame(
 def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> pd.DataFrame:
     """Return one row per chunk of a recorded stream.
 
-    Trials of one completion share its chunks, which stand once, with the first of them.
+    Trials of one completion share its chunks, which come once, with the first of them.
 
     A completion that was not a stream, and a trial that is not on record, have no row.
     """

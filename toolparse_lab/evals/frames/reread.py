@@ -8,7 +8,7 @@
 # columns `_FILLED`, and equal answers share one: the memory is keyed by everything that a reading
 # depends on, with texts as digests. At the end all other columns are taken from the frame as they
 # are, by row number. The cost of a row is its parse and its score; what is around them is kept to a
-# few microseconds, so think of the benchmark before you add to `_read`.
+# few microseconds, so think of the benchmark before you add to `_Walk.read`.
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ READ_AGAIN = (
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]
-# The columns behind the fields of `_Answer`, in their order.
+# The columns of the fields of `_Answer`, in their order.
 _RECORDED = (
     "raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
     "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut", "input",
@@ -134,7 +134,6 @@ class Reading:
 
     @property
     def readings(self) -> int:
-        """The number of rows that come of one answer."""
         # Each row's own protocol is one for every row.
         protocols = len(self.protocols) if self.protocols else 1
         return protocols * len(self.policies)

@@ -54,7 +54,6 @@ class ReadCall:
 
     @classmethod
     def of(cls, call: ToolCall) -> ReadCall:
-        """Return a call of ours as such a one."""
         return cls(call.name, call.arguments_json, call.status, call.valid)
 
     @property
@@ -88,7 +87,6 @@ class Reading:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All complaints of the parse, or none for parsers of others."""
         return () if self.result is None else tuple(self.result.all_problems())
 
     @property
@@ -208,7 +206,7 @@ def compare(
         also: parsers of others by name. Each takes the text and gives a list of calls in any of the
             usual shapes (`readers.outside_calls`). An error of theirs is their reading's failure.
 
-    Raises the errors of `parse`, and BadOptions for a name that stands twice.
+    Raises the errors of `parse`, and BadOptions for a name that comes twice.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
     >>> import json

@@ -1,4 +1,4 @@
-"""Readers: whatever turns the text of an answer into calls, behind the one interface of protocols.
+"""Readers: whatever turns the text of an answer into calls, with the one interface of protocols.
 
 How it works. A plain function and a command become protocol objects with the one method that
 reading needs. From there on they go the way of every foreign protocol: their calls are placed in

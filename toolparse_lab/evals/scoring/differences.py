@@ -1,6 +1,6 @@
 """How one call differs from a wanted one, value by value."""
 
-# How it works. A walk goes down both sides at once, with the schema of the place beside them: an
+# How it works. A walk goes down both sides at once, with the schema of the place: an
 # argument whose value is the schema's default may be written or left out on either side. A place
 # with a matcher or a wish is settled by that, scalars by the matcher of their type. Cost: linear in
 # the arguments; a wish with alternatives is walked once for each.

@@ -260,7 +260,6 @@ class WantedRow:
 def wanted_rows(
     result: ParseResult, target: Sequence[Mapping[str, Any]], tools: Sequence[ToolSpec]
 ) -> list[WantedRow]:
-    """Return the wanted calls with the read ones, in their order."""
     calls = [call for call in result.calls if call.ok]
     rows = []
     for i in range(max(len(target), len(calls))):
@@ -285,7 +284,6 @@ def wanted_rows(
 
 
 def trial_html(trial: Trial) -> str:
-    """Return a trial as HTML that reads without a kernel."""
     result, target = trial.result, trial.case.target
     rows = wanted_rows(result, target, trial.case.tools) if result and target is not None else []
     return render(

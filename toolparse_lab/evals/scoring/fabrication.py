@@ -6,15 +6,15 @@ The parser's own claims are checked against `raw`.
 # How it works. Each leaf of the arguments has to be accounted for, in one of three ways, the
 # cheapest first:
 #
-# 1. *Plainly*: the body as it stands is strict JSON, or flat markup, and has this very leaf at this
+# 1. *Plainly*: the body is strict JSON as it is, or flat markup, and has this very leaf at this
 #    very path. True of most leaves, and read without asking the parser anything.
-# 2. *By its origin*: the parser says where the value stands in `raw`, and the characters there,
+# 2. *By its origin*: the parser says where the value is in `raw`, and the characters there,
 #    with their escapes or entities read or their repairs applied, give the value.
 # 3. *By its steps*: each step that changed the value is lossless, and the value that the first of
-#    them began with stands somewhere in the text.
+#    them began with is somewhere in the text.
 #
 # A parser of somebody else's says no places. Of its calls nothing can be asked but that each leaf
-# stands somewhere in the call's own text.
+# is somewhere in the call's own text.
 #
 # Origins are of the arguments *after* coercion. A look at those before it, where a step has moved a
 # value since, has no path to ask for: there the text that the step began with has to say the leaf.
@@ -113,7 +113,7 @@ class _Look:
             self.steps = [step for step in call.steps if step.stage != "coerce"]
             self.later = [step for step in call.steps if step.stage == "coerce"]
 
-        # What a repair wrote is not in the body as it stands, so only an unedited body is plain.
+        # What a repair wrote is not in the body as recorded, so only an unedited body is plain.
         self.plain = None if call.edits else _read_plainly(raw, call)
 
     def says(self, path: str, leaf: Value) -> bool:
@@ -306,7 +306,7 @@ class Place:
     """A stretch of text that may mean a value.
 
     text: its characters, with repairs applied where there are some. before: the text right before
-    it. nested: it stands in a JSON string that is the text of JSON itself.
+    it. nested: it is in a JSON string that is the text of JSON itself.
     """
 
     def __init__(self, text: str, before: str = "", *, nested: bool = False) -> None:
@@ -379,7 +379,7 @@ def _unescaped(text: str) -> list[str]:
     # As the inside of a JSON string, whichever quotes it stood in; [] for other escapes than
     # JSON's.
     with_apostrophes = text.replace("\\'", "'")  # JSON does not escape them
-    with_quotes = text.replace('"', '\\"')  # between single quotes they stand bare
+    with_quotes = text.replace('"', '\\"')  # between single quotes they are bare
     texts = []
     for body in (text, with_apostrophes, with_quotes):
         with suppress(ValueError):

@@ -49,7 +49,6 @@ class Levels:
         self._matched: tuple[list[Call], Match] | None = None
 
     def match(self) -> Match:
-        """Hold the calls, coerced as they are, to the target."""
         calls = self._calls("arguments_json")
         match = match_calls(calls, self.target, self.tools, self.matchers)
         self._matched = calls, match

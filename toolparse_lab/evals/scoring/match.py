@@ -6,8 +6,8 @@ all begin with one of the four words below is no value but a wish:
 
 - ``{"$any": [a, b]}``: any of these. For a call, a name or a value
 - ``{"$optional": true, …}``: may be absent. Beside it ``$any`` or ``$value``, or nothing (any
-  value will do). In a call, beside ``name`` and ``arguments``
-- ``{"$value": x}``: exactly x, read as it stands, for arguments that look like a wish themselves
+  value will do). In a call, next to ``name`` and ``arguments``
+- ``{"$value": x}``: exactly x, read as it is, for arguments that look like a wish themselves
 - ``{"$match": "regex", "$value": "par.*"}``: compared by a matcher of `MATCHERS`
 
 >>> match_calls([("f", {"a": 1.0})], [{"name": "f", "arguments": {"a": {"$any": [1, 2]}}}]).ok
@@ -51,7 +51,7 @@ _LEFT_OUT = 100_000  # the cost of a required target without a call: more than a
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The verdict on calls beside a target, with its reasons.
+    """The verdict on calls held to a target, with its reasons.
 
     `code` is '' where they agree, else the most telling sub-code. `pairs` (call index, target
     index) is the pairing that `differences` are told by. `note` says where that pairing was not

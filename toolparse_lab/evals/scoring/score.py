@@ -89,7 +89,7 @@ class Score:
     def coerced(self) -> bool | None:
         """Success with whatever coercion the trial's policy made: the same as `success`.
 
-        A name beside `strict`, `repaired` and `safe`, for tables that put the levels in a row.
+        A name next to `strict`, `repaired` and `safe`, for tables that put the levels in a row.
         """
         return self.success
 
@@ -262,7 +262,7 @@ class _Scoring:
         # `maps_find`. Its arguments are coerced as they would have been under the tool's own name.
         tools = [t for t in self.tools if provider_name(t.name) == call.name] if self.native else []
         if len(tools) != 1:
-            return None  # of two tools, nobody knows which one was meant
+            return None  # of two tools, nobody knows which one was intended
         value = read_strict(call.source_json or "{}")
         coerced = coerce(value, tools[0].schema_json, self.result.options.coerce)
         return replace(

@@ -63,7 +63,6 @@ def judged_case(case: Case, tool_choice: Any) -> Case:
 
 
 def reason_missing(completion: Completion | None) -> str:
-    """Return why an answer without a score has none."""
     return "not recorded" if completion is None else "not parsed"
 
 
@@ -111,12 +110,12 @@ NO_REMARKS = Remarks()
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One row of the trials frame, with everything behind it.
+    """One row of the trials frame, with everything it comes from.
 
     `completion` is None if nothing is recorded yet, `result` if nothing was parsed (a provider
     error, say). `score` is then None too. `asker` is set by the lab and lets `retry` ask the model
     again. `levels` are the arm's factors. `conversation` holds all turns where the arm has several.
-    `completion`, `result` and the outcome are the first turn's. `protocols` are the objects behind
+    `completion`, `result` and the outcome are the first turn's. `protocols` are the objects of
     the two ids. `remarks` are a person's. No score or rate goes by them.
     """
 
@@ -200,7 +199,6 @@ class Trial:
 
     @property
     def case_id(self) -> str:
-        """The id of the case."""
         return self.case.id
 
     @property

@@ -43,7 +43,7 @@ class UnreadText:
 
     def is_mention(self, call: ToolCall) -> bool:
         """Return True if an unfinished call is prose about the format: an opener in mid-sentence
-        with no body behind it, such as "I would write <tool_call> here".
+        with no body after it, such as "I would write <tool_call> here".
 
         call: one that is neither readable nor of an unknown tool.
         """
