@@ -52,7 +52,7 @@ MOVED = {
 }
 # Files whose classes are in stored pickles, or that a page names, and that another file took in.
 MERGED = {
-    "evals.scoring.naive": "evals.scoring.levels",
+    "evals.scoring.naive": "evals.scoring.score",
     "types.readings": "core.types.call",
     "types.sources": "core.types.call",
 }

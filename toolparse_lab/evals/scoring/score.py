@@ -8,23 +8,24 @@ the meaning of each outcome.
 
 # How it works. `_Scoring.score` asks a row of stages in the order of precedence; the first that has
 # a score ends it, and the last always has one. A stage looks at the recorded answer, never at a
-# stage before it. What several stages need is in two parts: `Levels` holds the calls that were read
-# to the target, once for whoever asks, because a re-parse scores a hundred thousand answers;
-# `UnreadText` looks for signs of a call in the rest of the text.
+# stage before it. What several stages need is worked out once for whoever asks, because a re-parse
+# scores a hundred thousand answers: the values of the calls and the verdict on them. `UnreadText`
+# looks for signs of a call in the rest of the text.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import unescape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...arguments.schema.coerce import coerce
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
 from ...core.types.verdict import is_repeat
-from ...core.values import read_strict, write_canonical
+from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...middleware.flow.reading import internal_problem, internal_problem_of
@@ -35,10 +36,11 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
+from .differences import Call
 from .fabrication import find_fabrication, provider_name
-from .levels import Levels, as_provider_wrote
+from .match import Match, agree, match_calls
 from .outcomes import SUCCESSES
-from .rescues import Rescues
+from .rescues import Rescues, is_recovery, judge_rescues
 from .unread_text import UnreadText
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ _BECAUSE = {
     "length": ": the token limit was reached",
     "cut_stream": ": the stream ended without a finish part",
 }
+# Steps that undo what a provider's API asks for: the model could not write the dots of a tool's
+# name, nor leave out a parameter in a strict mode.
+_OF_THE_API = ("read.dotted-name", "read.strict-null")
 _MOST_SHOWN = 80
 
 
@@ -245,8 +250,11 @@ class _Scoring:
         self.unknown: list[ToolCall] = []  # readable, of a tool that was not offered
         self.broken: list[ToolCall] = []
         for call in result.calls:
-            if call.ok:
-                self.ok_calls.append(as_provider_wrote(call) if self.native else call)
+            if call.ok and self.native:
+                steps = tuple(step for step in call.steps if step.rule not in _OF_THE_API)
+                self.ok_calls.append(replace(call, steps=steps) if steps != call.steps else call)
+            elif call.ok:
+                self.ok_calls.append(call)
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
@@ -255,7 +263,10 @@ class _Scoring:
             elif not self.unread.is_mention(call):
                 self.broken.append(call)
 
-        self.levels = Levels(case, result, self.ok_calls, self.tools, matchers)
+        self.target = case.target or []
+        self._values: dict[str, Value] = {}  # by JSON text
+        # The readable calls that were held to the target, and the verdict.
+        self._matched: tuple[list[Call], Match] | None = None
 
     def _by_provider_name(self, call: ToolCall) -> ToolCall | None:
         # Many providers allow no dots in a name, so that `maps.find` is asked for, and called, as
@@ -326,7 +337,7 @@ class _Scoring:
     def _fabricated(self) -> Score | None:
         # Only calls that were read are looked at: of the others no one would run anything.
         for call in (*self.ok_calls, *self.unknown):
-            value = self.levels.value(call.arguments_json) if call.arguments_json else None
+            value = self._value(call.arguments_json) if call.arguments_json else None
             why = find_fabrication(self.result.raw, call, value=value)
             if why:
                 detail = f"call {call.index}: {why}"
@@ -404,7 +415,9 @@ class _Scoring:
             detail = f"{len(self.broken)} of {len(self.result.calls)} calls could not be read"
             return self._lose("wrong_call", "one_of_several_broken", detail)
 
-        match = self.levels.match()
+        calls = self._calls("arguments_json")
+        match = match_calls(calls, self.target, self.tools, self.matchers)
+        self._matched = calls, match
         if match.ok:
             return self._at_each_level("correct", "", "the calls are the wanted ones")
 
@@ -419,7 +432,7 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
         # The naive level is asked apart: a script without a parser may be right by chance here.
         levels = (False, False, False, False, self._naive(), fabricated)
-        return Score(outcome, sub_code, detail, *levels, rescues=self.levels.rescues())
+        return Score(outcome, sub_code, detail, *levels, rescues=self._rescues())
 
     def _at_each_level(
         self, outcome: str, sub_code: str, detail: str, fabricated: bool = False
@@ -430,16 +443,86 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
         success = outcome in SUCCESSES
-        source = safe = False  # source: of the arguments before coercion
+        strict = source = safe = False  # source: of the arguments before coercion
         # Unreadable or unknown calls among the readable ones spoil every level alike.
         if self.ok_calls and not self.broken and not self.unknown:
-            source, safe = self.levels.source_and_safe(success, fabricated)
-        strict = source and self.levels.is_as_written()
+            source = self._source_level(success, fabricated)
+            safe = self._safe_level(success, source)
+            # As written: the calls are the model's own writing in its own format alone, not
+            # repaired, changed by a step, recovered from a text that is not a call as it is, or
+            # ended by a rule because the closer is missing.
+            strict = source and not any(
+                call.edits
+                or call.steps
+                or call.segment.kind == "recovered"
+                or any(is_recovery(problem.code) for problem in call.problems)
+                for call in self.ok_calls
+            )
         levels = (success, strict, source, safe, self._naive(), fabricated)
-        return Score(outcome, sub_code, detail, *levels, rescues=self.levels.rescues())
+        return Score(outcome, sub_code, detail, *levels, rescues=self._rescues())
+
+    def _source_level(self, success: bool, fabricated: bool) -> bool:
+        # What was not coerced is what was found, and was looked at already.
+        if not fabricated and not any(
+            # Also by a step that left the arguments as they were.
+            call.source_json != call.arguments_json or any(s.stage == "coerce" for s in call.steps)
+            for call in self.ok_calls
+        ):
+            return success
+        raw = self.result.raw
+        if any(find_fabrication(raw, call, coerced=False) for call in self.ok_calls):
+            return False
+        return self._meets(self._calls("source_json"))
+
+    def _safe_level(self, success: bool, source: bool) -> bool:
+        # Computed only where this trial's own policy and the arguments as found leave it open.
+        policy = self.result.options.coerce
+        if policy == "safe":
+            return success
+        # What is right without coercion counts as right with a lossless one.
+        if policy == "none" and source:
+            return True
+        tools = {tool.name: tool for tool in reversed(self.tools)}
+        calls = []
+        for call in self.ok_calls:
+            value = read_strict(call.source_json or "{}")
+            # Without the call's own tool there is nothing to coerce by.
+            if call.name in tools and tools[call.name].schema is not None:
+                value = coerce(value, tools[call.name].schema, "safe").value
+            calls.append((call.name, value))
+        return self._meets(calls)
 
     def _naive(self) -> bool:
-        return self.levels.met_naively(self.completion.raw, native=self.native)
+        calls = naive_calls(self.completion.raw, native=self.native)
+        # Often they are the very calls that were held to the target a moment ago.
+        if self._matched is not None:
+            others, match = self._matched
+            if len(calls) == len(others) and all(
+                name == other and same(x, y)
+                for (name, x), (other, y) in zip(calls, others, strict=True)
+            ):
+                return match.ok
+        return self._meets(calls)
+
+    def _rescues(self) -> Rescues:
+        if not self.ok_calls:
+            return ()
+        values = [value for _, value in self._calls("arguments_json")]
+        match = self._matched[1] if self._matched is not None else None
+        raw, target = self.result.raw, self.target
+        return judge_rescues(raw, self.ok_calls, values, target, match, self.tools, self.matchers)
+
+    def _meets(self, calls: list[Call]) -> bool:
+        return agree(calls, self.target, self.tools, self.matchers)
+
+    def _calls(self, field: str) -> list[Call]:
+        return [(c.name, self._value(getattr(c, field) or "{}")) for c in self.ok_calls]
+
+    def _value(self, text: str) -> Value:
+        # Read once, and not to be changed.
+        if text not in self._values:
+            self._values[text] = read_strict(text)
+        return self._values[text]
 
     # what the text shows
 
@@ -453,3 +536,31 @@ class _Scoring:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "…"
+
+
+def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
+    """Return the calls that a regex for a JSON object and `json.loads` would find, none if that
+    fails.
+
+    native: `raw` is a native message, whose calls need no regex.
+
+    >>> naive_calls('Sure: {"name": "f", "arguments": {"a": 1}}')
+    [('f', {'a': 1})]
+    >>> naive_calls("{'name': 'f', 'arguments': {}}")
+    []
+    """
+    try:
+        if native:
+            functions = [c["function"] for c in json.loads(raw).get("tool_calls") or ()]
+            return [(f["name"], json.loads(f["arguments"])) for f in functions]
+
+        # From the first brace to the last.
+        start, end = raw.find("{"), raw.rfind("}")
+        if start < 0 or end < start:
+            return []
+        call = json.loads(raw[start : end + 1])
+        name, arguments = call["name"], call["arguments"]
+        # Of other types than a call's, it is none.
+        return [(name, arguments)] if isinstance(name, str) and isinstance(arguments, dict) else []
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return []
