@@ -53,12 +53,6 @@ READ_AGAIN = (
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]
-# The columns of the fields of `_Answer`, in their order.
-_RECORDED = (
-    "raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
-    "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut", "input",
-    "server_json",
-)  # fmt: skip
 _STRICT = ("native", "openai_strict")
 MEMORY = 20_000
 """Readings kept at most: equal answers, which repeated trials often give, are read once a
@@ -183,7 +177,7 @@ def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     columns: dict[str, Any] = {"trial_id": [], "parse_protocol": [], "policy": []}
     walk = _Walk(reading)
     identities = zip(*[_column(frame, name) for name in IDENTITY], strict=True)
-    answers = zip(*[_column(frame, name) for name in _RECORDED], strict=True)
+    answers = zip(*[_column(frame, name) for name in _Answer._fields], strict=True)
     readers = _column(frame, "parse_protocol")
     for row, (identity, answer, reader) in enumerate(
         zip(identities, answers, readers, strict=True)
@@ -231,11 +225,10 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
             expected="a trial that was recorded and did not fail",
         )
 
-    answer = _Answer(*(cells.get(name) for name in _RECORDED))
+    answer = _Answer(*(cells.get(name) for name in _Answer._fields))
     protocol = cells.get("parse_protocol") or cells.get("prompt_protocol") or "auto"
     options = _with_policy(DEFAULT_OPTIONS, cells.get("policy") or "safe")
-    choice, reason = answer.choice or "auto", answer.finish
-    reader = _reader(protocol, answer.tools_json, choice, options, reason)
+    reader = _reader(protocol, answer.tools_json, answer.choice, options, answer.finish_reason)
     result: ParseResult = reader(answer.text(), answer.request())
     return result
 
@@ -259,37 +252,41 @@ def check_columns(names: Iterable[Any], place: str = "") -> None:
 
 
 class _Answer(NamedTuple):
-    # One recorded answer as its row has it, None for a missing cell.
+    # One recorded answer as its row has it: columns of the frame, None for a missing cell.
     raw: str | None
-    surrogates: str | None
+    raw_surrogates_json: str | None
     tools_json: str | None
     target: str | None
-    choice: str | None
+    tool_choice: str | None
     status: str | None
     error: str | None
-    message: str | None
-    finish: str | None
-    kind: EndpointKind | None
+    error_message: str | None
+    finish_reason: str | None
+    endpoint_kind: EndpointKind | None
     reasoning: str | None
     cut: bool | None
     input: str | None
-    server: str | None = None
+    server_json: str | None
 
     @property
     def is_recorded(self) -> bool:
         return self.raw is not None or self.status is not None
 
+    @property
+    def choice(self) -> str:
+        return self.tool_choice or "auto"
+
     def text(self) -> str:
         # A frame has lone surrogates as escapes, because neither Parquet nor CSV can hold them.
         text = self.raw or ""
-        if not self.surrogates:
+        if not self.raw_surrogates_json:
             return text
         try:
-            offsets = [int(n) for n in json.loads(self.surrogates)]
+            offsets = [int(n) for n in json.loads(self.raw_surrogates_json)]
         except (ValueError, TypeError):
             raise UnreadableInput(
                 "column raw_surrogates_json: these are no offsets",
-                got=self.surrogates[:120],
+                got=self.raw_surrogates_json[:120],
                 expected="a JSON array of integers",
             ) from None
         return restored(text, offsets)
@@ -298,8 +295,9 @@ class _Answer(NamedTuple):
         # Every field that the reading or the score depends on, with texts as digests.
         reasoning = _digest(self.reasoning) if self.reasoning else ""
         question = _digest(self.input) if self.input else ""
-        plain = self[2:10]  # from the tools to the kind
-        return _digest(text), self.is_recorded, *plain, reasoning, self.cut, question, self.server
+        plain = self[2:10]  # from the tools to the kind of endpoint
+        more = reasoning, self.cut, question, self.server_json
+        return _digest(text), self.is_recorded, *plain, *more
 
     def request(self) -> Any:
         return _request(self.input) if self.input else None
@@ -309,16 +307,17 @@ class _Answer(NamedTuple):
         if not self.is_recorded:
             return None
         response = None
-        if self.server:
+        if self.server_json:
             try:
-                response = {"server": read_strict(self.server)}
+                response = {"server": read_strict(self.server_json)}
             except ValueError:
-                raise UnreadableInput("server_json is no JSON", got=self.server[:80]) from None
+                got = self.server_json[:80]
+                raise UnreadableInput("server_json is no JSON", got=got) from None
         # A frame of texts from elsewhere may have no status: its answers are there.
         status: Any = "error" if self.status == "error" else "ok"
         return Completion(
-            "", text, status, self.error, self.message, self.finish,
-            reasoning=self.reasoning or "", endpoint_kind=self.kind or "chat_text",
+            "", text, status, self.error, self.error_message, self.finish_reason,
+            reasoning=self.reasoning or "", endpoint_kind=self.endpoint_kind or "chat_text",
             cut=bool(self.cut), response=response,
         )  # fmt: skip
 
@@ -380,11 +379,11 @@ def _fill(
     options: ParseOptions,
     signs: Signs | None,
 ) -> Cells:
-    choice = answer.choice or "auto"
-    case = _case(answer.tools_json, answer.target, choice)
+    case = _case(answer.tools_json, answer.target, answer.choice)
     result = None  # of a provider's failure there is nothing to parse
     if completion is not None and completion.ok:
-        reader = _reader(protocol, answer.tools_json, choice, options, completion.finish_reason)
+        reason = completion.finish_reason
+        reader = _reader(protocol, answer.tools_json, answer.choice, options, reason)
         result = reader(completion.raw, answer.request(), completion.reasoning or "")
 
     score, result, fault = score_in_isolation(case, completion, result, signs=signs)
