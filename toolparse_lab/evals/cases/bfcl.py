@@ -76,12 +76,9 @@ def is_address(source: str | Path) -> bool:
 
 
 def load_address(source: str | Path) -> Cases:
-    """Return the cases of an address.
+    """Return the cases of an address that `is_address` accepts. Raises the errors of `load_bfcl`.
 
-    source: one that `is_address` accepts. Categories after a colon are separated by commas.
-        Without any, all categories are read.
-
-    Raises the errors of `load_bfcl`.
+    Categories after a colon are separated by commas. Without any, all are read.
     """
     address = _ADDRESS.fullmatch(source) if isinstance(source, str) else None
     if address is None:

@@ -31,10 +31,9 @@ class Case:
 
     `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name",
     "arguments"}``. ``[]`` says that no call is right, None that the case is not graded. Values of a
-    target may be alternatives, see `toolparse_lab.evals.scoring.match`. For conversations of
-    several turns, `results` says the result of the tools back (see
-    `toolparse_lab.evals.cases.tool_results`), and `answer` the text that the last one is to say
-    (see `toolparse_lab.evals.cases.final_text`).
+    target may be alternatives, see `evals.scoring.match`. For conversations of several turns,
+    `results` says what the tools give back (see `tool_results`), and `answer` the text that the
+    last turn is to say (see `final_text`).
 
     >>> Case("c1", "Weather in Paris?", metadata={"category": "simple"}).category
     'simple'
@@ -75,8 +74,7 @@ class Case:
         """Return the row that `load_cases` reads back as this case.
 
         Members that say nothing drop out: the target of an ungraded case, and results, answer
-        and metadata if there are none. Cases share their tools' schemas, so that those are not to
-        be changed.
+        and metadata if there are none. Cases share their tools' schemas: never change those.
 
         >>> Case("c1", "Weather in Oslo?", target=[]).to_dict()
         {'id': 'c1', 'input': 'Weather in Oslo?', 'tools': [], 'target': []}

@@ -160,10 +160,8 @@ def case_of_members(
 ) -> Case:
     """Return members under their known names as a Case.
 
-    members: name -> value. Changed on the way.
-    origins: the column that each member is from.
-
-    Raises BadCase naming the row and, in a table, the column.
+    members: changed on the way. origins: the column that each is from. Raises BadCase naming the
+    row and, in a table, the column.
     """
 
     def read(cell: Any, text: str, member: str) -> Any:

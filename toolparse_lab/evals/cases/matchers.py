@@ -165,12 +165,9 @@ class Matchers:
             raise BadOptions("unknown JSON type", got=", ".join(unknown), expected=expected)
 
     def at(self, tool: str, path: str) -> Matcher | None:
-        """Return the matcher for a path of a tool, or None.
+        """Return the matcher of the first pattern that fits a path of a tool, or None.
 
-        The first pattern that fits wins.
-
-        tool: the name of the call's tool.
-        path: a JSON pointer into its arguments, such as ``/items/0/name``.
+        path: a JSON pointer into the call's arguments, such as ``/items/0/name``.
         """
         if not self.paths:
             return None

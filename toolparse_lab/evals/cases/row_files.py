@@ -68,11 +68,7 @@ class RowSource:
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
-    """Return the first name that comes twice, or None.
-
-    >>> first_repeated(["id", "input", "id"])
-    'id'
-    """
+    """Return the first name that comes twice, or None."""
     return next((name for i, name in enumerate(names) if name in names[:i]), None)
 
 

@@ -162,10 +162,8 @@ class BadRows:
     def end(self, rows: int) -> None:
         """Raise BadCase for the bad rows of a source, unless they are to be skipped.
 
-        A single bad row is raised as its own error. Several become one error that shows the first
-        few and carries the rest.
-
-        rows: how many the source has, good and bad.
+        Several become one error that shows the first few and carries the rest. rows: how many the
+        source has, good and bad.
         """
         if self.count == 0 or self.errors == "skip":
             return
@@ -211,9 +209,8 @@ class Renaming:
     others: Others = "error"
 
     def __post_init__(self) -> None:
-        """Raise BadOptions for options that no source can follow.
-
-        They are columns that are not mapping, a name that is unknown, and one name for two columns.
+        """Raise BadOptions for columns that are not a mapping, unknown names, and one name for two
+        columns.
         """
         if not isinstance(self.columns, Mapping):
             raise BadOptions(
@@ -264,13 +261,9 @@ class Renaming:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the row under the names known here, and the column each came from.
 
-        Cells of nothing drop out. Values are plain JSON in the result, but for tools that come
-        as Python functions.
-
-        line: the row's number, for errors.
-
-        Raises BadCase for an unknown column, for two of one name, and for values that JSON cannot
-        hold.
+        Cells of nothing drop out. Values are plain JSON, but for tools that come as Python
+        functions. Raises BadCase for an unknown column, for two of one name, and for values that
+        JSON cannot hold.
         """
         members: dict[str, Any] = {}
         origins: dict[str, str] = {}
@@ -363,11 +356,7 @@ def json_value(x: Any, source: RowSource, line: int | None, column: str) -> Any:
     """Return a cell as JSON.
 
     Arrays and scalars of NumPy and Arrow become Python's own. In tables, members of structs without
-    a value drop out.
-
-    source, line, column: the place of the cell, for errors.
-
-    Raises BadCase, naming the place, for values that JSON cannot hold.
+    a value drop out. Raises BadCase, naming the place, for values that JSON cannot hold.
     """
     try:
         return _plain(x, source.table)
@@ -415,12 +404,9 @@ def _plain(x: Any, table: bool) -> Any:
 
 
 def read_cell(x: Any, what: str, source: RowSource, line: int | None, column: str | None) -> Any:
-    """Return a member that cannot be a text with its JSON text read.
+    """Return a member that cannot be a text with its JSON text read, anything but a text as it is.
 
-    what: the member's name in the error.
-    source, line, column: its place, for the error.
-
-    Raises BadCase for a text that is not JSON. Anything but a text comes back as it is.
+    what: the member's name in the error. Raises BadCase for a text that is not JSON.
     """
     if not isinstance(x, str):
         return x

@@ -1,4 +1,4 @@
-"""Tools that run without code: rows of a case say the parts that a call of a tool gives back.
+"""Tools that run without code: rows of a case say what a call of a tool gives back.
 
 A row is ``{"name", "arguments", "output"}``, or without ``arguments``, or ``{"name", "output",
 "default": true}``. A call is answered by the first of

@@ -131,11 +131,9 @@ class RowGroup:
 
 
 def column_names(file: str | Path) -> list[str]:
-    """Return the columns of one file of Parquet or CSV, by its suffix.
+    """Return the columns of one file of Parquet or CSV, by its suffix, without reading rows.
 
-    No rows are read.
-
-    Raises UnreadableInput for anything that is not a Parquet.
+    Raises UnreadableInput for what is not Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -147,11 +145,9 @@ def column_names(file: str | Path) -> list[str]:
 
 
 def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
-    """Return all row groups of Parquet files, in order.
+    """Return all row groups of Parquet files, in order, from the footers alone.
 
-    Only the facts that a file gives of itself is read.
-
-    Raises UnreadableInput for anything that is not a Parquet.
+    Raises UnreadableInput for what is not Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -173,8 +169,7 @@ def read_batches(
 
     Their index counts over all files.
 
-    columns: only these, as far as they are there. Raises UnreadableInput for anything that is not a
-        Parquet.
+    columns: only these, as far as they are there. Raises UnreadableInput for what is not Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -213,20 +208,17 @@ def _readable(path: str | Path) -> Iterator[None]:
 
 class PartsWriter:
     """Frames of one kind one after the other into one Parquet file, or into a folder of parts where
-    the path has no suffix. It is there under its name when it is whole, and never before. If an
-    error ends the writing, that error is the error that is raised, and nothing remains even if
-    another process still writes a part.
+    the path has no suffix. If an error ends the writing, that one is raised, and nothing remains
+    even if another process still writes a part.
 
     Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix,
     StoreError where it cannot be written.
     """
 
     def __init__(self, path: str | Path, kind: str, *, overwrite: bool = False) -> None:
-        """Check the path.
+        """Check the path; nothing is written before the writer is entered.
 
-        Nothing is written before the writer is entered.
-
-        kind: that of the frames, one of those of `columns.columns_of`.
+        kind: that of the frames, see `columns.columns_of`.
         """
         self.path = Path(path)
         self.kind = kind

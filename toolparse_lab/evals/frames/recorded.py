@@ -65,9 +65,7 @@ def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd.DataFrame:
-    """Return one row per completion × parse protocol × policy.
-
-    `metadata_*` columns follow the declared ones.
+    """Return one row per completion × parse protocol × policy. `metadata_*` columns come last.
 
     trials: walked once, so that they may come from a generator. metadata: keys that have a column
     even where no trial here has them, for frames that are to be alike.
@@ -121,9 +119,8 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
 def events_frame(
     source: Iterable[Trial] | Trial | ParseResult, with_retries: set[str] | None = None
 ) -> pd.DataFrame:
-    """Return one row per step, problem or retry.
-
-    Retries come once a completion, with its first trial.
+    """Return one row per step, problem or retry. Retries come once a completion, with its first
+    trial.
 
     with_retries: keys of completions whose retries are in an earlier frame. Those that are in this
     one are added.

@@ -54,7 +54,7 @@ def write_tests(trials: Iterable[Trial], path: str | Path) -> Path:
 
     The same answer under the same reading has one test: writing it again changes nothing, and
     replaces the pinned values where it reads otherwise now. Raises BadOptions for a trial that was
-    never parsed and for a file that is not a Python, StoreError where the file cannot be written.
+    never parsed and for a file that is not Python, StoreError where the file cannot be written.
     """
     file = Path(path)
     blocks = dict(_block(trial) for trial in trials)

@@ -76,7 +76,7 @@ def match_calls(
 
     An argument whose value is the schema's default may be written or left out on either side.
 
-    calls: the text read. target: the wanted calls, in the form of the head of this file.
+    calls: those that were read. target: the wanted calls, in the form of the head of this file.
     tools: those of the case, for the defaults in their schemas. matchers: how values are compared.
     """
     required = [i for i, want in enumerate(target) if not is_optional(want)]

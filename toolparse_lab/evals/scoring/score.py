@@ -70,9 +70,8 @@ class Score:
 
     `success` is under the trial's own policy, or None if there is nothing to judge (no target,
     provider failed). `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits
-    allowed, no coercion. `safe`: with lossless coercion only. `naive`: the score that a regex for a
-    JSON object and `json.loads` would have scored. It takes every text it cannot read for an
-    abstention.
+    allowed, no coercion. `safe`: with lossless coercion only. `naive`: success of a regex for a
+    JSON object and `json.loads`, which take every text they cannot read for an abstention.
     `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
     conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
@@ -115,9 +114,7 @@ def score_completion(
     matchers: Matchers = DEFAULT_MATCHERS,
     signs: Signs | None = None,
 ) -> Score | None:
-    """Return the score of one answer read by one parser.
-
-    None if nothing was recorded or nothing was parsed.
+    """Return the score of one answer read by one parser, None if nothing was recorded or parsed.
 
     case: the tools and the target. Its id and text do not matter.
     completion: the answer as it was recorded, or the failure of its provider.
@@ -208,9 +205,8 @@ def score_text(
 
 
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
-    """Return True if a conversation ended with the wanted text.
-
-    None if none is wanted, or where it could not end.
+    """Return True if a conversation ended with the wanted text, None if none is wanted, or where it
+    could not end.
 
     A text that goes on writing tool results says the wanted words without answering: it is none.
 
