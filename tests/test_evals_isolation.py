@@ -11,7 +11,7 @@ import pytest
 from tests.recorded import recorded_run
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import parse_frame
-from toolparse_lab.evals.scoring import isolation
+from toolparse_lab.evals.scoring import score as isolation
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.middleware.flow import read_answer

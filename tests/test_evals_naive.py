@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolparse_lab.evals.scoring.naive import naive_calls
+from toolparse_lab.evals.scoring.score import naive_calls
 
 
 def test_naive_parser_reads_what_json_loads_reads() -> None:

@@ -17,12 +17,12 @@ from toolparse_lab.core.errors import UnwritableCall
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.bfcl import load_bfcl
 from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.cases.shipped import example_cases, example_conversations
-from toolparse_lab.evals.scoring.oracle import right_calls, write_right_answer
+from toolparse_lab.evals.cases.loading import example_cases, example_conversations
 from toolparse_lab.evals.scoring.score import Score, score_completion
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.runner.exchange.types import Completion
 
+from .oracle import right_calls, write_right_answer
 from .test_evals_bfcl import data_files
 
 ARMS = (*family_heads(), "native")

@@ -17,7 +17,7 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames import recorded as frames
 from toolparse_lab.evals.frames import reread
 from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
-from toolparse_lab.evals.scoring import isolation
+from toolparse_lab.evals.scoring import score as isolation
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.experiments.run import Run

@@ -12,7 +12,7 @@ import pytest
 import toolparse_lab as tp
 from tests.test_evals_frames import RAW, UNRECORDED, make
 from toolparse_lab.core.errors import BadOptions, StoreError
-from toolparse_lab.evals.scoring.pinning import write_tests
+from toolparse_lab.evals.scoring.exports import write_tests
 from toolparse_lab.integrations.testing import assert_parses
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ pytest.importorskip("litellm", reason="runs need the lab extra")
 
 import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions
-from toolparse_lab.evals.scoring.snippets import curl_of
+from toolparse_lab.evals.scoring.exports import curl_of
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.store import schema
 

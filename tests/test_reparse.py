@@ -27,10 +27,11 @@ from toolparse_lab.core.errors import (
     UnreadableInput,
 )
 from toolparse_lab.core.types import Policy
+from toolparse_lab.evals import reparse as engines
 from toolparse_lab.evals.frames.answers import Answers
 from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
 from toolparse_lab.evals.frames.reread import NEEDED, parse_frame
-from toolparse_lab.evals.reparse import ENGINES, engines, reparse
+from toolparse_lab.evals.reparse import ENGINES, reparse
 from toolparse_lab.formats.base import Protocol
 
 pytestmark = pytest.mark.slow
@@ -287,7 +288,8 @@ def script(tmp_path: Path, frame: pd.DataFrame, body: str) -> list[str]:
     frame.to_parquet(tmp_path / "in.parquet")
     head = """
         import sys
-        from toolparse_lab.evals.reparse import engines, reparse
+        from toolparse_lab.evals import reparse as engines
+        from toolparse_lab.evals.reparse import reparse
         engines.FEW = 0
         print("begun", flush=True)
     """

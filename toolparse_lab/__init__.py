@@ -58,8 +58,12 @@ from .parser.parse import parse, stream
 if TYPE_CHECKING:
     from .evals.cases.case import Case
     from .evals.cases.collection import Cases
-    from .evals.cases.loading import load_cases
-    from .evals.cases.shipped import example_cases, example_conversations, example_recording
+    from .evals.cases.loading import (
+        example_cases,
+        example_conversations,
+        example_recording,
+        load_cases,
+    )
     from .evals.readings.compare import Comparison, compare
     from .evals.readings.readers import reader
     from .experiments.until import Until
@@ -105,9 +109,9 @@ _LATE = {
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
     "detect": "toolparse_lab.parser.detect",
-    "example_cases": "toolparse_lab.evals.cases.shipped",
-    "example_conversations": "toolparse_lab.evals.cases.shipped",
-    "example_recording": "toolparse_lab.evals.cases.shipped",
+    "example_cases": "toolparse_lab.evals.cases.loading",
+    "example_conversations": "toolparse_lab.evals.cases.loading",
+    "example_recording": "toolparse_lab.evals.cases.loading",
     "fix_tool_call_with_schema": "toolparse_lab.middleware",
     "gemma_tool_middleware": "toolparse_lab.middleware",
     "hermes_tool_middleware": "toolparse_lab.middleware",

@@ -54,7 +54,7 @@ from .runner.store.store import RunRecord, Store
 
 if TYPE_CHECKING:
     from .evals.frames.recorded import Frame
-    from .evals.reparse.engines import ReparseSettings
+    from .evals.reparse import ReparseSettings
     from .evals.reports.figures.comparison import ArmComparison
     from .experiments.ablation import Ablation
     from .experiments.ablation.settings import AblationKeywords

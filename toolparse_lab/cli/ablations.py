@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BadOptions
-from ..evals.cases.shipped import example_recording
+from ..evals.cases.loading import example_recording
 from ..experiments.ablation import Ablation
 from ..experiments.ablation.example import example_ablation
 from ..experiments.ablation.figures import BY, FIGURES, check_names

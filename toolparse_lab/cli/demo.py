@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..evals.cases.collection import Cases
-from ..evals.cases.shipped import example_cases, example_recording
+from ..evals.cases.loading import example_cases, example_recording
 from ..evals.scoring.trial import Trial
 from ..experiments.plan import Plan
 from ..experiments.run import Run

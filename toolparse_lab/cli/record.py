@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..evals.cases.shipped import example_cases, example_conversations
+from ..evals.cases.loading import example_cases, example_conversations
 from ..experiments.ablation.example import example_ablation
 from ..experiments.plan import Plan
 from ..lab import Lab

@@ -92,7 +92,7 @@ class TrialsAccessor:
         self, rows: str | None = None, columns: str | None = None, *, policy: str | None = None
     ) -> Any:
         """Return the interactive view of these trials: a heatmap of two columns, the trials of a
-        cell, and one answer beside them. See `widgets.Browser`.
+        cell, and one answer next to them. See `widgets.Browser`.
 
         policy: by default "safe", or the only one that the frame has. Raises MissingExtra if the
         `jupyter` extra is missing.

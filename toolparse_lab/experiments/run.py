@@ -107,7 +107,7 @@ class Trials(Sequence[Trial]):
 
         See `Trial.as_pytest`. Raises BadOptions if no trial has one.
         """
-        from ..evals.scoring.pinning import write_tests  # needed by few, for this one verb
+        from ..evals.scoring.exports import write_tests  # needed by few, for this one verb
 
         return write_tests([trial for trial in self if trial.result is not None] or self, path)
 

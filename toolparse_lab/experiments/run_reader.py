@@ -18,8 +18,7 @@ from ..core.rules import CODES
 from ..core.types import ParseOptions, Policy
 from ..evals.cases.case import Case
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
-from ..evals.scoring.remarks import Remarks
-from ..evals.scoring.trial import Trial, TrialProtocols
+from ..evals.scoring.trial import Remarks, Trial, TrialProtocols
 from ..middleware.flow import OPEN, Conversation, asked_of, drive, read_answer
 from ..parser.any_protocol import AnyProtocol
 from ..runner.exchange.types import Completion, PlanItem, Request

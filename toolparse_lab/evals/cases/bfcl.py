@@ -25,9 +25,8 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from ...core.errors import BadCase, BadOptions, MissingExtra, UnreadableInput
 from ...core.values import read_strict
@@ -36,7 +35,6 @@ from .case import Case, read_case
 from .collection import Cases, Skipped
 
 Folder: TypeAlias = Path | zipfile.Path
-Kind: TypeAlias = Literal["calls", "irrelevance", "relevance"]
 
 PACKAGE = "bfcl-eval"
 _ADDRESS = re.compile(r"bfcl(?::(.*))?", re.DOTALL)
@@ -78,23 +76,17 @@ def is_address(source: str | Path) -> bool:
 
 
 def load_address(source: str | Path) -> Cases:
-    """Return the cases of an address.
+    """Return the cases of an address that `is_address` accepts. Raises the errors of `load_bfcl`.
 
-    source: one that `is_address` accepts. Categories behind a colon are separated by commas.
-        Without any, all categories are read.
-
-    Raises the errors of `load_bfcl`.
+    Categories after a colon are separated by commas. Without any, all are read.
     """
     address = _ADDRESS.fullmatch(source) if isinstance(source, str) else None
     if address is None:
         return load_bfcl(source=source)
 
-    words = address[1]
-    if not words:
+    if not address[1]:
         return load_bfcl()
-
-    categories = [word.strip() for word in words.split(",")]
-    return load_bfcl([category for category in categories if category])
+    return load_bfcl([word.strip() for word in address[1].split(",") if word.strip()])
 
 
 def load_bfcl(
@@ -120,67 +112,42 @@ def load_bfcl(
     """
     if strings not in ("exact", "bfcl"):
         raise BadOptions("strings is how texts are compared", got=strings, expected="exact or bfcl")
-    name = "bfcl" if source is None else str(source)
-    with contextlib.ExitStack() as stack:  # closes the wheel, where there is one
-        files, only = _files(source, stack)
-        if only is not None:
-            return _cases([only], files, strings, name, is_named=True)
-        chosen = _chosen(categories, files)
-        return _cases(chosen, files, strings, name, is_named=categories is not None)
-
-
-def _cases(
-    categories: Sequence[str], files: _Files, strings: Strings, source: str, *, is_named: bool
-) -> Cases:
     cases: list[Case] = []
     skipped: list[Skipped] = []
-    for name in categories:
-        entries = _category(name, files, strings)
-        if not isinstance(entries, Skipped):
-            cases += entries
-        elif len(categories) > 1 or not is_named:
-            skipped.append(entries)
-        else:
-            raise BadOptions(
-                f"{name} cannot be read as cases",
-                got=entries.count,
-                expected="single-turn categories",
-                hint=entries.reason,
+    with contextlib.ExitStack() as stack:  # closes the wheel, where there is one
+        folder, only = (_installed(), None) if source is None else _folder_of(Path(source), stack)
+        if folder is None:
+            raise UnreadableInput(
+                "the Berkeley Function Calling Leaderboard is not in it",
+                got=str(source),
+                expected="a bfcl-eval wheel, or a folder with files such as BFCL_v4_multiple.json",
             )
-    return Cases(cases, source, skipped)
+        # A category's two files have the same name; the right answers are one folder below.
+        questions, answers = _named(folder), _named(folder / "possible_answer")
+        names = _chosen(categories, questions) if only is None else [only]
+        for name in names:
+            entries = _category(name, questions[name], answers.get(name), strings)
+            if not isinstance(entries, Skipped):
+                cases += entries
+            elif len(names) > 1 or (only is None and categories is None):
+                skipped.append(entries)
+            else:
+                raise BadOptions(
+                    f"{name} cannot be read as cases",
+                    got=entries.count,
+                    expected="single-turn categories",
+                    hint=entries.reason,
+                )
+    return Cases(cases, "bfcl" if source is None else str(source), skipped)
 
 
 # where the files are
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    questions: Mapping[str, Folder]
-    answers: Mapping[str, Folder]
-
-
-def _files(source: str | Path | None, stack: contextlib.ExitStack) -> tuple[_Files, str | None]:
-    folder: Folder | None
-    if source is None:
-        folder, only = _installed(), None
-    else:
-        folder, only = _folder_of(Path(source), stack)
-    if folder is None:
-        raise UnreadableInput(
-            "the Berkeley Function Calling Leaderboard is not in it",
-            got=str(source),
-            expected="a bfcl-eval wheel, or a folder with files such as BFCL_v4_multiple.json",
-        )
-
-    # A category's two files have the same name; the right answers are one folder below.
-    return _Files(_named(folder), _named(folder / "possible_answer")), only
 
 
 def _folder_of(path: Path, stack: contextlib.ExitStack) -> tuple[Folder | None, str | None]:
     # Returns (folder, category). The category is named where the path is one file of the data set.
     if not path.exists():
         raise UnreadableInput("there is no such file", got=str(path))
-
     match = _FILE.fullmatch(path.name)
     if match is not None:
         return path.parent, match[2]
@@ -228,176 +195,126 @@ def _named(folder: Folder) -> dict[str, Folder]:
         if match is None:
             continue
         version, category = int(match[1]), match[2]
-        # Packages carry files of older versions of a category beside the newest one.
+        # Packages carry files of older versions of a category next to the newest one.
         if category not in newest or version >= newest[category][0]:
             newest[category] = version, file
 
     return {category: newest[category][1] for category in sorted(newest)}
 
 
-def _chosen(categories: str | Sequence[str] | None, files: _Files) -> list[str]:
+def _chosen(categories: str | Sequence[str] | None, questions: Mapping[str, Folder]) -> list[str]:
     # A word is a category's whole name, or its beginning up to an underscore: `live` is
-    # `live_simple`, `live_multiple` and so on.
+    # `live_simple`, `live_multiple` and so on. Two words may name the same category.
     if categories is None:
-        return list(files.questions)
-
-    words = [categories] if isinstance(categories, str) else list(categories)
-    chosen: list[str] = []
-    for word in words:
-        names = [word]
-        if word not in files.questions:
-            names = [name for name in files.questions if name.startswith(f"{word}_")]
+        return list(questions)
+    chosen: dict[str, None] = {}
+    for word in [categories] if isinstance(categories, str) else categories:
+        names = [name for name in questions if name.startswith(f"{word}_")]
+        if word in questions:
+            names = [word]
         if not names:
-            raise BadOptions(
-                "no category of this name", got=word, expected=", ".join(files.questions)
-            )
-        chosen += names
-
-    # Two words may name the same category; a dict keeps the first place of each.
-    return list(dict.fromkeys(chosen))
+            raise BadOptions("no category of this name", got=word, expected=", ".join(questions))
+        chosen |= dict.fromkeys(names)
+    return list(chosen)
 
 
 # entries
 
 
-def _category(name: str, files: _Files, strings: Strings) -> list[Case] | Skipped:
-    file = files.questions[name]
+def _category(
+    name: str, file: Folder, answers: Folder | None, strings: Strings
+) -> list[Case] | Skipped:
     for word, reason in _REASONS.items():
         if name.startswith(word):
             return Skipped(name, _count(file), reason)
+    # "irrelevance" has the word for the other kind in it.
+    if "relevance" in name:
+        is_open = "irrelevance" not in name
+        return [_case(name, file, line, row, [], strings, is_open) for line, row in _rows(file)]
 
-    kind = _kind_of(name)
-    entries = (_Entry(name, file.name, line, row) for line, row in _rows(file))
-    if kind != "calls":
-        return [entry.case(kind, [], strings) for entry in entries]
-
-    if name not in files.answers:
+    if answers is None:
         return Skipped(name, _count(file), "there is no file of its right answers")
-    answers = files.answers[name]
-    truths = {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
-    if not all(_is_gold(truth) for truth in truths.values()):
-        return Skipped(name, _count(file), _NO_CALLS)
-
-    return [entry.case(kind, entry.truth(truths, answers), strings) for entry in entries]
-
-
-def _kind_of(category: str) -> Kind:
-    # Asked first, since the word for the other kind is a part of this one.
-    if "irrelevance" in category:
-        return "irrelevance"
-    if "relevance" in category:
-        return "relevance"
-    return "calls"
-
-
-def _is_gold(truth: Any) -> bool:
+    truths: dict[Any, Any] = {row.get("id"): row.get("ground_truth") for _, row in _rows(answers)}
     # Right: [{"f": {"city": ["Oslo", "Bergen"]}}]. Not: ["the sum is 3"].
-    return isinstance(truth, list) and all(
-        isinstance(call, dict)
-        and len(call) == 1
-        and all(isinstance(arguments, dict) for arguments in call.values())
-        for call in truth
-    )
+    for truth in truths.values():
+        if not isinstance(truth, list) or not all(
+            isinstance(call, dict)
+            and len(call) == 1
+            and all(isinstance(arguments, dict) for arguments in call.values())
+            for call in truth
+        ):
+            return Skipped(name, _count(file), _NO_CALLS)
 
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    category: str
-    file: str
-    line: int
-    row: Mapping[str, Any]
-
-    def bad(self, message: str, **more: Any) -> BadCase:
-        return BadCase(message, source=self.file, line=self.line, **more)
-
-    def truth(self, truths: Mapping[Any, Any], file: Folder) -> list[Any]:
-        entry_id = self.row.get("id")
+    cases = []
+    for line, row in _rows(file):
+        entry_id = row.get("id")
         if entry_id not in truths:
-            raise self.bad(
-                "this entry has no right answer", got=entry_id, expected=f"its id in {file}"
+            raise BadCase(
+                "this entry has no right answer",
+                source=file.name,
+                line=line,
+                got=entry_id,
+                expected=f"its id in {answers}",
             )
-        calls: list[Any] = truths[entry_id]
-        return calls
+        cases.append(_case(name, file, line, row, truths[entry_id], strings))
+    return cases
 
-    def case(self, kind: Kind, truth: list[Any], strings: Strings) -> Case:
-        tools = [self._tool(function, truth) for function in self._functions()]
-        schemas = {tool["name"]: tool["parameters"] for tool in tools}
-        target = _target(kind, truth, list(schemas), strings)
 
-        metadata = {"category": self.category, "language": self._language(), "dataset": "bfcl"}
-        contradictions = doubts(truth, schemas)
-        if contradictions:
-            metadata["doubt"] = "; ".join(contradictions)
+def _case(
+    category: str,
+    file: Folder,
+    line: int,
+    row: Mapping[str, Any],
+    truth: list[Any],
+    strings: Strings,
+    is_open: bool = False,
+) -> Case:
+    # is_open: any call is right, with any arguments.
+    def bad(message: str, **more: Any) -> BadCase:
+        return BadCase(message, source=file.name, line=line, **more)
 
-        row = {
-            "id": self.row.get("id"),
-            "input": self._input(),
-            "tools": tools,
-            "target": target,
-            "metadata": metadata,
-        }
-        return read_case(row, source=self.file, line=self.line)
-
-    def _functions(self) -> list[Mapping[str, Any]]:
-        functions = self.row.get("function")
-        if not isinstance(functions, list) or not all(isinstance(f, Mapping) for f in functions):
-            raise self.bad(
-                "an entry has a list of functions", got=functions, expected='"function": […]'
-            )
-        return functions
-
-    def _tool(self, function: Mapping[str, Any], truth: list[Any]) -> dict[str, Any]:
+    functions, turns = row.get("function"), row.get("question")
+    if not isinstance(functions, list) or not all(isinstance(f, Mapping) for f in functions):
+        raise bad("an entry has a list of functions", got=functions, expected='"function": […]')
+    language = next((word for word in _LANGUAGES if category.endswith(f"_{word}")), "python")
+    schemas: dict[str, Any] = {}
+    tools = []
+    for function in functions:
+        name = function.get("name")
         parameters = function.get("parameters") or {"type": "dict", "properties": {}}
         try:
             schema = schema_of(parameters)
         except KeyError as e:
-            raise self.bad(
-                f"unknown type in the function {function.get('name')!r}", got=e.args[0]
-            ) from None
-        language = _LANGUAGES.get(self._language())
-        if language is not None:
-            schema = with_language(schema, parameters, language, truth)
+            raise bad(f"unknown type in the function {name!r}", got=e.args[0]) from None
+        if language in _LANGUAGES:
+            schema = with_language(schema, parameters, _LANGUAGES[language], truth)
+        description = function.get("description") or ""
+        tools.append({"name": name, "description": description, "parameters": schema})
+        schemas[name] = schema
 
-        return {
-            "name": function.get("name"),
-            "description": function.get("description") or "",
-            "parameters": schema,
-        }
+    target = [
+        wanted_call(name, arguments, strings) for call in truth for name, arguments in call.items()
+    ]
+    if is_open:
+        # One call of any tool with any arguments, and up to `_MOST_CALLS` are right.
+        any_call = {"name": {"$any": list(schemas)}, "arguments": {"$match": "ignore"}}
+        target = [any_call, *[{**any_call, "$optional": True}] * (_MOST_CALLS - 1)]
+    metadata = {"category": category, "language": language, "dataset": "bfcl"}
+    if contradictions := doubts(truth, schemas):
+        metadata["doubt"] = "; ".join(contradictions)
 
-    def _input(self) -> Any:
-        # A single message of the user becomes its text, the shorter form of the same input.
-        turns = self.row.get("question")
-        if not isinstance(turns, list) or len(turns) != 1 or not isinstance(turns[0], list):
-            raise self.bad("a question is a list of one turn of messages", got=turns)
-        messages: list[Any] = turns[0]
-        if len(messages) != 1:
-            return messages
-
-        first = messages[0]
-        if isinstance(first, Mapping) and first.get("role") == "user":
-            return first.get("content")
-        return messages
-
-    def _language(self) -> str:
-        for word in _LANGUAGES:
-            if self.category.endswith(f"_{word}"):
-                return word
-        return "python"
-
-
-def _target(kind: Kind, truth: list[Any], names: list[str], strings: Strings) -> list[Any]:
-    if kind == "calls":
-        return [
-            wanted_call(name, arguments, strings)
-            for call in truth
-            for name, arguments in call.items()
-        ]
-    if kind == "irrelevance":
-        return []
-    # Relevance: one call of any tool with any arguments, and up to `_MOST_CALLS` are right.
-    any_call = {"name": {"$any": names}, "arguments": {"$match": "ignore"}}
-    further = {**any_call, "$optional": True}
-    return [any_call, *[further] * (_MOST_CALLS - 1)]
+    if not isinstance(turns, list) or len(turns) != 1 or not isinstance(turns[0], list):
+        raise bad("a question is a list of one turn of messages", got=turns)
+    # A single message of the user becomes its text, the shorter form of the same input.
+    question: Any = turns[0]
+    first = question[0] if len(question) == 1 else None
+    if isinstance(first, Mapping) and first.get("role") == "user":
+        question = first.get("content")
+    case = {
+        "id": row.get("id"), "input": question, "tools": tools, "target": target,
+        "metadata": metadata,
+    }  # fmt: skip
+    return read_case(case, source=file.name, line=line)
 
 
 def _rows(file: Folder) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -4,7 +4,7 @@ targets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from .target import is_wish
@@ -47,24 +47,18 @@ def schema_of(parameters: Any) -> Any:
             word = _TYPES[value]
             if word is not None:
                 schema["type"] = word
+        elif key == "properties" and isinstance(value, Mapping):
+            schema[key] = {name: schema_of(inner) for name, inner in value.items()}
         else:
-            schema[key] = _schema_member(key, value)
+            schema[key] = schema_of(value) if key in ("items", "additionalProperties") else value
     return schema
-
-
-def _schema_member(key: str, value: Any) -> Any:
-    if key == "properties" and isinstance(value, Mapping):
-        return {name: schema_of(inner) for name, inner in value.items()}
-    if key in ("items", "additionalProperties"):
-        return schema_of(value)
-    return value
 
 
 def with_language(schema: Any, parameters: Any, language: str, truth: list[Any]) -> Any:
     """Return a function's schema with the changes that Java or JavaScript make to it.
 
     Each parameter's own type word is told in its description, since `HashMap` and `long` are no
-    JSON types. If a right value is the name of a variable, a text is a legal value beside the type.
+    JSON types. If a right value is the name of a variable, a text is a legal value, too.
 
     schema: as `schema_of` made it of `parameters`. truth: the right calls of the entry.
 
@@ -76,30 +70,25 @@ def with_language(schema: Any, parameters: Any, language: str, truth: list[Any])
     if not isinstance(properties, Mapping):
         return schema
 
+    right: dict[str, list[Any]] = {}  # by argument, over all right calls
+    for call in truth:
+        for arguments in call.values():
+            for key, values in arguments.items():
+                right.setdefault(key, []).extend(values if isinstance(values, list) else [])
     typed = {}
     for key, inner in properties.items():
+        typed[key] = inner
         if not isinstance(inner, Mapping):
-            typed[key] = inner
             continue
+        typed[key] = described = dict(inner)
         word = parameters["properties"][key].get("type")
-        described = dict(inner)
-        if isinstance(described.get("type"), str) and _names_variable(key, truth):
-            types = dict.fromkeys((described["type"], "string"))
-            described["type"] = list(types) if len(types) > 1 else described["type"]
+        is_named = any(isinstance(value, str) and value for value in right.get(key, ()))
+        if is_named and isinstance(described.get("type"), str) and described["type"] != "string":
+            described["type"] = [described["type"], "string"]
         if isinstance(word, str):
             words = f"({language} type {word})"
             described["description"] = f"{described.get('description', '')} {words}".strip()
-        typed[key] = described
     return {**schema, "properties": typed}
-
-
-def _names_variable(key: str, truth: list[Any]) -> bool:
-    for call in truth:
-        for arguments in call.values():
-            values = arguments.get(key)
-            if isinstance(values, list) and any(isinstance(v, str) and v for v in values):
-                return True
-    return False
 
 
 def wanted_call(
@@ -127,40 +116,27 @@ def _wish(alternatives: Any, strings: Strings) -> Any:
     if not alternatives:
         # Written for a list that stays empty; the leaderboard's own check accepts no value at all.
         return {"$any": [[]]}
-    if "" in alternatives:
-        return _optional_wish(alternatives, strings)
-
-    return {"$any": [_value(alternative, strings) for alternative in alternatives]}
-
-
-def _optional_wish(alternatives: list[Any], strings: Strings) -> dict[str, Any]:
     values = [alternative for alternative in alternatives if alternative != ""]
-
-    # An empty text says that the argument may be left out. It is a value as well where it is the
-    # only one, and where the leaderboard would take it: among texts alone.
-    is_only_value = not values
-    only_texts = all(isinstance(value, str) for value in values)
-    if is_only_value or (strings == "bfcl" and only_texts):
-        values.insert(0, "")
-    elif strings == "bfcl" and all(isinstance(value, list) for value in values):
-        # Its check goes through an empty text as through a list, which is an empty one.
-        values.insert(0, [])
-
-    return {"$optional": True, "$any": [_value(value, strings) for value in values]}
+    optional = {"$optional": True} if len(values) < len(alternatives) else {}
+    if optional:
+        # An empty text says that the argument may be left out. It is a value as well where it is
+        # the only one, and where the leaderboard would take it: among texts alone.
+        if not values or (strings == "bfcl" and all(isinstance(value, str) for value in values)):
+            values.insert(0, "")
+        elif strings == "bfcl" and all(isinstance(value, list) for value in values):
+            # Its check goes through an empty text as through a list, which is an empty one.
+            values.insert(0, [])
+    return {**optional, "$any": [_value(value, strings) for value in values]}
 
 
 def _value(x: Any, strings: Strings) -> Any:
-    # Inside an object, and in objects of a list, every member has its own list of alternatives.
+    # Inside an object, and in objects of a list, every member has its own list of alternatives. A
+    # list inside a list holds plain values, even where these are objects.
     if isinstance(x, Mapping):
         return _plain({key: _wish(values, strings) for key, values in x.items()})
     if isinstance(x, list):
-        return [_item(item, strings) for item in x]
+        return [(_value if isinstance(v, Mapping) else _scalar)(v, strings) for v in x]
     return _scalar(x, strings)
-
-
-def _item(x: Any, strings: Strings) -> Any:
-    # A list inside a list holds plain values, even where these are objects.
-    return _value(x, strings) if isinstance(x, Mapping) else _scalar(x, strings)
 
 
 def _scalar(x: Any, strings: Strings) -> Any:
@@ -191,29 +167,14 @@ def doubts(truth: list[Any], schemas: Mapping[str, Any]) -> list[str]:
     sentences: list[str] = []
     for call in truth:
         for name, arguments in call.items():
-            if name in schemas:
-                sentences += _doubts_of_call(name, arguments, schemas[name])
-            else:
+            if name not in schemas:
                 sentences.append(f"there is no function {name}")
+                continue
+            schema = schemas[name] if isinstance(schemas[name], Mapping) else {}
+            parameters = schema.get("properties") or {}
+            required = schema.get("required") or ()
+            sentences += [f"{name} has no parameter {k}" for k in arguments if k not in parameters]
+            sentences += [f"{name} requires {k}" for k in required if k not in arguments]
+            empty = [key for key, values in arguments.items() if values == []]
+            sentences += [f"no value is right for {key} of {name}" for key in empty]
     return sentences
-
-
-def _doubts_of_call(name: str, arguments: Mapping[str, Any], schema: Any) -> Iterator[str]:
-    yield from _doubtful_names(name, arguments, schema if isinstance(schema, Mapping) else {})
-
-    for key, values in arguments.items():
-        if values == []:
-            yield f"no value is right for {key} of {name}"
-
-
-def _doubtful_names(
-    name: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
-) -> Iterator[str]:
-    parameters = schema.get("properties") or {}
-    for key in arguments:
-        if key not in parameters:
-            yield f"{name} has no parameter {key}"
-
-    for key in schema.get("required") or ():
-        if key not in arguments:
-            yield f"{name} requires {key}"

@@ -1,21 +1,18 @@
-"""A case: the question, with which tools, and which calls would be right.
-
-And one row read as one.
-"""
+"""A case: the question, its tools and the calls that would be right. One row read as a case."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from ...core.errors import BadCase, BadToolSpec
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import write_canonical
 from .final_text import check_answer
-from .likely_keys import likely_key
-from .target import Complaint, check_target
+from .target import check_target
 from .tool_results import check_results
 
 KEYS = ("id", "input", "tools", "target", "results", "answer", "metadata")
@@ -23,6 +20,9 @@ KEYS = ("id", "input", "tools", "target", "results", "answer", "metadata")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TOOLS = "a list of tool definitions with different names"
 _INPUT = "a text, or a list of messages with role and content"
+_TARGET = (
+    'a list of {"name", "arguments"}; [] where no call is right; no target where it is not graded'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,9 @@ class Case:
 
     `input` is the user's text or a list of OpenAI messages. `target` is a list of ``{"name",
     "arguments"}``. ``[]`` says that no call is right, None that the case is not graded. Values of a
-    target may be alternatives, see `toolparse_lab.evals.scoring.match`. For conversations of
-    several turns, `results` says the result of the tools back (see
-    `toolparse_lab.evals.cases.tool_results`), and `answer` the text that the last one is to say
-    (see `toolparse_lab.evals.cases.final_text`).
+    target may be alternatives, see `evals.scoring.match`. For conversations of several turns,
+    `results` says what the tools give back (see `tool_results`), and `answer` the text that the
+    last turn is to say (see `final_text`).
 
     >>> Case("c1", "Weather in Paris?", metadata={"category": "simple"}).category
     'simple'
@@ -55,24 +54,19 @@ class Case:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """Return the input as OpenAI messages.
-
-        They are new dicts at each call, so that a conversation can be added to without changing the
-        case.
-        """
+        """Return the input as OpenAI messages, new dicts at each call."""
         if isinstance(self.input, str):
             return [{"role": "user", "content": self.input}]
         return [dict(m) for m in self.input]
 
     @property
     def input_text(self) -> str:
-        """Return the input on one page: the text, or the messages as canonical JSON."""
+        """Return the text, or the messages as canonical JSON."""
         if isinstance(self.input, str):
             return self.input
         return write_canonical(self.input)
 
     def __hash__(self) -> int:
-        """Return a hash that equal cases share."""
         # The other fields hold dicts and lists; ids are different within one set of cases.
         return hash(self.id)
 
@@ -80,8 +74,7 @@ class Case:
         """Return the row that `load_cases` reads back as this case.
 
         Members that say nothing drop out: the target of an ungraded case, and results, answer
-        and metadata if there are none. Cases share their tools' schemas, so that those are not to
-        be changed.
+        and metadata if there are none. Cases share their tools' schemas: never change those.
 
         >>> Case("c1", "Weather in Oslo?", target=[]).to_dict()
         {'id': 'c1', 'input': 'Weather in Oslo?', 'tools': [], 'target': []}
@@ -104,6 +97,46 @@ class Case:
         return row
 
 
+_OTHER_NAMES = {
+    "input": "prompt question query instruction user user_input text task request",
+    "target": "expected expected_calls expected_output expected_tool_calls gold ground_truth label "
+    "labels reference calls tool_calls output solution",
+    "tools": "functions tool function_definitions tool_definitions available_tools",
+    "id": "case_id task_id example_id sample_id uid key name",
+    "results": "tool_results responses tool_outputs",
+    "answer": "final_answer final_text",
+    "messages": "conversation turns chat history",
+    "metadata": "meta tags extra",
+}
+_KEY_OF = {other: key for key, others in _OTHER_NAMES.items() for other in others.split()}
+
+
+def likely_key(name: object, keys: Collection[str]) -> str | None:
+    """Return the one of `keys` that `name` probably means in other tools, None for a name of its
+    owner's own.
+
+    >>> likely_key("prompt", ["id", "input"]), likely_key("Expected", ["target"])
+    ('input', 'target')
+    >>> likely_key("colour", ["target"]) is None
+    True
+    """
+    plain = str(name).strip().lower().replace("-", "_").replace(" ", "_")
+    likely = _KEY_OF.get(plain)
+    if likely is not None and likely in keys:
+        return likely
+    # A slip of the pen; a name that is only a little alike is its owner's own.
+    return next(iter(get_close_matches(plain, keys, 1, 0.8)), None)
+
+
+def is_storable(name: str) -> bool:
+    r"""Return True if a name can be a key of a database: no NUL, no lone surrogate.
+
+    >>> is_storable("Zürich"), is_storable("\ud800")
+    (True, False)
+    """
+    return not _UNSTORABLE.search(name)
+
+
 def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str = "line") -> Case:
     """Return one row as a Case.
 
@@ -116,134 +149,62 @@ def read_case(row: Any, *, source: str = "", line: int | None = None, unit: str 
     >>> read_case({"id": 7, "input": "Weather in Oslo?"}).id
     '7'
     """
-    return _RowReader(source, line, unit).read(row)
 
+    def bad(message: str, got: object, expected: object, hint: str | None = None) -> BadCase:
+        place: dict[str, Any] = {"source": source, "line": line, "unit": unit}
+        return BadCase(message, **place, got=got, expected=expected, hint=hint)
 
-def is_storable(name: str) -> bool:
-    r"""Return True if a name can be a key of a database: no NUL, no lone surrogate.
+    if not isinstance(row, Mapping):
+        raise bad("a case is a JSON object", row, "an object with " + ", ".join(KEYS))
+    if unknown := [str(key) for key in row if key not in KEYS]:
+        likely = likely_key(unknown[0], KEYS)
+        hint = f"call it {likely}" if likely else "put what is your own under metadata"
+        raise bad("unknown key", ", ".join(unknown), ", ".join(KEYS), hint)
 
-    >>> is_storable("Zürich"), is_storable("\ud800")
-    (True, False)
-    """
-    return not _UNSTORABLE.search(name)
+    # The id comes first, because all later complaints name it. Data sets number their rows; True
+    # is an int to Python, too.
+    case_id = row.get("id")
+    if isinstance(case_id, int) and not isinstance(case_id, bool):
+        case_id = str(case_id)
+    if not isinstance(case_id, str) or not case_id.strip():
+        actual = repr(case_id) if "id" in row else "no id"
+        raise bad("a case has an id", actual, "a text that is not empty")
+    if not is_storable(case_id):
+        message = "an id holds a character that no database holds"
+        raise bad(message, ascii(case_id), "no NUL and no lone surrogate")
 
-
-def _has_role(message: Any) -> bool:
-    # Its other members are the provider's business.
-    return isinstance(message, Mapping) and isinstance(message.get("role"), str)
-
-
-@dataclass(frozen=True, slots=True)
-class _RowReader:
-    # The id comes first, because all later complaints name it.
-    source: str
-    line: int | None
-    unit: str
-
-    def read(self, row: Any) -> Case:
-        self._check_keys(row)
-
-        case_id = self._id(row)
-        question = self._input(row.get("input"))
-        tools = self._tools(case_id, row.get("tools"))
-        target = self._target(case_id, row.get("target"))
-        results = self._results(case_id, row.get("results"), tools)
-        answer = self._answer(case_id, row.get("answer"))
-        metadata = self._metadata(case_id, row.get("metadata"))
-        return Case(case_id, question, tools, target, metadata, results, answer)
-
-    def _check_keys(self, row: Any) -> None:
-        if not isinstance(row, Mapping):
-            raise self._bad("a case is a JSON object", row, "an object with " + ", ".join(KEYS))
-
-        unknown = [str(key) for key in row if key not in KEYS]
-        if unknown:
-            likely = likely_key(unknown[0], KEYS)
-            hint = f"call it {likely}" if likely else "put what is your own under metadata"
-            raise self._bad("unknown key", ", ".join(unknown), ", ".join(KEYS), hint)
-
-    def _id(self, row: Mapping[str, Any]) -> str:
-        case_id = row.get("id")
-        # Data sets number their rows; True is an int to Python, too.
-        if isinstance(case_id, int) and not isinstance(case_id, bool):
-            case_id = str(case_id)
-        if not isinstance(case_id, str) or not case_id.strip():
-            actual = repr(case_id) if "id" in row else "no id"
-            raise self._bad("a case has an id", actual, "a text that is not empty")
-        if not is_storable(case_id):
-            raise self._bad(
-                "an id holds a character that no database holds",
-                ascii(case_id),
-                "no NUL and no lone surrogate",
-            )
-        return case_id
-
-    def _input(self, question: Any) -> str | list[dict[str, Any]]:
-        if isinstance(question, str):
-            return question
-
+    question = row.get("input")
+    if not isinstance(question, str):
         if not isinstance(question, (list, tuple)) or not question:
-            actual = "no input" if question is None else question
-            raise self._bad("the input is neither a text nor messages", actual, _INPUT)
+            message = "the input is neither a text nor messages"
+            raise bad(message, "no input" if question is None else question, _INPUT)
+        for part in question:
+            # Its other members are the provider's business.
+            if not (isinstance(part, Mapping) and isinstance(part.get("role"), str)):
+                raise bad("a message of the input has no role", part, _INPUT)
+        question = [dict(part) for part in question]
 
-        for message in question:
-            if not _has_role(message):
-                raise self._bad("a message of the input has no role", message, _INPUT)
-        return [dict(message) for message in question]
+    try:
+        tools = tool_specs(row.get("tools"))
+    except BadToolSpec as e:
+        message = f"the tools of case {case_id!r} cannot be read: {e.message}"
+        raise bad(message, e.got, e.expected or _TOOLS, e.hint) from None
 
-    def _tools(self, case_id: str, tools: Any) -> tuple[ToolSpec, ...]:
-        try:
-            return tool_specs(tools)
-        except BadToolSpec as e:
-            message = f"the tools of case {case_id!r} cannot be read: {e.message}"
-            raise self._bad(message, e.got, e.expected or _TOOLS, e.hint) from None
-
-    def _target(self, case_id: str, target: Any) -> list[Any] | None:
-        if target is None:
-            return None
-        if not isinstance(target, list):
-            raise self._bad(
-                f"the target of case {case_id!r} is not a list",
-                target,
-                'a list of {"name", "arguments"}; [] where no call is right; no target where it '
-                "is not graded",
-            )
-        self._check(f"the target of case {case_id!r}", check_target(target))
-        return target
-
-    def _results(
-        self, case_id: str, results: Any, tools: tuple[ToolSpec, ...]
-    ) -> tuple[dict[str, Any], ...]:
-        if results is None:
-            return ()
-        self._check(f"the results of case {case_id!r}", check_results(results, tools))
-        return tuple(dict(result) for result in results)
-
-    def _answer(self, case_id: str, answer: Any) -> Any:
-        if answer is not None:
-            self._check(f"the answer of case {case_id!r}", check_answer(answer))
-        return answer
-
-    def _metadata(self, case_id: str, metadata: Any) -> dict[str, Any]:
-        if metadata is None:
-            return {}
-        if not isinstance(metadata, Mapping):
-            message = f"the metadata of case {case_id!r} are no object"
-            raise self._bad(message, metadata, "an object")
-        return dict(metadata)
-
-    def _check(self, subject: str, complaint: Complaint | None) -> None:
-        if complaint is not None:
+    target, results, answer = row.get("target"), row.get("results"), row.get("answer")
+    if target is not None and not isinstance(target, list):
+        raise bad(f"the target of case {case_id!r} is not a list", target, _TARGET)
+    for member, value, complaint_about in (
+        ("target", target, check_target),
+        ("results", results, lambda rows: check_results(rows, tools)),
+        ("answer", answer, check_answer),
+    ):
+        if value is not None and (complaint := complaint_about(value)):
             message, actual, expected = complaint
-            raise self._bad(f"{subject} cannot be read: {message}", actual, expected)
+            message = f"the {member} of case {case_id!r} cannot be read: {message}"
+            raise bad(message, actual, expected)
 
-    def _bad(self, message: str, got: object, expected: object, hint: str | None = None) -> BadCase:
-        return BadCase(
-            message,
-            source=self.source,
-            line=self.line,
-            unit=self.unit,
-            got=got,
-            expected=expected,
-            hint=hint,
-        )
+    metadata = row.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise bad(f"the metadata of case {case_id!r} are no object", metadata, "an object")
+    results = tuple(dict(result) for result in results or ())
+    return Case(case_id, question, tools, target, dict(metadata or {}), results, answer)

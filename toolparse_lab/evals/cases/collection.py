@@ -1,6 +1,6 @@
 """Many cases: an immutable sequence that is filtered, sampled and shown, and packed for storage."""
 
-# How it works. The cases are a tuple beside an index by id; methods that choose return new Cases
+# How it works. The cases are a tuple with an index by id; methods that choose return new Cases
 # over the same objects. Which cases a sample takes of a stratum depends on the seed and on that
 # stratum alone, so that most of it stays the same when a file grows elsewhere.
 
@@ -76,15 +76,12 @@ class Cases(Sequence[Case]):
             self._by_id[case.id] = case
 
     def __len__(self) -> int:
-        """Return the number of cases."""
         return len(self._cases)
 
     def __iter__(self) -> Iterator[Case]:
-        """Yield the cases in the order of their source."""
         return iter(self._cases)
 
     def __contains__(self, x: object) -> bool:
-        """Return True for a case that is here, or for the id of one."""
         return x in self._by_id if isinstance(x, str) else x in self._cases
 
     @overload
@@ -112,14 +109,9 @@ class Cases(Sequence[Case]):
         return self._cases[at]
 
     def __eq__(self, other: object) -> bool:
-        """Return True for Cases with equal cases in the same order.
-
-        If they are from does not count.
-        """
         return isinstance(other, Cases) and self._cases == other._cases
 
     def __hash__(self) -> int:
-        """Return a hash that equal Cases share."""
         return hash(self._cases)
 
     def __add__(self, other: Cases) -> Cases:
@@ -130,7 +122,6 @@ class Cases(Sequence[Case]):
         return Cases((*self._cases, *other._cases), self.source or other.source)
 
     def categories(self) -> dict[str, int]:
-        """Return the number of cases in each category, by name."""
         return dict(sorted(Counter(c.category for c in self._cases).items()))
 
     def filter(self, where: Callable[[Case], bool] | None = None, **equal: Any) -> Cases:
@@ -147,29 +138,20 @@ class Cases(Sequence[Case]):
 
         Raises BadOptions for a name that no case has.
         """
-        if unknown := [name for name in equal if not self._knows(name)]:
-            names = [*sorted(_ATTRIBUTES), *self._metadata_names()]
+        names = [*sorted(_ATTRIBUTES), *sorted({name for c in self._cases for name in c.metadata})]
+        # Without cases every name is known.
+        if unknown := [name for name in equal if self._cases and name not in names]:
             raise BadOptions(
                 "cases have no such member",
                 got=unknown[0],
                 expected=", ".join(names),
                 hint=near(unknown[0], names),
             )
-        cases = list(self._cases)
-        if where is not None:
-            cases = [case for case in cases if where(case)]
-
+        cases = [case for case in self._cases if where is None or where(case)]
         for name, value in equal.items():
-            allowed = _alternatives(value)
+            allowed = value if isinstance(value, (list, tuple, set, frozenset)) else (value,)
             cases = [case for case in cases if _attribute(case, name) in allowed]
         return Cases(cases, self.source)
-
-    def _knows(self, name: str) -> bool:
-        # All names do while there are no cases.
-        return not self._cases or name in _ATTRIBUTES or name in self._metadata_names()
-
-    def _metadata_names(self) -> list[str]:
-        return sorted({name for case in self._cases for name in case.metadata})
 
     def sample(self, n: int, by: str | None = "category", seed: int = 1) -> Cases:
         """Return `n` cases, the same for the same seed, in the order of the file.
@@ -183,11 +165,15 @@ class Cases(Sequence[Case]):
 
         Raises BadOptions for an `n` that is not a whole number of 0 or more.
         """
-        _check_size(n)
+        # True is an int to Python, but no size.
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise BadOptions("a sample has a size", got=n, expected="an integer of 0 or more")
         if n >= len(self._cases):
             return self
 
-        strata = self._strata(by)
+        strata: dict[str, list[int]] = {}
+        for i, case in enumerate(self._cases):
+            strata.setdefault(str(_attribute(case, by)) if by else "", []).append(i)
         sizes = {name: len(strata[name]) for name in sorted(strata)}
         picked: list[int] = []
         for name, size in _shares(sizes, n).items():
@@ -196,13 +182,6 @@ class Cases(Sequence[Case]):
             generator = random.Random(f"{seed}:{name}")  # noqa: S311
             picked += generator.sample(strata[name], size)
         return Cases((self._cases[i] for i in sorted(picked)), self.source)
-
-    def _strata(self, by: str | None) -> dict[str, list[int]]:
-        strata: dict[str, list[int]] = {}
-        for i, case in enumerate(self._cases):
-            name = str(_attribute(case, by)) if by else ""
-            strata.setdefault(name, []).append(i)
-        return strata
 
     def __repr__(self) -> str:
         """Return the counts in one line, with the attribute that has the reasons."""
@@ -225,67 +204,36 @@ class Cases(Sequence[Case]):
         return printable("; ".join(parts))
 
     def _repr_html_(self) -> str:
+        parts: list[tuple[str, Sequence[Case]]] = [
+            (name or "no category", [case for case in self._cases if case.category == name])
+            for name in self.categories()
+        ]
+        rows = ""
+        for name, cases in [*parts, ("all", self)]:
+            graded = [case for case in cases if case.target is not None]
+            wants_calls = sum(bool(case.target) for case in graded)
+            # By name, so that a tool that many cases share counts once.
+            tools = {tool.name for case in cases for tool in case.tools}
+            n_cases, n_graded = len(cases), len(graded)
+            counts = (n_cases, wants_calls, n_graded - wants_calls, n_cases - n_graded, len(tools))
+            cells = "".join(f'<td style="{_CELL};text-align:right">{n}</td>' for n in counts)
+            rows += f'<tr><td style="{_CELL}">{html.escape(printable(name))}</td>{cells}</tr>'
+
         titles = "".join(f'<th style="{_CELL};border-top:0">{title}</th>' for title in _TITLES)
-        rows = [_html_row(name, cases) for name, cases in self._table_parts()]
         where = f" from {html.escape(printable(Path(self.source).name))}" if self.source else ""
+        skipped = "".join(f"<li>{html.escape(str(rows))}</li>" for rows in self.skipped)
         return (
             '<div style="overflow-x:auto"><table '
             'style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
             f'<caption style="text-align:left;padding:.25em .75em">{len(self)} '
-            f"cases{where}</caption>"
-            f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-            f"{self._skipped_html()}</div>"
+            f"cases{where}</caption><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+            + (f"<p>Skipped:</p><ul>{skipped}</ul>" if skipped else "")
+            + "</div>"
         )
-
-    def _table_parts(self) -> list[tuple[str, Sequence[Case]]]:
-        parts: list[tuple[str, Sequence[Case]]] = []
-        for name in self.categories():
-            cases = [case for case in self._cases if case.category == name]
-            parts.append((name or "no category", cases))
-        return [*parts, ("all", self)]
-
-    def _skipped_html(self) -> str:
-        if not self.skipped:
-            return ""
-        lines = "".join(f"<li>{html.escape(str(rows))}</li>" for rows in self.skipped)
-        return f"<p>Skipped:</p><ul>{lines}</ul>"
-
-
-def _check_size(n: object) -> None:
-    # True is an int to Python, but no size.
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise BadOptions("a sample has a size", got=n, expected="an integer of 0 or more")
-
-
-def _html_row(name: str, cases: Sequence[Case]) -> str:
-    cells = "".join(f'<td style="{_CELL};text-align:right">{n}</td>' for n in _tallies(cases))
-    return f'<tr><td style="{_CELL}">{html.escape(printable(name))}</td>{cells}</tr>'
-
-
-def _tallies(cases: Sequence[Case]) -> tuple[int, ...]:
-    # Tools are counted by name, so that a tool that many cases share counts once.
-    graded = [case for case in cases if case.target is not None]
-    want_calls = [case for case in graded if case.target]
-    tools = {tool.name for case in cases for tool in case.tools}
-    return (
-        len(cases),
-        len(want_calls),
-        len(graded) - len(want_calls),
-        len(cases) - len(graded),
-        len(tools),
-    )
 
 
 def _attribute(case: Case, name: str) -> Any:
-    if name in _ATTRIBUTES:
-        return getattr(case, name)
-    return case.metadata.get(name)
-
-
-def _alternatives(value: Any) -> Any:
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return value
-    return (value,)
+    return getattr(case, name) if name in _ATTRIBUTES else case.metadata.get(name)
 
 
 def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
@@ -296,29 +244,23 @@ def _shares(sizes: dict[str, int], n: int) -> dict[str, int]:
     total = sum(sizes.values())
     # Where there are more strata than cases to pick, some get none.
     floor = 1 if n >= len(sizes) else 0
-    shares = {}
-    for name, size in sizes.items():
-        rounded_down = n * size // total
-        shares[name] = min(size, max(floor, rounded_down))
+    shares = {name: min(size, max(floor, n * size // total)) for name, size in sizes.items()}
 
-    def missing(name: str) -> tuple[float, str]:
-        return n * sizes[name] / total - shares[name], name
-
-    def surplus(name: str) -> tuple[float, str]:
-        return shares[name] - n * sizes[name] / total, name
+    def missing(name: str) -> float:
+        return n * sizes[name] / total - shares[name]
 
     # Only one of the two loops has anything to do: the shares are too few or too many in all.
     while sum(shares.values()) < n:
         growing = [name for name in shares if shares[name] < sizes[name]]
-        shares[max(growing, key=missing)] += 1
+        shares[max(growing, key=lambda name: (missing(name), name))] += 1
     while sum(shares.values()) > n:
         shrinking = [name for name in shares if shares[name] > floor]
-        shares[max(shrinking, key=surplus)] -= 1
+        shares[max(shrinking, key=lambda name: (-missing(name), name))] -= 1
     return shares
 
 
 def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
-    """Return rows of JSON in which tools stand once.
+    """Return rows of JSON with each list of tools once.
 
     A later case with the same tools names the first one that has them in ``tools_of``.
     `unpack_cases` is the way back.
@@ -340,7 +282,7 @@ def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
 def unpack_cases(rows: Iterable[Mapping[str, Any]], source: str = "") -> Cases:
     """Return the cases that `pack_cases` packed.
 
-    rows: in the order in which they were packed. Rows in which all tools stand are read as well.
+    rows: in the order in which they were packed. Rows with all their tools are read as well.
 
     Raises BadCase for a row that is not a case.
     """

@@ -1,4 +1,4 @@
-"""`load_cases`: cases from files, frames, data sets and rows."""
+"""`load_cases`: cases from files, frames, data sets and rows, and those the package ships."""
 
 # How it works. A source becomes rows (`rows.rows_of`), a row becomes members under known names, and
 # members become a case (`case.read_case`), which knows nothing of tables. What tables do otherwise
@@ -8,12 +8,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from ...core.errors import BadCase, BadOptions
+from ...core.errors import BadCase, BadOptions, UnreadableInput
 from . import bfcl
 from .case import KEYS, Case, read_case
 from .collection import Cases, Skipped
@@ -27,16 +26,14 @@ class HasColumns(Protocol):
     """A pandas frame."""
 
     @property
-    def columns(self) -> Any:
-        """The names of its columns."""
+    def columns(self) -> Any: ...
 
 
 class HasColumnNames(Protocol):
     """A Hugging Face data set."""
 
     @property
-    def column_names(self) -> Any:
-        """The names of its columns."""
+    def column_names(self) -> Any: ...
 
 
 CasesLike: TypeAlias = (
@@ -109,101 +106,53 @@ def read_all(
     """
     # Made first, so that wrong options are reported for every kind of source.
     renaming = Renaming(_ROW_KEYS, columns or {}, others)
-    if _has_no_rows(source):
+    if isinstance(source, Cases) or (isinstance(source, (str, Path)) and bfcl.is_address(source)):
         if columns or split is not None:
             raise BadOptions(
                 "this source has no columns to name and no splits", got=str(source)[:80]
             )
-        return _whole_cases(source), None
+        return source if isinstance(source, Cases) else bfcl.load_address(source), None
 
     rows = rows_of(source, split=split)
     renaming.check(rows)
     bad = BadRows(rows, errors)
-    loading = _Loading(rows, renaming)
+    cases: list[Case] = []
+    lines: dict[str, int | None] = {}  # by the id of the case
+    absent = set(renaming.columns)  # mapped columns that no row has had yet
     for line, row in rows.rows:
+        if absent and isinstance(row, Mapping):
+            absent.difference_update(row)
         try:
-            loading.add(line, row)
+            case = row if isinstance(row, Case) else _case_of(row, renaming, rows, line)
+            if case.id in lines:
+                first = f"an id of its own (the other one is in {rows.unit} {lines[case.id]})"
+                raise rows.bad("this id was used before", line, got=case.id, expected=first)
         except BadCase as e:
             bad.add(e)
-    loading.check_columns()
-    return Cases(loading.cases, rows.name, _skipped_rows(bad)), bad
+            continue
+        lines[case.id] = line
+        cases.append(case)
+
+    # Sources that name their columns before the first row were checked by `renaming`.
+    if absent and cases and rows.columns is None:
+        column = min(absent)
+        hint = "columns= maps a name of your source to one of ours: {'question': 'input'}"
+        raise rows.bad(
+            "no row has this column, which is mapped", column=column, got=column, hint=hint
+        )
+    reason = bad.first_message or ""
+    skipped = [Skipped("rows that cannot be read", bad.count, reason)] if bad.count else []
+    return Cases(cases, rows.name, skipped), bad
 
 
-def _has_no_rows(source: Any) -> bool:
-    if isinstance(source, Cases):
-        return True
-    return isinstance(source, (str, Path)) and bfcl.is_address(source)
-
-
-def _whole_cases(source: Cases | str | Path) -> Cases:
-    if isinstance(source, Cases):
-        return source
-    return bfcl.load_address(source)
-
-
-def _skipped_rows(bad: BadRows) -> list[Skipped]:
-    if bad.count == 0:
-        return []
-    return [Skipped("rows that cannot be read", bad.count, bad.first_message or "")]
-
-
-@dataclass(slots=True)
-class _Loading:
-    # The cases of one source so far, and the facts known only of all rows together.
-    source: RowSource
-    renaming: Renaming
-    cases: list[Case] = field(default_factory=list)
-    lines: dict[str, int | None] = field(default_factory=dict)  # by the id of the case
-    absent: set[str] = field(init=False)  # mapped columns that no row has had yet
-
-    def __post_init__(self) -> None:
-        self.absent = set(self.renaming.columns)
-
-    def add(self, line: int | None, row: Any) -> None:
-        if self.absent and isinstance(row, Mapping):
-            self.absent.difference_update(row)
-
-        case = row if isinstance(row, Case) else case_of(row, self.renaming, self.source, line)
-        if case.id in self.lines:
-            first = f"{self.source.unit} {self.lines[case.id]}"
-            raise self.source.bad(
-                "this id was used before",
-                line,
-                got=case.id,
-                expected=f"an id of its own (the other one is in {first})",
-            )
-
-        self.lines[case.id] = line
-        self.cases.append(case)
-
-    def check_columns(self) -> None:
-        # Only for sources that do not name their columns before the first row: `Renaming.check` has
-        # checked the others.
-        if not self.absent or not self.cases:
-            return
-        if self.source.columns is None:
-            column = min(self.absent)
-            hint = "columns= maps a name of your source to one of ours: {'question': 'input'}"
-            raise self.source.bad(
-                "no row has this column, which is mapped", column=column, got=column, hint=hint
-            )
-
-
-def case_of(row: Any, renaming: Renaming, source: RowSource, line: int | None) -> Case:
-    """Return one row as a Case.
-
-    row: a mapping under the source's own names, or the BadCase that stands for it.
-
-    Raises BadCase naming the place.
-    """
+def _case_of(row: Any, renaming: Renaming, source: RowSource, line: int | None) -> Case:
+    # row: a mapping under the source's own names, or the BadCase in its place.
     if isinstance(row, BadCase):
         raise row
     if not isinstance(row, Mapping):
-        raise source.bad(
-            "a case is a JSON object", line, got=row, expected="an object with " + ", ".join(KEYS)
-        )
-    members, origins = renaming.apply(row, source, line)
-    return case_of_members(members, origins, source, line)
+        expected = "an object with " + ", ".join(KEYS)
+        raise source.bad("a case is a JSON object", line, got=row, expected=expected)
+    return case_of_members(*renaming.apply(row, source, line), source, line)
 
 
 def case_of_members(
@@ -211,102 +160,129 @@ def case_of_members(
 ) -> Case:
     """Return members under their known names as a Case.
 
-    members: name -> value. Changed on the way.
-    origins: the column that each member is from.
-
-    Raises BadCase naming the row and, in a table, the column.
+    members: changed on the way. origins: the column that each is from. Raises BadCase naming the
+    row and, in a table, the column.
     """
-    place = _Place(source, line, origins if source.table else {})
+
+    def read(cell: Any, text: str, member: str) -> Any:
+        return read_cell(cell, text, source, line, origins.get(member) if source.table else None)
+
     if "messages" in members:
-        _read_messages(members, place)
+        column = origins.get("messages") if source.table else None
+        if "input" in members:
+            message = "a case has an input or messages, not both"
+            raise source.bad(message, line, column, hint="leave one out by columns=")
+        messages = listed(read(members.pop("messages"), "messages", "messages"))
+        # Without this a text would pass for the input itself.
+        if isinstance(messages, str):
+            raise source.bad("messages are a list", line, column, got=messages)
+        members["input"] = messages
     fold_metadata(members, source, line)
 
     for name in ("tools", "target", "results"):
         if name in members:
             text = f"{name} of case {members.get('id')!r}"
-            members[name] = place.read_cell(members[name], text, name)
+            members[name] = read(members[name], text, name)
             # Only tables keep a list of objects by column; elsewhere an object is one object.
             if source.table:
                 members[name] = listed(members[name])
 
     if source.table:
-        _read_table_cells(members, place)
+        # Tables keep objects as JSON text, and some keep tools and calls in OpenAI's own shape.
+        if isinstance(members.get("metadata"), str):
+            members["metadata"] = read(members["metadata"], "metadata", "metadata")
+        for name, form in (("tools", _tool), ("target", _call)):
+            if isinstance(members.get(name), list):
+                members[name] = [form(cell, read) for cell in members[name]]
     return read_case(members, source=source.name, line=line, unit=source.unit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    # `origins`: the column of each member, in a table.
-    source: RowSource
-    line: int | None
-    origins: Mapping[str, str]
-
-    def read_cell(self, cell: Any, text: str, member: str) -> Any:
-        return read_cell(cell, text, self.source, self.line, self.origins.get(member))
-
-    def bad(self, message: str, member: str, **more: Any) -> BadCase:
-        return self.source.bad(message, self.line, self.origins.get(member), **more)
-
-
-def _read_messages(members: dict[str, Any], place: _Place) -> None:
-    if "input" in members:
-        raise place.bad(
-            "a case has an input or messages, not both",
-            "messages",
-            hint="leave one out by columns=",
-        )
-
-    cell = place.read_cell(members.pop("messages"), "messages", "messages")
-    messages = listed(cell)
-    # Without this a text would pass for the input itself.
-    if isinstance(messages, str):
-        raise place.bad("messages are a list", "messages", got=messages)
-    members["input"] = messages
-
-
-def _read_table_cells(members: dict[str, Any], place: _Place) -> None:
-    # Tables keep objects as JSON text, and some keep tools and calls in OpenAI's own shape.
-    metadata = members.get("metadata")
-    if isinstance(metadata, str):
-        members["metadata"] = place.read_cell(metadata, "metadata", "metadata")
-
-    tools = members.get("tools")
-    if isinstance(tools, list):
-        members["tools"] = [_tool(tool, place) for tool in tools]
-
-    target = members.get("target")
-    if isinstance(target, list):
-        members["target"] = [_call(call, place) for call in target]
-
-
-def _tool(cell: Any, place: _Place) -> Any:
-    tool = place.read_cell(cell, "tool", "tools")
+def _tool(cell: Any, read: Callable[[Any, str, str], Any]) -> Any:
+    tool = read(cell, "tool", "tools")
     if not isinstance(tool, Mapping):
         return tool
-
     # OpenAI puts the definition one level deeper.
     if isinstance(tool.get("function"), Mapping):
-        return {**tool, "function": _tool(tool["function"], place)}
-
-    schemas = {
-        key: place.read_cell(tool[key], key, "tools")
-        for key in ("parameters", "inputSchema")
-        if key in tool
-    }
-    return {**tool, **schemas}
+        return {**tool, "function": _tool(tool["function"], read)}
+    schemas = ("parameters", "inputSchema")
+    return {**tool, **{key: read(tool[key], key, "tools") for key in schemas if key in tool}}
 
 
-def _call(cell: Any, place: _Place) -> Any:
-    call = place.read_cell(cell, "wanted call", "target")
+def _call(cell: Any, read: Callable[[Any, str, str], Any]) -> Any:
+    call = read(cell, "wanted call", "target")
     if not isinstance(call, Mapping):
         return call
-
-    # A call that has a name or arguments of its own is none of OpenAI's.
-    has_own_members = bool({"name", "arguments"} & call.keys())
-    if isinstance(call.get("function"), Mapping) and not has_own_members:
+    # A call that has a name or arguments of its own is not in OpenAI's shape.
+    if isinstance(call.get("function"), Mapping) and not {"name", "arguments"} & call.keys():
         call = call["function"]
-
     arguments = call.get("arguments")
     if isinstance(arguments, str):
-        return {**call, "arguments": place.read_cell(arguments, "arguments", "target")}
+        return {**call, "arguments": read(arguments, "arguments", "target")}
     return call
+
+
+# the cases that come with the package
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def shipped_path(name: str) -> Path:
+    """Return the path of a shipped file: inside an installed package, or next to it in a checkout.
+
+    name: the path below the folder of data sets, such as ``cases.jsonl``.
+
+    Raises UnreadableInput if it is in neither.
+    """
+    for base in (_PACKAGE / "datasets", _PACKAGE.parent / "datasets"):
+        path = base / name
+        if path.is_file():
+            return path
+    raise UnreadableInput(
+        "a file that ships with toolparse_lab is missing", got=name, hint="install it again"
+    )
+
+
+def example_cases(*, demo: bool = False) -> Cases:
+    """Return the project's own cases.
+
+    Args:
+        demo: only the short ones that a model of 135M parameters has a chance on.
+
+    >>> import toolparse_lab as tp
+    >>> tp.example_cases()[0].id
+    'single/weather-city'
+    """
+    cases = load_cases(shipped_path("cases.jsonl"))
+    return cases.filter(demo=True) if demo else cases
+
+
+def example_conversations(*, demo: bool = False) -> Cases:
+    """Return the project's own cases of several turns.
+
+    Their tools have results, for plans with `max_turns` above 1.
+
+    Args:
+        demo: only the short ones that a model of 135M parameters has a chance on.
+
+    >>> import toolparse_lab as tp
+    >>> len(tp.example_conversations()) > 0
+    True
+    """
+    cases = load_cases(shipped_path("conversations.jsonl"))
+    return cases.filter(demo=True) if demo else cases
+
+
+def example_recording(*, conversations: bool = False, ablation: bool = False) -> Path:
+    """Return the path of the embedded model's recorded answers, for `lab.replaying`.
+
+    Args:
+        conversations: the answers to the short ones of `example_conversations`, instead of those to
+            `example_cases`.
+        ablation: the answers of `ablation.example.example_ablation`, instead.
+
+    >>> import toolparse_lab as tp
+    >>> tp.example_recording().name
+    'smollm2-135m.jsonl'
+    """
+    kind = "-ablation" if ablation else "-conversations" if conversations else ""
+    return shipped_path(f"recordings/smollm2-135m{kind}.jsonl")

@@ -48,16 +48,6 @@ def _decimal(x: int | float | Decimal) -> int | Decimal:
         return Decimal("NaN")
 
 
-def _casefold(actual: Value, expected: Value) -> bool:
-    # Anything but two strings is compared exactly.
-    if not (isinstance(actual, str) and isinstance(expected, str)):
-        return same_exactly(actual, expected)
-
-    a = unicodedata.normalize("NFKC", actual).casefold()
-    b = unicodedata.normalize("NFKC", expected).casefold()
-    return a == b
-
-
 def normalised_text(text: str) -> str:
     """Return a text for loose comparison.
 
@@ -70,32 +60,17 @@ def normalised_text(text: str) -> str:
     return "".join(c for c in folded if unicodedata.category(c)[0] not in "PZC")
 
 
-def _normalised(actual: Value, expected: Value) -> bool:
-    # So are strings of punctuation alone.
-    if not (isinstance(actual, str) and isinstance(expected, str)):
+def _by_text(form: Callable[[str], str]) -> Matcher:
+    # Two strings in some form; anything else is compared exactly.
+    def matches(actual: Value, expected: Value) -> bool:
+        if isinstance(actual, str) and isinstance(expected, str):
+            return form(actual) == form(expected)
         return same_exactly(actual, expected)
 
-    a, b = normalised_text(actual), normalised_text(expected)
-    # Of punctuation alone, nothing else would be left to compare.
-    if not a and not b:
-        return actual == expected
-    return a == b
+    return matches
 
 
 _BFCL_IGNORES = re.compile(r"[ ,./\-_*^]")
-
-
-def _bfcl(actual: Value, expected: Value) -> bool:
-    # As the Berkeley Function Calling Leaderboard: case, spaces, some punctuation and the kind of
-    # quotes do not count.
-    if not (isinstance(actual, str) and isinstance(expected, str)):
-        return same_exactly(actual, expected)
-
-    return _bfcl_text(actual) == _bfcl_text(expected)
-
-
-def _bfcl_text(text: str) -> str:
-    return _BFCL_IGNORES.sub("", text).lower().replace("'", '"')
 
 
 def _regex(actual: Value, expected: Value) -> bool:
@@ -117,10 +92,6 @@ def approximate(relative: float = 1e-6, absolute: float = 1e-9) -> Matcher:
     """
 
     def approximately(actual: Value, expected: Value) -> bool:
-        """Return True for numbers that differ by no more than that.
-
-        Compare the rest exactly.
-        """
         if not (_is_number(actual) and _is_number(expected)):
             return same_exactly(actual, expected)
         x, y = Decimal(_decimal(actual)), Decimal(_decimal(expected))
@@ -136,18 +107,17 @@ def approximate(relative: float = 1e-6, absolute: float = 1e-9) -> Matcher:
     return approximately
 
 
-def _ignore(actual: Value, expected: Value) -> bool:
-    return True
-
-
 MATCHERS: dict[str, Matcher] = {
     "exact": same_exactly,
-    "casefold": _casefold,
-    "normalised": _normalised,
+    "casefold": _by_text(lambda text: unicodedata.normalize("NFKC", text).casefold()),
+    # Of punctuation alone, nothing else would be left to compare.
+    "normalised": _by_text(lambda text: normalised_text(text) or text),
     "regex": _regex,
     "approximate": approximate(),
-    "bfcl": _bfcl,
-    "ignore": _ignore,
+    # As the Berkeley Function Calling Leaderboard: case, spaces, some punctuation and the kind of
+    # quotes do not count.
+    "bfcl": _by_text(lambda text: _BFCL_IGNORES.sub("", text).lower().replace("'", '"')),
+    "ignore": lambda actual, expected: True,
 }
 
 
@@ -190,32 +160,28 @@ class Matchers:
         for x in (*self.paths.values(), *self.types.values()):
             matcher_of(x)
 
-        unknown = sorted(set(self.types) - {"string", "number", "boolean", "null"})
-        if unknown:
-            raise BadOptions(
-                "unknown JSON type",
-                got=", ".join(unknown),
-                expected="string, number, boolean, null",
-            )
+        if unknown := sorted(set(self.types) - {"string", "number", "boolean", "null"}):
+            expected = "string, number, boolean, null"
+            raise BadOptions("unknown JSON type", got=", ".join(unknown), expected=expected)
 
     def at(self, tool: str, path: str) -> Matcher | None:
-        """Return the matcher for a path of a tool, or None.
+        """Return the matcher of the first pattern that fits a path of a tool, or None.
 
-        The first pattern that fits wins.
-
-        tool: the name of the call's tool.
-        path: a JSON pointer into its arguments, such as ``/items/0/name``.
+        path: a JSON pointer into the call's arguments, such as ``/items/0/name``.
         """
         if not self.paths:
             return None
 
         tokens = pointer_tokens(path)
         for pattern, matcher in self.paths.items():
-            # In front of the pointer stands the tool, or nothing for all tools.
+            # In front of the pointer is the tool, or nothing for all tools.
             name, slash, rest = pattern.partition("/")
             if name not in ("", tool):
                 continue
-            if _fits(pointer_tokens(slash + rest), tokens):
+            wanted = pointer_tokens(slash + rest)
+            if len(wanted) == len(tokens) and all(
+                want in ("*", token) for want, token in zip(wanted, tokens, strict=True)
+            ):
                 return matcher_of(matcher)
         return None
 
@@ -231,34 +197,18 @@ class Matchers:
         """
         if not self.types:
             return same_exactly
-
-        kind = json_type(value)
-        if kind in self.types:
-            return matcher_of(self.types[kind])
-        return same_exactly
+        return matcher_of(self.types.get(_json_type(value), same_exactly))
 
 
 DEFAULT_MATCHERS = Matchers()
-
-
-def _fits(pattern: list[str], tokens: list[str]) -> bool:
-    if len(pattern) != len(tokens):
-        return False
-    return all(p in ("*", token) for p, token in zip(pattern, tokens, strict=True))
 
 
 def _is_number(x: Value) -> bool:
     return isinstance(x, (int, float, Decimal)) and not isinstance(x, bool)
 
 
-def json_type(x: Value) -> str:
-    """Return string, number, boolean or null.
-
-    Other for objects and arrays.
-
-    >>> json_type(1), json_type(True), json_type([])
-    ('number', 'boolean', 'other')
-    """
+def _json_type(x: Value) -> str:
+    # "other" for objects and arrays.
     if x is None:
         return "null"
     # Before the numbers, since True is an int to Python.
@@ -266,6 +216,4 @@ def json_type(x: Value) -> str:
         return "boolean"
     if _is_number(x):
         return "number"
-    if isinstance(x, str):
-        return "string"
-    return "other"
+    return "string" if isinstance(x, str) else "other"

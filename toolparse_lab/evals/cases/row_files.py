@@ -1,13 +1,13 @@
 """Files of rows: JSONL, a JSON array, CSV and Parquet.
 
-Every row comes with the place where it stands.
+Every row comes with its place.
 """
 
 # How it works. Every reader returns early, CSV and Parquet with their header read, and an iterator
 # that reads on as rows are taken, so that JSONL, CSV and Parquet of any size have a few rows in
 # memory. A row that cannot be read is yielded as the error that says why: the iterator goes on
-# behind it, and the caller decides what bad rows mean. Only what leaves nothing to go on with is
-# raised, since no row behind it would be what it seems: a quote that is never closed, a line that
+# after it, and the caller decides what bad rows mean. Only what leaves nothing to go on with is
+# raised, since no row after it would be what it seems: a quote that is never closed, a line that
 # is too long, a file of UTF-16.
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -56,38 +56,19 @@ class RowSource:
     from_json: bool = False
 
     def bad(
-        self,
-        message: str,
-        line: int | None = None,
-        column: str | None = None,
-        *,
-        got: object = None,
-        expected: object = None,
-        hint: str | None = None,
+        self, message: str, line: int | None = None, column: str | None = None, **more: Any
     ) -> BadCase:
         """Return the error that names this source, the line and the column.
 
         line: the row's number, None for an error of the whole source.
-        got, expected, hint: as BadCase has them.
+        more: `got`, `expected` and `hint` as BadCase has them.
         """
-        return BadCase(
-            message,
-            source=self.name,
-            line=line,
-            column=column,
-            unit=self.unit,
-            got=got,
-            expected=expected,
-            hint=hint,
-        )
+        place: dict[str, Any] = {"line": line, "column": column, "unit": self.unit}
+        return BadCase(message, source=self.name, **place, **more)
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
-    """Return the first name that stands there twice, or None.
-
-    >>> first_repeated(["id", "input", "id"])
-    'id'
-    """
+    """Return the first name that comes twice, or None."""
     return next((name for i, name in enumerate(names) if name in names[:i]), None)
 
 
@@ -95,7 +76,7 @@ def read_rows(path: Path) -> RowSource:
     """Return the rows of a file, by its suffix.
 
     Only the beginning is read here: errors in later rows come while the rows are taken, as BadCase
-    in place of the row, or raised where nothing behind it can be read either.
+    in place of the row, or raised where nothing after it can be read either.
 
     Raises UnreadableInput for a file that cannot be opened or has no reader.
     """
@@ -120,19 +101,19 @@ def read_rows(path: Path) -> RowSource:
 
 def read_jsonl(path: Path) -> RowSource:
     """Return the rows of a file with one JSON object a line. Blank lines drop out."""
-    return RowSource(str(path), _jsonl_rows(path), from_json=True)
 
+    def rows() -> Iterator[tuple[int | None, Any]]:
+        for number, text in text_lines(path):
+            if isinstance(text, BadCase):
+                yield number, text
+            elif text.strip():
+                try:
+                    row: Any = _read_json(text, path, number)
+                except BadCase as e:
+                    row = e  # a row like any other: the lines after it can still be read
+                yield number, row
 
-def _jsonl_rows(path: Path) -> Iterator[tuple[int | None, Any]]:
-    for number, text in text_lines(path):
-        if isinstance(text, BadCase):
-            yield number, text
-        elif text.strip():
-            try:
-                yield number, _read_json(text, path, number)
-            except BadCase as e:
-                # A row like any other: the lines behind it can still be read.
-                yield number, e
+    return RowSource(str(path), rows(), from_json=True)
 
 
 def read_json(path: Path) -> RowSource:
@@ -140,24 +121,23 @@ def read_json(path: Path) -> RowSource:
 
     Unlike the other formats the file is read whole, when its first row is taken.
     """
-    return RowSource(str(path), _json_rows(path), unit="row", from_json=True)
 
+    def rows() -> Iterator[tuple[int | None, Any]]:
+        text = "".join(line for _, line in whole_lines(path, limit=None))
+        if not text.strip():
+            return
+        members = _read_json(text, path, None)
+        if not isinstance(members, list):
+            raise BadCase(
+                "a .json file is one array of rows",
+                source=str(path),
+                got=members,
+                expected="an array",
+                hint="name a file of one object a line .jsonl",
+            )
+        yield from enumerate(members, 1)
 
-def _json_rows(path: Path) -> Iterator[tuple[int | None, Any]]:
-    text = "".join(line for _, line in whole_lines(path, limit=None))
-    if not text.strip():
-        return
-
-    rows = _read_json(text, path, None)
-    if not isinstance(rows, list):
-        raise BadCase(
-            "a .json file is one array of rows",
-            source=str(path),
-            got=rows,
-            expected="an array",
-            hint="name a file of one object a line .jsonl",
-        )
-    yield from enumerate(rows, 1)
+    return RowSource(str(path), rows(), unit="row", from_json=True)
 
 
 def read_csv(path: Path) -> RowSource:
@@ -168,83 +148,62 @@ def read_csv(path: Path) -> RowSource:
 
     Raises BadCase for a header that cannot be one.
     """
-    table = _CsvFile(path)
-    header = table.next_record()
-    if header is None:
-        return RowSource(str(path), iter(()), table=True)
-    names = table.column_names(*header)
-    return RowSource(str(path), table.rows(names), table=True, columns=tuple(names))
-
-
-class _CsvFile:
-    def __init__(self, path: Path) -> None:
-        self.source = str(path)
-        delimiter = "\t" if _kind(path) == ".tsv" else ","
-        lines = (text for _, text in whole_lines(path))
-        self.reader = csv.reader(lines, delimiter=delimiter, strict=True)
-
-    def next_record(self) -> tuple[int, list[str]] | None:
-        # The line is the one that the record begins on, since a quoted cell may go over several.
-        while True:
-            line = self.reader.line_num + 1
-            # The limit is the process's own, and too small for a cell that holds many tools.
-            limit_before = csv.field_size_limit(MAX_LINE)
-            try:
-                cells = next(self.reader, None)
-            except csv.Error as e:
-                hint = "quotes inside a quoted cell are doubled"
-                raise self._bad(f"this is no CSV: {e}", line, hint=hint) from None
-            finally:
-                csv.field_size_limit(limit_before)
-            if cells is None:
-                return None
-            if cells:
-                return line, cells
-
-    def column_names(self, line: int, header: list[str]) -> list[str]:
-        names = [name.strip() for name in header]
-        if len(names) == 1:
-            self._check_separator(line, names[0])
-        if "" in names:
-            raise self._bad("a column has no name", line, got=", ".join(map(repr, names)))
-
-        twice = first_repeated(names)
-        if twice:
-            raise self._bad("two columns have the same name", line, column=twice)
-        return names
-
-    def _check_separator(self, line: int, name: str) -> None:
+    source = RowSource(str(path), iter(()), table=True)
+    records = _csv_records(path, source)
+    header, first = next(records, (0, None))
+    if first is None:
+        return source
+    names = [name.strip() for name in first]
+    if len(names) == 1:
         # Such a file would otherwise be read as rows of one long column.
         for separator in ";\t|":
-            if separator in name:
-                raise self._bad(
-                    f"the header is one cell with {separator!r} in it",
-                    line,
-                    got=name,
-                    hint="separate cells by commas",
-                )
+            if separator in names[0]:
+                message = f"the header is one cell with {separator!r} in it"
+                raise source.bad(message, header, got=names[0], hint="separate cells by commas")
+    if "" in names:
+        raise source.bad("a column has no name", header, got=", ".join(map(repr, names)))
+    if twice := first_repeated(names):
+        raise source.bad("two columns have the same name", header, twice)
 
-    def rows(self, names: list[str]) -> Iterator[tuple[int | None, Any]]:
-        while (record := self.next_record()) is not None:
-            line, cells = record
-            if len(cells) != len(names):
-                yield line, self._wrong_length(line, cells, names)
-                continue
-
+    def rows() -> Iterator[tuple[int | None, Any]]:
+        for line, cells in records:
             # CSV cannot tell an empty text from no value; no value is by far the more frequent.
-            yield line, {name: cell or None for name, cell in zip(names, cells, strict=True)}
+            if len(cells) == len(names):
+                yield line, {name: cell or None for name, cell in zip(names, cells, strict=True)}
+                continue
+            yield (
+                line,
+                source.bad(
+                    f"{len(cells)} cells instead of {len(names)}",
+                    line,
+                    got=", ".join(cells)[:120],
+                    expected=", ".join(names),
+                    hint="quote a cell that holds a comma or a line break",
+                ),
+            )
 
-    def _wrong_length(self, line: int, cells: list[str], names: list[str]) -> BadCase:
-        return self._bad(
-            f"{len(cells)} cells instead of {len(names)}",
-            line,
-            got=", ".join(cells)[:120],
-            expected=", ".join(names),
-            hint="quote a cell that holds a comma or a line break",
-        )
+    return replace(source, rows=rows(), columns=tuple(names))
 
-    def _bad(self, message: str, line: int | None, **more: Any) -> BadCase:
-        return BadCase(message, source=self.source, line=line, **more)
+
+def _csv_records(path: Path, source: RowSource) -> Iterator[tuple[int, list[str]]]:
+    # The line is the one that the record begins on, since a quoted cell may go over several.
+    lines = (text for _, text in whole_lines(path))
+    reader = csv.reader(lines, delimiter="\t" if _kind(path) == ".tsv" else ",", strict=True)
+    while True:
+        line = reader.line_num + 1
+        # The limit is the process's own, and too small for a cell that holds many tools.
+        limit_before = csv.field_size_limit(MAX_LINE)
+        try:
+            cells = next(reader, None)
+        except csv.Error as e:
+            hint = "quotes inside a quoted cell are doubled"
+            raise source.bad(f"this is no CSV: {e}", line, hint=hint) from None
+        finally:
+            csv.field_size_limit(limit_before)
+        if cells is None:
+            return
+        if cells:
+            yield line, cells
 
 
 def read_parquet(path: Path) -> RowSource:
@@ -253,17 +212,6 @@ def read_parquet(path: Path) -> RowSource:
     Raises MissingExtra without pyarrow, UnreadableInput for a file that is not a Parquet, BadCase
     for two columns of one name.
     """
-    file = _parquet_file(path)
-    columns = [name for name in file.schema_arrow.names if not _PANDAS_INDEX.fullmatch(name)]
-    twice = first_repeated(columns)
-    if twice:
-        raise BadCase("two columns have the same name", source=str(path), column=twice)
-
-    rows = _parquet_rows(file, path, columns)
-    return RowSource(str(path), rows, unit="row", table=True, columns=tuple(columns))
-
-
-def _parquet_file(path: Path) -> Any:
     # Imported here, since no other format needs it and it takes long to load.
     try:
         import pyarrow
@@ -272,28 +220,29 @@ def _parquet_file(path: Path) -> Any:
         raise MissingExtra(
             "Parquet needs pyarrow", hint="pip install 'toolparse_lab[lab]'"
         ) from None
-
     try:
-        return pyarrow.parquet.ParquetFile(path)
+        file = pyarrow.parquet.ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as e:
         raise UnreadableInput("this cannot be read as Parquet", got=f"{path}: {e}") from None
 
+    columns = [name for name in file.schema_arrow.names if not _PANDAS_INDEX.fullmatch(name)]
+    if twice := first_repeated(columns):
+        raise BadCase("two columns have the same name", source=str(path), column=twice)
 
-def _parquet_rows(file: Any, path: Path, columns: list[str]) -> Iterator[tuple[int | None, Any]]:
-    import pyarrow  # loaded by now: the file was opened with it
+    def rows() -> Iterator[tuple[int | None, Any]]:
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+        except (pyarrow.ArrowException, OSError) as e:
+            message = f"the file cannot be read behind row {number}"
+            raise UnreadableInput(message, got=f"{path}: {e}") from None
+        finally:
+            file.close()
 
-    number = 0
-    try:
-        for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
-    except (pyarrow.ArrowException, OSError) as e:
-        raise UnreadableInput(
-            f"the file cannot be read behind row {number}", got=f"{path}: {e}"
-        ) from None
-    finally:
-        file.close()
+    return RowSource(str(path), rows(), unit="row", table=True, columns=tuple(columns))
 
 
 READERS: dict[str, Callable[[Path], RowSource]] = {
@@ -329,9 +278,17 @@ def text_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str
     Raises BadCase for a longer one, and for a file of UTF-16, which has no lines to go on with.
     """
     most = MAX_LINE if limit == -1 else limit
+    number = 0
     with _open(path) as file:
-        number = 0
-        while line := _line(file, path, most):
+        while True:
+            # One byte more than allowed is enough to see that a line is too long.
+            try:
+                line = file.readline(-1 if most is None else most + 1)
+            except (OSError, EOFError, zlib.error) as e:
+                message = "the file cannot be read to its end"
+                raise UnreadableInput(message, got=f"{path}: {e}") from None
+            if not line:
+                return
             number += 1
             if most is not None and len(line) > most:
                 raise BadCase(
@@ -341,28 +298,22 @@ def text_lines(path: Path, *, limit: int | None = -1) -> Iterator[tuple[int, str
                     got=line[:80].decode("utf-8", "replace"),
                     expected=f"one row a line, at most {most:,} bytes",
                 )
-            yield number, _decoded(line, path, number)
-
-
-def _decoded(line: bytes, path: Path, number: int) -> str | BadCase:
-    is_first = number == 1
-    try:
-        return line.decode("utf-8-sig" if is_first else "utf-8")
-    except UnicodeDecodeError as e:
-        problem = str(e)
-
-    is_utf16 = is_first and line.startswith(_UTF16_MARKS)
-    bad = BadCase(
-        "this is not UTF-8 text" + (", but UTF-16" if is_utf16 else ""),
-        source=str(path),
-        line=number,
-        got=problem,
-        hint="save the file as UTF-8",
-    )
-    # In UTF-16 a line break is two bytes, so that nothing behind this line is a line either.
-    if is_utf16:
-        raise bad
-    return bad
+            text: str | BadCase
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as e:
+                is_utf16 = number == 1 and line.startswith(_UTF16_MARKS)
+                text = BadCase(
+                    "this is not UTF-8 text" + (", but UTF-16" if is_utf16 else ""),
+                    source=str(path),
+                    line=number,
+                    got=str(e),
+                    hint="save the file as UTF-8",
+                )
+                # In UTF-16 a line break is two bytes, so that nothing after this line is a line.
+                if is_utf16:
+                    raise text from None
+            yield number, text
 
 
 def _kind(path: Path) -> str:
@@ -371,20 +322,9 @@ def _kind(path: Path) -> str:
     if suffix != _PACKED:
         return suffix
 
-    inner = Path(path.stem).suffix.lower()
     # Parquet is packed inside already: a file.parquet.gz is none that pyarrow reads.
-    if inner == ".parquet":
-        return suffix
-    return inner
-
-
-def _line(file: IO[bytes], path: Path, most: int | None) -> bytes:
-    # One byte more than allowed is enough to see that a line is too long.
-    size = -1 if most is None else most + 1
-    try:
-        return file.readline(size)
-    except (OSError, EOFError, zlib.error) as e:
-        raise UnreadableInput("the file cannot be read to its end", got=f"{path}: {e}") from None
+    inner = Path(path.stem).suffix.lower()
+    return suffix if inner == ".parquet" else inner
 
 
 class _Unpacked(io.RawIOBase):
@@ -415,7 +355,6 @@ class _Unpacked(io.RawIOBase):
 
 
 def is_packed(path: str | Path) -> bool:
-    """Return True for the name of a packed file."""
     return Path(path).suffix.lower() == _PACKED
 
 
@@ -432,7 +371,7 @@ def has_more_lines(path: Path, most: int) -> bool:
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        if path.suffix.lower() == _PACKED:
+        if is_packed(path):
             return cast(IO[bytes], io.BufferedReader(_Unpacked(path)))
         return path.open("rb")
     except OSError as e:

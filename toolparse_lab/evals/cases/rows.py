@@ -3,7 +3,7 @@ mappings.
 
 Tables have no way to leave a member of a row out: an empty cell, NaN or NA stands for nothing at
 all, and so does a member without a value in a struct, which Arrow fills with None wherever another
-row has that member. JSON text in a cell is read as it stands, so null arguments are written that
+row has that member. JSON text in a cell is read as it is, so null arguments are written that
 way.
 """
 
@@ -16,7 +16,7 @@ way.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 
 from ...core.errors import BadCase, BadOptions
 from ...core.values import number, read_strict
-from .likely_keys import likely_key
+from .case import likely_key
 from .row_files import RowSource, first_repeated, read_rows
 
 Others: TypeAlias = Literal["error", "metadata", "drop"]
@@ -33,12 +33,13 @@ Errors: TypeAlias = Literal["raise", "skip"]
 METADATA = "metadata_"
 """How the names of columns begin that are members of a case's metadata."""
 _EXPECTED = "a path, a pandas frame, a Hugging Face data set, or a list of rows"
+_OWN = "put what is your own under metadata (a column metadata_… does that)"
 
 
 def rows_of(source: Any, *, split: str | None = None) -> RowSource:
     """Return the rows of a path, a frame, a data set or an iterable of rows.
 
-    The kind of each row, is the reader's business: the rows of an iterable are passed on unseen.
+    What each row is, is the reader's business: the rows of an iterable are passed on unseen.
 
     split: which part of a Hugging Face DatasetDict.
 
@@ -48,8 +49,17 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
     if isinstance(source, RowSource):
         return source
     # Before all other kinds, since splits are a mapping and the only source with a choice.
-    if _is_splits(source):
-        return rows_of(_split_of(source, split))
+    if isinstance(source, Mapping) and source and all(map(_is_dataset, source.values())):
+        if split is None and len(source) == 1:
+            split = next(iter(source))
+        if split is None or split not in source:
+            raise BadOptions(
+                "a DatasetDict is read one split at a time",
+                got=split,
+                expected=", ".join(map(str, source)),
+                hint="name one by split=",
+            )
+        return rows_of(source[split])
     if split is not None:
         raise BadOptions(
             "only a Hugging Face DatasetDict has splits",
@@ -59,97 +69,57 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
 
     if isinstance(source, (str, Path)):
         return read_rows(Path(source))
-    if _is_frame(source):
+    # By name, so that pandas is not imported for sources that are not frames.
+    kinds = ((t.__module__.partition(".")[0], t.__name__) for t in type(source).__mro__)
+    if ("pandas", "DataFrame") in kinds:
         return _frame_rows(source)
     if _is_dataset(source):
         return _dataset_rows(source)
-    return _plain_rows(source)
-
-
-def _plain_rows(source: Any) -> RowSource:
     # One mapping is more likely a row that was to be in a list than a list of rows.
     if isinstance(source, (Mapping, bytes)) or not isinstance(source, Iterable):
-        raise BadCase(
-            "this is neither a path nor a list of rows",
-            got=type(source).__name__,
-            expected=_EXPECTED,
-        )
+        message = "this is neither a path nor a list of rows"
+        raise BadCase(message, got=type(source).__name__, expected=_EXPECTED)
     return RowSource("", enumerate(source, 1), unit="row")
-
-
-def _is_frame(x: Any) -> bool:
-    # By name, so that pandas is not imported for sources that are not frames.
-    return any(
-        t.__module__.partition(".")[0] == "pandas" and t.__name__ == "DataFrame"
-        for t in type(x).__mro__
-    )
 
 
 def _frame_rows(frame: Any) -> RowSource:
     names = [str(name) for name in frame.columns]
-    source = RowSource("DataFrame", iter(()), unit="row", table=True, columns=tuple(names))
-    twice = first_repeated(names)
-    if twice:
-        raise source.bad("two columns have the same name", column=twice)
-
     # Column by column, so that each keeps its type: a row of a frame has one type for all cells.
-    columns = (frame.iloc[:, i] for i in range(len(names)))
-    cells = zip(*columns, strict=True)
+    cells = zip(*(frame.iloc[:, i] for i in range(len(names))), strict=True)
     rows = enumerate((dict(zip(names, row, strict=True)) for row in cells), 1)
-    return RowSource("DataFrame", rows, unit="row", table=True, columns=tuple(names))
+    source = RowSource("DataFrame", rows, unit="row", table=True, columns=tuple(names))
+    if twice := first_repeated(names):
+        raise source.bad("two columns have the same name", column=twice)
+    return source
 
 
 def _is_dataset(x: Any) -> bool:
     # By shape, so that `datasets` need not be installed; a class has these names, too.
-    if isinstance(x, type):
-        return False
-    return all(hasattr(x, name) for name in ("features", "column_names", "__iter__"))
-
-
-def _is_splits(x: Any) -> bool:
-    if not isinstance(x, Mapping) or not x:
-        return False
-    return all(_is_dataset(data) for data in x.values())
-
-
-def _split_of(splits: Mapping[str, Any], split: str | None) -> Any:
-    if split is None and len(splits) == 1:
-        return next(iter(splits.values()))
-    if split is None or split not in splits:
-        raise BadOptions(
-            "a DatasetDict is read one split at a time",
-            got=split,
-            expected=", ".join(map(str, splits)),
-            hint="name one by split=",
-        )
-    return splits[split]
+    names = ("features", "column_names", "__iter__")
+    return not isinstance(x, type) and all(hasattr(x, name) for name in names)
 
 
 def _dataset_rows(data: Any) -> RowSource:
+    labels: dict[str, list[str]] = {}  # the words of a column of numbers
+    for column, feature in data.features.items() if isinstance(data.features, Mapping) else ():
+        words = getattr(feature, "names", None)
+        if isinstance(words, list):
+            labels[column] = words
+
+    def rows() -> Iterator[tuple[int | None, Any]]:
+        for place, row in enumerate(data, 1):
+            # A row without a label has -1, which would be the last word to Python.
+            words = {
+                name: names[label]
+                for name, names in labels.items()
+                if isinstance(label := row.get(name), int) and 0 <= label < len(names)
+            }
+            yield place, {**row, **words} if words else row
+
     columns = tuple(data.column_names) if data.column_names else None
     split = getattr(data, "split", None)
     name = f"Dataset {split}" if split else "Dataset"
-    labels = {}
-    if isinstance(data.features, Mapping):
-        for column, feature in data.features.items():
-            words = getattr(feature, "names", None)
-            if isinstance(words, list):
-                labels[column] = words
-    rows = _labelled_rows(data, labels)
-    return RowSource(name, rows, unit="row", table=True, columns=columns)
-
-
-def _labelled_rows(
-    rows: Iterable[Any], labels: Mapping[str, list[str]]
-) -> Iterator[tuple[int | None, Any]]:
-    for place, row in enumerate(rows, 1):
-        words = {}
-        for name, names in labels.items():
-            label = row.get(name)
-            # A row without a label has -1, which would be the last word to Python.
-            if isinstance(label, int) and 0 <= label < len(names):
-                words[name] = names[label]
-        yield place, {**row, **words} if words else row
+    return RowSource(name, rows(), unit="row", table=True, columns=columns)
 
 
 # rows that cannot be read
@@ -181,7 +151,6 @@ class BadRows:
 
     @property
     def first_message(self) -> str | None:
-        """Return the message of the first complaint, None if there is none."""
         return self.complaints[0].message if self.complaints else None
 
     def add(self, e: BadCase) -> None:
@@ -193,49 +162,33 @@ class BadRows:
     def end(self, rows: int) -> None:
         """Raise BadCase for the bad rows of a source, unless they are to be skipped.
 
-        A single bad row is raised as its own error. Several become one error that shows the first
-        few and carries the rest.
-
-        rows: how many the source has, good and bad.
+        Several become one error that shows the first few and carries the rest. rows: how many the
+        source has, good and bad.
         """
         if self.count == 0 or self.errors == "skip":
             return
         if self.count == 1:
             raise self.complaints[0]
 
-        raise BadCase(
-            self._summary(rows),
-            source=self.source.name,
-            unit=self.source.unit,
-            rows=tuple(self.complaints),
-            hint=self._hint(),
-        )
-
-    def _summary(self, rows: int) -> str:
         lines = [f"{self.count} of {rows} rows cannot be read"]
-        lines += [f"- {_line(error)}" for error in self.complaints[:_MOST_SHOWN]]
+        for error in self.complaints[:_MOST_SHOWN]:
+            message = " ".join(error.message.split())[:200]
+            got = "" if error.got is None else f" (got {' '.join(str(error.got).split())[:80]})"
+            lines.append(f"- {message}{got}")
         if self.count > _MOST_SHOWN:
             lines.append(f"- and {self.count - _MOST_SHOWN} more")
-        return "\n  ".join(lines)
-
-    def _hint(self) -> str:
-        hint = 'mend them, or leave them out by errors="skip"'
 
         # Where one cause spoils every row there is a better way out than to skip them.
         hints = {error.hint for error in self.complaints}
         shared = hints.pop() if len(hints) == 1 else None
-        if shared:
-            return f"{shared}; or {hint}"
-        return hint
-
-
-def _line(e: BadCase) -> str:
-    message = " ".join(e.message.split())[:200]
-    if e.got is None:
-        return message
-
-    actual = " ".join(str(e.got).split())[:80]
-    return f"{message} (got {actual})"
+        hint = 'mend them, or leave them out by errors="skip"'
+        raise BadCase(
+            "\n  ".join(lines),
+            source=self.source.name,
+            unit=self.source.unit,
+            rows=tuple(self.complaints),
+            hint=f"{shared}; or {hint}" if shared else hint,
+        )
 
 
 # columns
@@ -256,11 +209,16 @@ class Renaming:
     others: Others = "error"
 
     def __post_init__(self) -> None:
-        """Raise BadOptions for options that no source can follow.
-
-        They are columns that are not mapping, a name that is unknown, and one name for two columns.
+        """Raise BadOptions for columns that are not a mapping, unknown names, and one name for two
+        columns.
         """
-        self._check_options()
+        if not isinstance(self.columns, Mapping):
+            raise BadOptions(
+                "columns map names to names", got=self.columns, expected='{"question": "input"}'
+            )
+        if self.others not in ("error", "metadata", "drop"):
+            message = "others is what becomes of other columns"
+            raise BadOptions(message, got=self.others, expected="error, metadata or drop")
 
         columns: dict[str, str] = {}  # by the name they are mapped to
         for column, name in self.columns.items():
@@ -278,22 +236,8 @@ class Renaming:
                 )
             columns[name] = column
 
-    def _check_options(self) -> None:
-        if not isinstance(self.columns, Mapping):
-            raise BadOptions(
-                "columns map names to names", got=self.columns, expected='{"question": "input"}'
-            )
-        if self.others not in ("error", "metadata", "drop"):
-            raise BadOptions(
-                "others is what becomes of other columns",
-                got=self.others,
-                expected="error, metadata or drop",
-            )
-
     def _is_name(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        return name in self.names or name.startswith(METADATA)
+        return isinstance(name, str) and (name in self.names or name.startswith(METADATA))
 
     def check(self, source: RowSource) -> None:
         """Raise BadCase if the source is known not to fit.
@@ -307,11 +251,8 @@ class Renaming:
 
         for column in self.columns:
             if column not in columns:
-                raise source.bad(
-                    "there is no such column",
-                    column=column,
-                    expected=", ".join(columns) or "a header",
-                )
+                expected = ", ".join(columns) or "a header"
+                raise source.bad("there is no such column", column=column, expected=expected)
         for column in columns:
             self._name(column, source, None)
 
@@ -320,13 +261,9 @@ class Renaming:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the row under the names known here, and the column each came from.
 
-        Cells of nothing drop out. Values are plain JSON in the result, but for tools that come
-        as Python functions.
-
-        line: the row's number, for errors.
-
-        Raises BadCase for an unknown column, for two of one name, and for values that JSON cannot
-        hold.
+        Cells of nothing drop out. Values are plain JSON, but for tools that come as Python
+        functions. Raises BadCase for an unknown column, for two of one name, and for values that
+        JSON cannot hold.
         """
         members: dict[str, Any] = {}
         origins: dict[str, str] = {}
@@ -359,33 +296,21 @@ class Renaming:
             return self.columns[column]
         if self._is_name(column):
             return column
+        if self.others != "error":
+            return f"{METADATA}{column}" if self.others == "metadata" else None
 
-        if self.others == "error":
-            raise self._unknown(column, source, line)
-        if self.others == "metadata":
-            return f"{METADATA}{column}"
-        return None
-
-    def _unknown(self, column: str, source: RowSource, line: int | None) -> BadCase:
-        return source.bad(
+        likely = likely_key(column, self.names)
+        first = f"call it {likely}" if likely else _OWN
+        name = likely or METADATA + column
+        raise source.bad(
             "unknown column" if source.table else "unknown key",
             line,
             column if source.table else None,
             got=column,
             expected=", ".join(self.names),
-            hint=_hint(column, self.names),
+            hint=f'{first}, or say what it is: columns={{{column!r}: "{name}"}}, or None to leave '
+            "it out",
         )
-
-
-def _hint(column: str, names: Collection[str]) -> str:
-    name = likely_key(column, names)
-    first = "put what is your own under metadata (a column metadata_… does that)"
-    if name is not None:
-        first = f"call it {name}"
-    return (
-        f"{first}, or say what it is: columns={{{column!r}: "
-        f'"{name or METADATA + column}"}}, or None to leave it out'
-    )
 
 
 def fold_metadata(row: dict[str, Any], source: RowSource, line: int | None) -> None:
@@ -431,11 +356,7 @@ def json_value(x: Any, source: RowSource, line: int | None, column: str) -> Any:
     """Return a cell as JSON.
 
     Arrays and scalars of NumPy and Arrow become Python's own. In tables, members of structs without
-    a value drop out.
-
-    source, line, column: the place of the cell, for errors.
-
-    Raises BadCase, naming the place, for values that JSON cannot hold.
+    a value drop out. Raises BadCase, naming the place, for values that JSON cannot hold.
     """
     try:
         return _plain(x, source.table)
@@ -455,46 +376,23 @@ class _NotJson(Exception):
 
 def _plain(x: Any, table: bool) -> Any:
     # table: the value is from a table's cell, see `RowSource`.
-    if x is None or isinstance(x, (str, bool, int)):
+    if x is None or isinstance(x, (str, bool, int)) or (isinstance(x, float) and math.isfinite(x)):
         return x
     if isinstance(x, float):
-        if not math.isfinite(x):
-            raise _NotJson(x)
-        return x
+        raise _NotJson(x)
 
     # Struct cells come as mappings, and pandas has NumPy's scalars in lists: hence the recursion.
     if isinstance(x, Mapping):
-        return _plain_object(x.items(), table)
-    if isinstance(x, (list, tuple)):
-        return _plain_list(x, table)
-    return _plain_scalar(x, table)
-
-
-def _plain_list(items: list[Any] | tuple[Any, ...], table: bool) -> Any:
-    if _is_arrow_map(items):
-        return {str(key): _plain(value, table) for key, value in items}
-    # An item that stands for nothing stays as null: without it the others would move up.
-    return [None if is_missing(item) else _plain(item, table) for item in items]
-
-
-def _plain_object(items: Iterable[tuple[Any, Any]], table: bool) -> dict[str, Any]:
-    members = {}
-    for key, value in items:
         # Arrow fills a member in wherever another row has it, so an empty one says nothing.
-        if table and is_missing(value):
-            continue
-        members[str(key)] = _plain(value, table)
-    return members
+        members = x.items()
+        return {str(k): _plain(v, table) for k, v in members if not (table and is_missing(v))}
+    if isinstance(x, (list, tuple)):
+        # Arrow gives a map as a list of pairs.
+        if x and all(isinstance(pair, tuple) and len(pair) == 2 for pair in x):
+            return {str(key): _plain(value, table) for key, value in x}
+        # An item that is missing stays as null: without it the others would move up.
+        return [None if is_missing(item) else _plain(item, table) for item in x]
 
-
-def _is_arrow_map(x: list[Any] | tuple[Any, ...]) -> bool:
-    # Arrow gives a map as a list of pairs.
-    if not x:
-        return False
-    return all(isinstance(pair, tuple) and len(pair) == 2 for pair in x)
-
-
-def _plain_scalar(x: Any, table: bool) -> Any:
     # A decimal column keeps its digits: the number is made of its text.
     if isinstance(x, Decimal) and x.is_finite():
         return number(str(x))
@@ -506,12 +404,9 @@ def _plain_scalar(x: Any, table: bool) -> Any:
 
 
 def read_cell(x: Any, what: str, source: RowSource, line: int | None, column: str | None) -> Any:
-    """Return a member that cannot be a text with its JSON text read.
+    """Return a member that cannot be a text with its JSON text read, anything but a text as it is.
 
-    what: the member's name in the error.
-    source, line, column: its place, for the error.
-
-    Raises BadCase for a text that is not JSON. Anything but a text comes back as it is.
+    what: the member's name in the error. Raises BadCase for a text that is not JSON.
     """
     if not isinstance(x, str):
         return x

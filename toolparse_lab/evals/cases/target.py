@@ -9,7 +9,7 @@ value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -32,16 +32,12 @@ def is_wish(x: Any) -> bool:
 
 
 def plain_wish(want: Any) -> Any:
-    """Return the value inside a wish, where it holds just one.
-
-    Anything else as it is.
+    """Return the value inside a wish that has just one, anything else as it is.
 
     >>> plain_wish({"$value": 3, "$optional": True}), plain_wish({"$any": [3]})
     (3, {'$any': [3]})
     """
-    if is_wish(want) and "$value" in want:
-        return want["$value"]
-    return want
+    return want["$value"] if is_wish(want) and "$value" in want else want
 
 
 def is_optional(want: Any) -> bool:
@@ -64,117 +60,66 @@ def check_target(target: list[Any]) -> Complaint | None:
     >>> check_target([{"name": "f"}]) is None, check_target([{"arguments": {}}])[0]
     (True, 'a wanted call has no name')
     """
-    return _first(_check_call(item) for item in target)
+    return next((complaint for item in target for complaint in _of_call(item)), None)
 
 
-def _first(complaints: Iterable[Complaint | None]) -> Complaint | None:
-    # Takes complaints made one by one, so that the later ones are not looked for.
-    return next((c for c in complaints if c is not None), None)
+# Complaints in the order in which a person would read the call. Only the first is ever asked for,
+# so that nothing after a complaint is reached.
 
 
-def _check_call(item: Any) -> Complaint | None:
+def _of_call(item: Any) -> Iterator[Complaint]:
     if not isinstance(item, Mapping):
-        return "a wanted call is no object", item, _CALL
+        yield "a wanted call is no object", item, _CALL
     if "$any" in item:
-        return _check_any_call(item)
+        calls = item["$any"]
+        if not isinstance(calls, list) or not calls or set(item) - {"$any", "$optional"}:
+            yield "$any of calls is a list of calls", item, '{"$any": [' + _CALL + "]}"
+        for call in calls:
+            yield from _of_call(call)
+        return
+    if unknown := sorted(set(item) - {"name", "arguments", "$optional"}):
+        yield f"unknown key {unknown[0]!r} in a wanted call", item, _CALL
 
-    unknown = sorted(set(item) - {"name", "arguments", "$optional"})
-    if unknown:
-        return f"unknown key {unknown[0]!r} in a wanted call", item, _CALL
-
-    arguments = item.get("arguments", {})
-    # The first complaint counts, in the order in which a person would read the call.
-    return (
-        _check_name(item)
-        or _check_arguments(arguments)
-        or _check_optional(item)
-        or _check_value(arguments)
-    )
-
-
-def _check_arguments(arguments: Any) -> Complaint | None:
-    if not isinstance(arguments, Mapping):
-        return "the arguments of a wanted call are no object", arguments, "an object"
-    return None
-
-
-def _check_any_call(item: Mapping[str, Any]) -> Complaint | None:
-    calls = item["$any"]
-    others = set(item) - {"$any", "$optional"}
-    if not isinstance(calls, list) or not calls or others:
-        return "$any of calls is a list of calls", item, '{"$any": [' + _CALL + "]}"
-
-    return _first(_check_call(call) for call in calls)
-
-
-def _check_name(item: Mapping[str, Any]) -> Complaint | None:
-    name: Any = item.get("name")
+    name, arguments = item.get("name"), item.get("arguments", {})
     if is_wish(name):
-        if not _is_names(name.get("$any")):
-            return "$any of a name is a list of names", name, '{"$any": ["a", "b"]}'
-        return None
-
-    if not isinstance(name, str) or not name:
-        return "a wanted call has no name", item, _CALL
-    return None
-
-
-def _is_names(x: Any) -> bool:
-    if not isinstance(x, list) or not x:
-        return False
-    return all(isinstance(name, str) for name in x)
+        names = name.get("$any")
+        if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
+            yield "$any of a name is a list of names", name, '{"$any": ["a", "b"]}'
+    elif not isinstance(name, str) or not name:
+        yield "a wanted call has no name", item, _CALL
+    if not isinstance(arguments, Mapping):
+        yield "the arguments of a wanted call are no object", arguments, "an object"
+    yield from _of_optional(item)
+    yield from _of_value(arguments)
 
 
-def _check_optional(x: Mapping[str, Any]) -> Complaint | None:
+def _of_optional(x: Mapping[str, Any]) -> Iterator[Complaint]:
     if "$optional" in x and not isinstance(x["$optional"], bool):
-        return "$optional is true or false", x["$optional"], "true"
-    return None
+        yield "$optional is true or false", x["$optional"], "true"
 
 
-def _check_value(x: Any) -> Complaint | None:
+def _of_value(x: Any) -> Iterator[Complaint]:
+    inner: Any = ()  # where wishes may be; `$value` is read as it is
     if is_wish(x):
-        return _check_wish(x)
-    if isinstance(x, Mapping):
-        return _first(_check_value(v) for v in x.values())
-    if isinstance(x, list):
-        return _first(_check_value(v) for v in x)
-    return None
-
-
-def _check_wish(wish: Mapping[str, Any]) -> Complaint | None:
-    # `$value` is not looked into: it is read as it is.
-    complaint = _check_optional(wish)
-    if complaint is not None:
-        return complaint
-
-    if "$any" in wish:
-        return _check_alternatives(wish)
-    if "$match" in wish:
-        return _check_match(wish)
-    return None
-
-
-def _check_alternatives(wish: Mapping[str, Any]) -> Complaint | None:
-    alternatives = wish["$any"]
-    if not isinstance(alternatives, list) or not alternatives:
-        return "$any is a list with at least one value", wish, '{"$any": [1, 2]}'
-    if "$value" in wish or "$match" in wish:
-        return "$any stands alone or beside $optional", wish, '{"$any": [1, 2]}'
-
-    return _first(_check_value(alternative) for alternative in alternatives)
-
-
-def _check_match(wish: Mapping[str, Any]) -> Complaint | None:
-    name, pattern = wish["$match"], wish.get("$value")
-    if name not in MATCHERS:
-        return "no matcher of this name", name, ", ".join(MATCHERS)
-    if name != "regex":
-        return None
-
-    reason = _regex_complaint(pattern)
-    if reason:
-        return f"this is no regular expression: {reason}", pattern, "a regular expression"
-    return None
+        yield from _of_optional(x)
+        if "$any" in x:
+            inner = x["$any"]
+            if not isinstance(inner, list) or not inner:
+                yield "$any is a list with at least one value", x, '{"$any": [1, 2]}'
+            if "$value" in x or "$match" in x:
+                yield "$any stands alone or beside $optional", x, '{"$any": [1, 2]}'
+        elif "$match" in x:
+            name, pattern = x["$match"], x.get("$value")
+            if name not in MATCHERS:
+                yield "no matcher of this name", name, ", ".join(MATCHERS)
+            if name == "regex" and (reason := _regex_complaint(pattern)):
+                yield f"this is no regular expression: {reason}", pattern, "a regular expression"
+    elif isinstance(x, Mapping):
+        inner = x.values()
+    elif isinstance(x, list):
+        inner = x
+    for value in inner:
+        yield from _of_value(value)
 
 
 @lru_cache(maxsize=1024)

@@ -41,7 +41,7 @@ _IDENTITY_ROWS = 50_000  # rows of the identity columns in memory at a time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some answers: a frame, or the place in a file where they stand.
+    """Some answers: a frame, or their place in a file.
 
     `keep` is of the rows that are read.
     """
@@ -89,40 +89,35 @@ class Answers:
         """
         if isinstance(source, Answers):
             return source
+        is_path = isinstance(source, (str, os.PathLike))
+        if is_path and Path(source).suffix == ".csv":
+            # Of the file, since the frame has every column, whether the file has it or not.
+            frame = read_frame(source, "trials")
+            check_columns(column_names(source), str(source))
+            return cls.of(frame)
         if isinstance(source, pd.DataFrame):
-            return cls._of_frame(source)
-        if isinstance(source, (str, os.PathLike)):
-            path = Path(source)
-            if path.suffix == ".csv":
-                return cls._of_csv(path)
-            return cls._of_paths([path])
+            check_columns(source.columns)
+            keep = _first_readings([source[list(IDENTITY)]])
+            return cls(_count(keep, len(source)), frame=source, keep=keep)
 
         # A mapping would be taken for a list of its keys.
-        if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        paths = [source] if is_path else source
+        if isinstance(paths, Mapping) or not isinstance(paths, Iterable):
             raise _bad_source(source)
-        return cls._of_paths(source)
-
-    @classmethod
-    def _of_frame(cls, frame: pd.DataFrame) -> Answers:
-        check_columns(frame.columns)
-        keep = _first_readings([frame[list(IDENTITY)]])
-        return cls(_count(keep, len(frame)), frame=frame, keep=keep)
-
-    @classmethod
-    def _of_csv(cls, path: Path) -> Answers:
-        frame = read_frame(path, "trials")
-        # Of the file, since the frame has every column, whether the file has it or not.
-        check_columns(column_names(path), str(path))
-        return cls._of_frame(frame)
-
-    @classmethod
-    def _of_paths(cls, paths: Iterable[Any]) -> Answers:
-        # Only the columns of identity are read here.
         files: list[str] = []
         for path in paths:
-            files += _files_of(path)
-
-        # An empty list is more often a pattern that found nothing than a wish for no rows.
+            if not isinstance(path, (str, os.PathLike)):
+                raise _bad_source(path)
+            if Path(path).suffix == ".csv":
+                raise UnreadableInput(
+                    "CSV is read one file at a time",
+                    got=str(path),
+                    expected="Parquet in a list",
+                    hint="read_frame(path, 'trials') makes a frame of it, and pandas.concat one of "
+                    "several",
+                )
+            files += map(str, parquet_files(Path(path)))
+        # An empty list is more often a pattern that found nothing than a request for no rows.
         if not files:
             raise UnreadableInput(
                 "there is no file to read", got="an empty list", expected="Parquet"
@@ -130,6 +125,7 @@ class Answers:
         for file in files:
             check_columns(column_names(file), file)
 
+        # Only the columns of identity are read here.
         rows = sum(group.rows for group in row_groups(files))
         keep = _first_readings(read_batches(files, _IDENTITY_ROWS, IDENTITY))
         return cls(_count(keep, rows), files=tuple(files), keep=keep)
@@ -140,36 +136,27 @@ class Answers:
         remote: files are read where the piece is loaded, so that no rows travel. Batches come in
         the sizes they have.
         """
+        if self.files and remote:
+            for group in row_groups(self.files):
+                for start in range(0, group.rows, size):
+                    stop = min(start + size, group.rows)
+                    # Of these rows alone, which are counted within their group.
+                    keep = self.keep
+                    if keep is not None:
+                        keep = keep[group.start + start : group.start + stop]
+                    yield Piece(group=group, start=start, stop=stop, keep=keep)
+            return
+
         if self.frame is not None:
-            return self._pieces_of_frame(self.frame, size)
-        if not self.files:
-            return (Piece(frame=frame) for frame in self.batches)
-        return self._places(size) if remote else self._pieces_of_files(size)
-
-    def _pieces_of_frame(self, frame: pd.DataFrame, size: int) -> Iterator[Piece]:
-        for start in range(0, len(frame), size):
-            yield Piece(frame=self._first_of(frame.iloc[start : start + size], start))
-
-    def _pieces_of_files(self, size: int) -> Iterator[Piece]:
-        # The index of a frame counts over all files.
-        for frame in read_batches(self.files, size):
-            start = int(frame.index[0]) if len(frame) else 0
-            yield Piece(frame=self._first_of(frame, start))
-
-    def _places(self, size: int) -> Iterator[Piece]:
-        for group in row_groups(self.files):
-            for start in range(0, group.rows, size):
-                stop = min(start + size, group.rows)
-                # Of these rows alone, which are counted within their group.
-                keep = self.keep
-                if keep is not None:
-                    keep = keep[group.start + start : group.start + stop]
-                yield Piece(group=group, start=start, stop=stop, keep=keep)
-
-    def _first_of(self, frame: pd.DataFrame, start: int) -> pd.DataFrame:
-        if self.keep is None:
-            return frame
-        return frame[self.keep[start : start + len(frame)]]
+            starts = range(0, len(self.frame), size)
+            frames: Iterable[pd.DataFrame] = (self.frame.iloc[i : i + size] for i in starts)
+        else:
+            frames = read_batches(self.files, size) if self.files else self.batches
+        done = 0
+        for frame in frames:
+            keep = None if self.keep is None else self.keep[done : done + len(frame)]
+            done += len(frame)
+            yield Piece(frame=frame if keep is None else frame[keep])
 
 
 def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> Answers:
@@ -198,25 +185,8 @@ def _bad_source(source: Any) -> UnreadableInput:
     )
 
 
-def _files_of(path: Any) -> list[str]:
-    if not isinstance(path, (str, os.PathLike)):
-        raise _bad_source(path)
-
-    if Path(path).suffix == ".csv":
-        raise UnreadableInput(
-            "CSV is read one file at a time",
-            got=str(path),
-            expected="Parquet in a list",
-            hint="read_frame(path, 'trials') makes a frame of it, and pandas.concat one of several",
-        )
-
-    return [str(file) for file in parquet_files(Path(path))]
-
-
 def _count(keep: Keep, rows: int) -> int:
-    if keep is None:
-        return rows
-    return int(keep.sum())
+    return rows if keep is None else int(keep.sum())
 
 
 def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
@@ -251,18 +221,29 @@ class _Codes:
         self.parts.append(np.array(in_order, dtype=np.int32)[codes])
 
 
-def read_piece(
-    piece: Piece, reading: Reading, part: str | None = None
-) -> tuple[int, pd.DataFrame | None]:
-    """Do the work of every engine on a piece: return (answers, their rows), or write the rows to
-    `part` and return None for them.
+Done: TypeAlias = tuple[int, pd.DataFrame | None]
+"""The number of answers in a task, and its rows, where they were not written already."""
 
-    part: the path of a file, see `PartsWriter.part_path`. Raises the errors of loading and of
-    `parse_frame`, and StoreError.
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A piece, the way it is read, and the file its rows go to, where they are not to come back:
+    a part of `PartsWriter.part_path`.
     """
-    frame = piece.load()
-    rows = read_again(frame, reading)
-    if part is None:
+
+    piece: Piece
+    reading: Reading
+    part: str | None = None
+
+
+def read_piece(task: Task) -> Done:
+    """Do the work of every engine on a piece.
+
+    Raises the errors of loading and of `parse_frame`, and StoreError.
+    """
+    frame = task.piece.load()
+    rows = read_again(frame, task.reading)
+    if task.part is None:
         return len(frame), rows
-    write_part(rows, part, "trials")
+    write_part(rows, task.part, "trials")
     return len(frame), None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from .columns import columns_of
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS = frozenset((str, type(None)))
 EXTRA = "metadata_"
-"""The beginning of the names of columns that a frame may have beside the declared ones; they hold
+"""The beginning of the names of columns that a frame may have besides the declared ones; they hold
 text."""
 _ESCAPE = 6  # the characters of \udXXX
 
@@ -32,7 +33,7 @@ def build_frame(
     """Return a frame of `length` rows with every declared column of its kind, in order, and a
     RangeIndex. Columns without values are missing in every row.
 
-    columns: values by name, in any form `typed` takes. Those that are not declared stay behind the
+    columns: values by name, in any form `typed` takes. Those that are not declared come after the
     declared ones. extra: dtypes of such columns, by default text for those named `EXTRA` and for
     others their own value.
     """
@@ -42,28 +43,20 @@ def build_frame(
 
     # Then those of the caller, with or without values, each once and in their order.
     dtypes = extra or {}
-    undeclared = [name for name in columns if name not in declared]
-    for name in dict.fromkeys([*undeclared, *dtypes]):
+    for name in dict.fromkeys([*columns, *dtypes]):
+        if name in declared:
+            continue
         values = columns.get(name, absent)
-        out[name] = _own_column(name, values, dtypes.get(name))
+        dtype = dtypes.get(name, "string" if name.startswith(EXTRA) else "")
+        out[name] = typed(values, dtype) if dtype else pd.Series(values, copy=False)
     return pd.DataFrame(out, index=pd.RangeIndex(length), copy=False)
-
-
-def _own_column(name: str, values: Any, dtype: str | None) -> pd.Series[Any]:
-    # dtype: None for strings where the name begins with `EXTRA`, and for the type that the values
-    # have anywhere else.
-    if dtype is None and name.startswith(EXTRA):
-        dtype = "string"
-    if dtype is None:
-        return pd.Series(values, copy=False)
-    return typed(values, dtype)
 
 
 def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return the same rows with every declared column of that kind of frame, in order and of its
     dtype, and a RangeIndex.
 
-    For frames that came back from a file or from other workers. Columns of your own stay behind the
+    For frames that came back from a file or from other workers. Columns of your own come after the
     declared ones.
     """
     return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
@@ -85,22 +78,15 @@ def join_frames(frames: Sequence[pd.DataFrame], kind: str) -> pd.DataFrame:
 
     out: dict[str, Any] = {}
     for name in names:
-        parts = [_column(frame, name) for frame in frames]
-        out[name] = _joined_column(parts, is_category=name in categories)
+        parts = [
+            frame[name] if name in frame else pd.Series([None] * len(frame)) for frame in frames
+        ]
+        if name in categories:
+            # Put together one by one they would become texts, at many times the memory.
+            out[name] = union_categoricals([typed(part.array, "category") for part in parts])
+        else:
+            out[name] = pd.concat(parts, ignore_index=True).array
     return conform(pd.DataFrame(out, copy=False), kind)
-
-
-def _joined_column(parts: Sequence[pd.Series[Any]], *, is_category: bool) -> Any:
-    if not is_category:
-        return pd.concat(parts, ignore_index=True).array
-    # Put together one by one they would become texts, at many times the memory.
-    return union_categoricals([typed(part.array, "category") for part in parts])
-
-
-def _column(frame: pd.DataFrame, name: str) -> pd.Series[Any]:
-    if name in frame:
-        return frame[name]
-    return pd.Series([None] * len(frame))
 
 
 def typed(values: Any, dtype: str) -> pd.Series[Any]:
@@ -118,19 +104,14 @@ def typed(values: Any, dtype: str) -> pd.Series[Any]:
         return pd.Series(_categorical(values), copy=False)
     if dtype == "string":
         return pd.Series(_texts(values), copy=False)
-    if dtype == "boolean" and _holds_text(values):  # as CSV has them
-        values = pd.Series(values).map({"True": True, "False": False})
+    if dtype == "boolean":
+        own = getattr(values, "dtype", None)
+        # A list, or an array that may hold anything, has to be looked through.
+        if isinstance(own, pd.StringDtype) or (
+            own in (None, object) and any(isinstance(value, str) for value in values)
+        ):
+            values = pd.Series(values).map({"True": True, "False": False})  # as CSV has them
     return pd.Series(values, dtype=dtype, copy=False)
-
-
-def _holds_text(values: Any) -> bool:
-    dtype = getattr(values, "dtype", None)
-    if isinstance(dtype, pd.StringDtype):
-        return True
-    # A list, or an array that may hold anything, has to be looked through.
-    if dtype not in (None, object):
-        return False
-    return any(isinstance(value, str) for value in values)
 
 
 def _is_plain_texts(values: Any) -> bool:
@@ -142,32 +123,33 @@ def _texts(values: Any) -> ExtensionArray:
     # A value that is not a string becomes one, and NaN is missing.
     if isinstance(values, pd.Categorical):
         values = values.astype(object)
-
     # From the cheapest form to the dearest, which looks at every value.
     if _is_plain_texts(values):
-        return _plain_texts(values)
+        # In one piece where UTF-8 can hold them all: a lone surrogate in one of them cannot.
+        with suppress(UnicodeEncodeError):
+            plain: ExtensionArray = pd.array(values, dtype="string")
+            return plain
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:
         return values  # type: ignore[no-any-return]  # typed as such above
-    texts = [None if _is_missing(value) else storable(str(value)) for value in values]
+    # NaN alone is not itself.
+    texts = [None if v is None or v is pd.NA or v != v else storable(str(v)) for v in values]
     return pd.array(texts, dtype="string")
 
 
-def _plain_texts(values: list[str | None]) -> ExtensionArray:
-    # In one piece where UTF-8 can hold them all.
-    try:
-        return pd.array(values, dtype="string")
-    except UnicodeEncodeError:  # a lone surrogate in one of them
-        texts = [None if value is None else storable(value) for value in values]
-        return pd.array(texts, dtype="string")
-
-
 def _categorical(values: Any) -> pd.Categorical[Any]:
-    # An empty string is missing.
-    codes, texts = _factorized(values)
+    texts: Any
+    # An empty string is missing. Categories are factorized already, perhaps with some that no row
+    # has.
+    if isinstance(values, pd.Categorical):
+        used = values.remove_unused_categories()
+        codes, texts = used.codes, used.categories
+    else:
+        values = values if _is_plain_texts(values) else _texts(values)
+        codes, texts = pd.factorize(np.asarray(values, dtype=object))
 
     # Two texts may become one by their escapes, so that places are by name and not by code.
-    names = [storable(text) for text in texts]
+    names = [storable(str(text)) for text in texts]
     ordered = sorted({name for name in names if name})
     place = {name: i for i, name in enumerate(ordered)}
 
@@ -176,22 +158,6 @@ def _categorical(values: Any) -> pd.Categorical[Any]:
     # Without it no values would be of another dtype than some, and the two could not be joined.
     categories = pd.Index(ordered, dtype=str)
     return pd.Categorical.from_codes(new_codes[codes], dtype=pd.CategoricalDtype(categories))
-
-
-def _factorized(values: Any) -> tuple[Any, list[str]]:
-    # The code of a missing value is -1.
-    # Categories are factorized already, perhaps with some that no row has.
-    if isinstance(values, pd.Categorical):
-        used = values.remove_unused_categories()
-        return used.codes, [str(category) for category in used.categories]
-
-    texts = values if _is_plain_texts(values) else _texts(values)
-    codes, uniques = pd.factorize(np.asarray(texts, dtype=object))
-    return codes, [str(text) for text in uniques]
-
-
-def _is_missing(v: Any) -> bool:
-    return v is None or v is pd.NA or v != v  # NaN alone is not itself
 
 
 def storable(text: str) -> str:
@@ -212,9 +178,7 @@ def surrogate_offsets(text: str | None) -> str | None:
     >>> surrogate_offsets("a\\ud800b\\udfff"), surrogate_offsets("plain")
     ('[1,8]', None)
     """
-    if text is None or text.isascii():
-        return None
-    if not _SURROGATE.search(text):
+    if text is None or text.isascii() or not _SURROGATE.search(text):
         return None
 
     # Each escape before one moves it on by what it is longer than its character.
@@ -232,7 +196,7 @@ def restored(text: str, offsets: Iterable[int]) -> str:
     parts: list[str] = []
     end = 0
     for offset in offsets:
-        digits = text[offset + 2 : offset + _ESCAPE]  # behind the backslash and the u
+        digits = text[offset + 2 : offset + _ESCAPE]  # after the backslash and the u
         parts += [text[end:offset], chr(int(digits, 16))]
         end = offset + _ESCAPE
     return "".join([*parts, text[end:]])

@@ -1,8 +1,8 @@
 """Frames on disk: Parquet or CSV by the file's name, whole or in batches, a file or a folder of
 parts.
 
-Anything written is there under its name when it is whole, and never before: it is written beside it
-under a name of its own, and renamed at the end. pyarrow is imported by its users, since frames
+Anything written is there under its name when it is whole, and never before: it is written next to
+it under a name of its own, and renamed at the end. pyarrow is imported by its users, since frames
 alone do without and it takes a tenth of a second.
 """
 
@@ -28,23 +28,26 @@ PART = "part-{:05d}.parquet"
 """The name of one part of a folder; parts in the order of their names are the frame."""
 
 
+@contextlib.contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
+
+
 def write_frame(frame: pd.DataFrame, path: str | Path) -> Path:
     """Write a frame as Parquet or CSV, by the path's suffix, and return the path.
 
     Raises BadOptions for another suffix and StoreError where the file cannot be written.
     """
     file = Path(path)
-    try:
-        if file.suffix == ".parquet":
-            frame.to_parquet(file, index=False)
-        elif file.suffix == ".csv":
-            frame.to_csv(file, index=False)
-        else:
-            raise BadOptions(
-                "a frame is written as Parquet or CSV", got=file.name, expected=".parquet or .csv"
-            )
-    except OSError as e:
-        raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
+    if file.suffix not in (".parquet", ".csv"):
+        raise BadOptions(
+            "a frame is written as Parquet or CSV", got=file.name, expected=".parquet or .csv"
+        )
+    with _writing(path):
+        (frame.to_parquet if file.suffix == ".parquet" else frame.to_csv)(file, index=False)
     return file
 
 
@@ -58,26 +61,22 @@ def read_frame(path: str | Path, kind: str) -> pd.DataFrame:
     """
     file = Path(path)
     try:
-        if file.suffix == ".csv":
-            return conform(_read_csv(file), kind)
-        parts = [pd.read_parquet(part) for part in parquet_files(file)]
-        return join_frames(parts, kind)
-    except (OSError, ValueError) as e:
-        raise UnreadableInput("the frame cannot be read", got=f"{path}: {e}") from None
-
-
-def _read_csv(file: Path) -> pd.DataFrame:
-    try:
+        if file.suffix != ".csv":
+            return join_frames([pd.read_parquet(part) for part in parquet_files(file)], kind)
         # All as text: pandas would guess a dtype from the first rows, and read "NA" as missing.
         frame = pd.read_csv(file, dtype="string", keep_default_na=False, na_values=[""])
     except pd.errors.EmptyDataError:
         raise _empty(file) from None
-
+    except (OSError, ValueError) as e:
+        raise UnreadableInput("the frame cannot be read", got=f"{path}: {e}") from None
     if {"raw", "status"} <= set(frame):
         # CSV cannot tell an empty text from none, but an answer that came has one.
         is_answer = frame["status"].eq("ok").fillna(False)
         frame.loc[frame["raw"].isna() & is_answer, "raw"] = ""
-    return frame
+    try:
+        return conform(frame, kind)
+    except ValueError as e:
+        raise UnreadableInput("the frame cannot be read", got=f"{path}: {e}") from None
 
 
 def _empty(file: str | Path) -> UnreadableInput:
@@ -132,11 +131,9 @@ class RowGroup:
 
 
 def column_names(file: str | Path) -> list[str]:
-    """Return the columns of one file of Parquet or CSV, by its suffix.
+    """Return the columns of one file of Parquet or CSV, by its suffix, without reading rows.
 
-    No rows are read.
-
-    Raises UnreadableInput for anything that is not a Parquet.
+    Raises UnreadableInput for what is not Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -148,11 +145,9 @@ def column_names(file: str | Path) -> list[str]:
 
 
 def row_groups(files: Iterable[str | Path]) -> list[RowGroup]:
-    """Return all row groups of Parquet files, in order.
+    """Return all row groups of Parquet files, in order, from the footers alone.
 
-    Only the facts that a file gives of itself is read.
-
-    Raises UnreadableInput for anything that is not a Parquet.
+    Raises UnreadableInput for what is not Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -174,8 +169,7 @@ def read_batches(
 
     Their index counts over all files.
 
-    columns: only these, as far as they are there. Raises UnreadableInput for anything that is not a
-        Parquet.
+    columns: only these, as far as they are there. Raises UnreadableInput for what is not Parquet.
     """
     import pyarrow.parquet as pq
 
@@ -214,20 +208,17 @@ def _readable(path: str | Path) -> Iterator[None]:
 
 class PartsWriter:
     """Frames of one kind one after the other into one Parquet file, or into a folder of parts where
-    the path has no suffix. It is there under its name when it is whole, and never before. If an
-    error ends the writing, that error is the error that is raised, and nothing remains even if
-    another process still writes a part.
+    the path has no suffix. If an error ends the writing, that one is raised, and nothing remains
+    even if another process still writes a part.
 
     Raises BadOptions for a path that is there already (unless `overwrite`) or has another suffix,
     StoreError where it cannot be written.
     """
 
     def __init__(self, path: str | Path, kind: str, *, overwrite: bool = False) -> None:
-        """Check the path.
+        """Check the path; nothing is written before the writer is entered.
 
-        Nothing is written before the writer is entered.
-
-        kind: that of the frames, one of those of `columns.columns_of`.
+        kind: that of the frames, see `columns.columns_of`.
         """
         self.path = Path(path)
         self.kind = kind
@@ -257,7 +248,7 @@ class PartsWriter:
 
         Raises StoreError.
         """
-        with self._writable():
+        with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Runs that were killed have had no time to clear theirs.
             old = f".{glob.escape(self.path.name)}.????????.partial"
@@ -275,36 +266,28 @@ class PartsWriter:
         Raises StoreError.
         """
         if kind is not None:
-            self._give_up(e)
+            # An error on the way is a note to the one that ended it all.
+            try:
+                try:
+                    if self._writer is not None:
+                        self._writer.close()
+                finally:
+                    self._clear(self.partial)
+            except OSError as problem:
+                if e is not None:
+                    e.add_note(f"what was written so far could not be removed: {problem}")
             return
 
-        with self._writable():
-            if not self._has_rows():
-                self.write(build_frame(self.kind, {}, 0))  # no rows are a frame too
+        with _writing(self.path):
+            # By this process or another one. No rows are a frame too.
+            if self._writer is None and not (self.folder and any(self.partial.iterdir())):
+                self.write(build_frame(self.kind, {}, 0))
             if self._writer is not None:
                 self._writer.close()
 
             # The old one goes as late as can be: until here every error leaves it as it was.
             self._clear(self.path)
             self.partial.rename(self.path)
-
-    def _has_rows(self) -> bool:
-        # By this process or another one.
-        if self._writer is not None:
-            return True
-        return self.folder and any(self.partial.iterdir())
-
-    def _give_up(self, e: BaseException | None) -> None:
-        # An error on the way is a note to the one that ended it all.
-        try:
-            try:
-                if self._writer is not None:
-                    self._writer.close()
-            finally:
-                self._clear(self.partial)
-        except OSError as problem:
-            if e is not None:
-                e.add_note(f"what was written so far could not be removed: {problem}")
 
     def part_path(self, index: int) -> str:
         """Return the path of part `index` of a folder, for this process or another one."""
@@ -315,31 +298,18 @@ class PartsWriter:
 
         All frames must have the same columns. Raises StoreError.
         """
-        if self.folder:
-            write_part(frame, self.part_path(self.parts), self.kind)
-        else:
-            self._append(frame)
         self.parts += 1
-
-    def _append(self, frame: pd.DataFrame) -> None:
-        # The types of the file are those of the first frame.
+        if self.folder:
+            write_part(frame, self.part_path(self.parts - 1), self.kind)
+            return
         import pyarrow.parquet as pq
 
-        schema = self._writer.schema if self._writer else None
-        table = _table(frame, self.kind, schema)
-        with self._writable():
+        # The types of the file are those of the first frame.
+        table = _table(frame, self.kind, self._writer.schema if self._writer else None)
+        with _writing(self.path):
             if self._writer is None:
                 self._writer = pq.ParquetWriter(self.partial, table.schema)
             self._writer.write_table(table)
-
-    @contextlib.contextmanager
-    def _writable(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as e:
-            raise StoreError(
-                "the frame cannot be written", got=f"{self.path}: {e.strerror or e}"
-            ) from None
 
     def _unused_name(self) -> Path:
         return self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.partial")
@@ -364,10 +334,8 @@ def write_part(frame: pd.DataFrame, path: str, kind: str) -> None:
     """
     import pyarrow.parquet as pq
 
-    try:
+    with _writing(path):
         pq.write_table(_table(frame, kind), path)
-    except OSError as e:
-        raise StoreError("the frame cannot be written", got=f"{path}: {e.strerror or e}") from None
 
 
 def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
@@ -375,23 +343,17 @@ def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
     # of your own.
     import pyarrow as pa
 
-    if schema is None:
-        return pa.Table.from_pandas(frame, schema=_schema(frame, kind), preserve_index=False)
-
-    try:
-        return pa.Table.from_pandas(
-            frame[schema.names], schema=schema.remove_metadata(), preserve_index=False
-        )
-    except (pa.ArrowException, KeyError) as e:
-        raise StoreError(
-            "these rows have other columns than those before them",
-            got=str(e),
-            expected=", ".join(schema.names),
-        ) from None
-
-
-def _schema(frame: pd.DataFrame, kind: str) -> Any:
-    import pyarrow as pa
+    if schema is not None:
+        try:
+            return pa.Table.from_pandas(
+                frame[schema.names], schema=schema.remove_metadata(), preserve_index=False
+            )
+        except (pa.ArrowException, KeyError) as e:
+            raise StoreError(
+                "these rows have other columns than those before them",
+                got=str(e),
+                expected=", ".join(schema.names),
+            ) from None
 
     text = pa.large_string()
     types = {
@@ -402,14 +364,10 @@ def _schema(frame: pd.DataFrame, kind: str) -> Any:
         "category": pa.dictionary(pa.int32(), text),
     }
     declared = {column.name: types[column.dtype] for column in columns_of(kind)}
-
     fields = []
     for name in map(str, frame.columns):
-        if name in declared:
-            field = pa.field(name, declared[name])
-        elif name.startswith(EXTRA):
-            field = pa.field(name, text)
-        else:
-            field = pa.Schema.from_pandas(frame[[name]]).field(name)
-        fields.append(field)
-    return pa.schema(fields)
+        type_ = text if name.startswith(EXTRA) else declared.get(name)
+        if type_ is None:
+            type_ = pa.Schema.from_pandas(frame[[name]]).field(name).type
+        fields.append(pa.field(name, type_))
+    return pa.Table.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from ..cases.case import Case
     from ..scoring.score import Score
 
+_LEVELS = ("success", "strict", "repaired", "safe", "naive", "fabricated")
+
 Frame: TypeAlias = pd.DataFrame
 """The type of what every function here returns."""
 
@@ -50,24 +52,20 @@ def runs_frame(runs: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     A name that a mapping leaves out is a missing cell. Raises BadOptions for a name that no column
     has.
     """
-    names = {column.name for column in columns_of("runs")}
-    rows = []
-    for run in runs:
-        unknown = sorted(set(run) - names)
-        if unknown:
+    names = [column.name for column in columns_of("runs")]
+    rows = [dict(run) for run in runs]
+    for row in rows:
+        if unknown := sorted(set(row) - set(names)):
             raise BadOptions(
                 "a run has names that no column has",
                 got=", ".join(unknown),
                 expected=", ".join(names),
             )
-        rows.append(dict(run))
     return _frame("runs", rows)
 
 
 def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd.DataFrame:
-    """Return one row per completion × parse protocol × policy.
-
-    `metadata_*` columns follow the declared ones.
+    """Return one row per completion × parse protocol × policy. `metadata_*` columns come last.
 
     trials: walked once, so that they may come from a generator. metadata: keys that have a column
     even where no trial here has them, for frames that are to be alike.
@@ -75,7 +73,7 @@ def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd
     rows: list[dict[str, Any]] = []
     extra: dict[str, str] = {f"{EXTRA}{key}": "string" for key in metadata}
     for trial in trials:
-        own = metadata_row(trial.case)
+        own = _metadata_row(trial.case)
         extra |= dict.fromkeys(own, "string")
         rows.append(_trial_row(trial) | own)
     return _frame("trials", rows, extra)
@@ -97,22 +95,35 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for keys, result in _results(source):
-        if result is None:
-            continue
-        trial_id = keys.get("trial_id")
-        rows += ({**keys, **_call_row(trial_id, call)} for call in result.calls)
+        for call in result.calls:
+            row = _fields(call, "index name status verdict ok valid confidence wire_id")
+            span = call.segment.span  # of the whole call in the text, with its delimiters
+            rows.append(
+                {
+                    **keys,
+                    **row,
+                    "call_id": _call_id(keys, call),
+                    "wire_format": call.protocol,
+                    "arguments_json": call.arguments_json or None,
+                    "source_json": call.source_json or None,
+                    "start": span.start,
+                    "end": span.end,
+                    "closed": call.segment.closed,
+                    **_changes([call]),
+                    **_complaints(call.problems),
+                }
+            )
     return _frame("calls", rows)
 
 
 def events_frame(
     source: Iterable[Trial] | Trial | ParseResult, with_retries: set[str] | None = None
 ) -> pd.DataFrame:
-    """Return one row per step, problem or retry.
+    """Return one row per step, problem or retry. Retries come once a completion, with its first
+    trial.
 
-    Retries stand once a completion, with its first trial.
-
-    with_retries: keys of completions whose retries stand in an earlier frame. Those that stand in
-    this one are added.
+    with_retries: keys of completions whose retries are in an earlier frame. Those that are in this
+    one are added.
     """
     if isinstance(source, Trial):
         source = [source]
@@ -121,85 +132,61 @@ def events_frame(
 
     rows: list[dict[str, Any]] = []
     for keys, result in _results(source):
-        if result is None:
-            continue
-        events = _event_rows(keys.get("trial_id"), result)
-        rows += ({**keys, **row} for row in events)
+        # The problems of the text come first, then each call's steps, in the order in which they
+        # were made and repairs first, and its problems.
+        rows += ({**keys, **_problem_row(problem)} for problem in result.problems)
+        for call in result.calls:
+            own = {**keys, "call_id": _call_id(keys, call)}
+            steps = (*call.repair_steps, *call.steps)
+            rows += ({**own, **_step_row(step, result.raw)} for step in steps)
+            rows += ({**own, **_problem_row(problem)} for problem in call.problems)
 
-    # A result alone has not been asked for, so that nothing was tried again.
-    if not isinstance(source, ParseResult):
-        rows += _retry_rows(source, set() if with_retries is None else with_retries)
-    return _frame("events", rows)
-
-
-def _retry_rows(trials: Iterable[Trial], with_retries: set[str]) -> Iterator[dict[str, Any]]:
-    for trial in trials:
+    # A result alone has not been asked for, so that nothing was tried again. Trials that read one
+    # completion share its retries.
+    seen = set() if with_retries is None else with_retries
+    for trial in () if isinstance(source, ParseResult) else source:
         c = trial.completion
-        if c is None or c.attempt < 2:
+        if c is None or c.attempt < 2 or c.key in seen:
             continue
-        # Trials that read one completion share its retries.
-        if c.key in with_retries:
-            continue
-
-        with_retries.add(c.key)
+        seen.add(c.key)
         for n in range(2, c.attempt + 1):
-            message = f"attempt {n} of {c.attempt}"
-            yield {**_keys(trial), "kind": "retry", "code": c.error_kind, "message": message}
+            retry = {
+                "kind": "retry",
+                "code": c.error_kind,
+                "message": f"attempt {n} of {c.attempt}",
+            }
+            rows.append({**_keys(trial), **retry})
+    return _frame("events", rows)
 
 
 def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> pd.DataFrame:
     """Return one row per chunk of a recorded stream.
 
-    Trials of one completion share its chunks, which stand once, with the first of them.
+    Trials of one completion share its chunks, which come once, with the first of them.
 
     A completion that was not a stream, and a trial that is not on record, have no row.
     """
-
     items: Iterable[Any] = [source] if isinstance(source, (Completion, Trial)) else source
     rows: list[dict[str, Any]] = []
-    keys: set[str] = set()
+    seen: set[str] = set()
     for item in items:
-        trial, completion = None, item
-        if isinstance(item, Trial):
-            trial, completion = item, item.completion
-        if completion is None or completion.key in keys:
+        trial, completion = (item, item.completion) if isinstance(item, Trial) else (None, item)
+        if completion is None or completion.key in seen:
             continue
-        keys.add(completion.key)
-        rows += _chunk_rows(completion, trial)
-    return _frame("chunks", rows)
-
-
-def _chunk_rows(completion: Completion, trial: Trial | None) -> Iterator[dict[str, Any]]:
-    keys = {
-        "completion_key": completion.key,
-        "trial_id": trial.trial_id if trial else None,
-        "case_id": trial.case_id if trial else None,
-    }
-
-    # Content and reasoning are two texts, each with offsets of its own.
-    ends = {"content": 0, "reasoning": 0}
-    for i, chunk in enumerate(completion.chunks):
-        start = ends[chunk.kind]
-        end = start + len(chunk.text)
-        ends[chunk.kind] = end
-        yield {
-            **keys,
-            "index": i,
-            "at": chunk.at,
-            "kind": chunk.kind,
-            "text": chunk.text,
-            "start": start,
-            "end": end,
+        seen.add(completion.key)
+        keys = {
+            "completion_key": completion.key,
+            "trial_id": trial.trial_id if trial else None,
+            "case_id": trial.case_id if trial else None,
         }
-
-
-def tools_text(tools: tuple[ToolSpec, ...]) -> str:
-    """Return tools as the JSON of `tools_json`.
-
-    >>> tools_text(())
-    '[]'
-    """
-    return _tools_text(tools)
+        # Content and reasoning are two texts, each with offsets of its own.
+        ends = {"content": 0, "reasoning": 0}
+        for i, chunk in enumerate(completion.chunks):
+            start = ends[chunk.kind]
+            end = ends[chunk.kind] = start + len(chunk.text)
+            row = {"index": i, "start": start, "end": end, **_fields(chunk, "at kind text")}
+            rows.append(keys | row)
+    return _frame("chunks", rows)
 
 
 # A run asks for the text once a trial, and has as many different tools as cases at most.
@@ -208,30 +195,13 @@ def _tools_text(tools: tuple[ToolSpec, ...]) -> str:
     return write_canonical([t.to_dict() for t in tools])
 
 
-def choice_text(choice: Any) -> str:
-    """Return a level of the factor tool_choice as the text of the column.
-
-    choice: a word, or a mapping that names the one tool to call.
-
-    >>> choice_text("auto"), choice_text({"name": "f"})
-    ('auto', '{"name":"f"}')
-    """
-    if isinstance(choice, str):
-        return choice
-    return write_canonical(dict(choice))
-
-
-def metadata_row(case: Case) -> dict[str, str]:
-    """Return the `metadata_*` columns of a case.
-
-    A value that is not text is told as JSON.
-    """
-    row = {}
-    for key, value in case.metadata.items():
-        if key == "category":
-            continue  # which has a column of its own
-        row[f"{EXTRA}{key}"] = value if isinstance(value, str) else _json(value)
-    return row
+def _metadata_row(case: Case) -> dict[str, str]:
+    # A value that is not text is told as JSON. The category has a column of its own.
+    return {
+        f"{EXTRA}{key}": value if isinstance(value, str) else _json(value)
+        for key, value in case.metadata.items()
+        if key != "category"
+    }
 
 
 def _frame(
@@ -254,45 +224,44 @@ def _json(value: Any) -> str:
         return json.dumps(value, default=str)
 
 
+def _fields(x: Any, names: str) -> dict[str, Any]:
+    # Columns that are called as the fields they come from.
+    return {name: getattr(x, name) for name in names.split()}
+
+
 def _keys(trial: Trial) -> dict[str, Any]:
-    return {
-        "run_id": trial.run_id,
-        "trial_id": trial.trial_id,
-        "case_id": trial.case_id,
-        "trial": trial.trial,
-        "model": trial.model,
-        "arm": trial.arm,
-        "prompt_protocol": trial.prompt_protocol,
-        "parse_protocol": trial.parse_protocol,
-        "policy": trial.policy,
-    }
+    names = "run_id trial_id case_id trial model arm prompt_protocol parse_protocol policy"
+    return _fields(trial, names)
 
 
 def _results(
     source: Iterable[Trial] | Trial | ParseResult,
-) -> Iterable[tuple[dict[str, Any], ParseResult | None]]:
-    # A trial that was never parsed has None as its result.
+) -> Iterator[tuple[dict[str, Any], ParseResult]]:
     if isinstance(source, ParseResult):
-        keys = {"parse_protocol": source.protocol, "policy": source.options.coerce}
-        return [(keys, source)]
-
-    if isinstance(source, Trial):
-        source = [source]
-    return [(_keys(trial), trial.result) for trial in source]
+        yield {"parse_protocol": source.protocol, "policy": source.options.coerce}, source
+        return
+    for trial in [source] if isinstance(source, Trial) else source:
+        if trial.result is not None:  # as of a trial that was never parsed
+            yield _keys(trial), trial.result
 
 
 def _trial_row(trial: Trial) -> dict[str, Any]:
-    # Each part of a trial has a function for its columns, and no two of them fill the same one.
-    row = _keys(trial) | case_row(trial.case)
-    row["tool_choice"] = choice_text(trial.levels.get("tool_choice", "auto"))
-    row |= score_row(trial.score, trial.missing_reason)
-    row |= {
-        "note": trial.remarks.note or None,
-        "override": trial.remarks.outcome or None,
-        "override_why": trial.remarks.why or None,
+    # Each part of a trial has its columns, and no two of them fill the same one.
+    case, remarks = trial.case, trial.remarks
+    choice = trial.levels.get("tool_choice", "auto")
+    row = _keys(trial) | {
+        "category": case.category or None,
+        "input": case.input_text,
+        # A case without a target is not graded. One that wants no call has [].
+        "target": None if case.target is None else write_canonical(case.target),
+        "tools_json": _tools_text(case.tools),
+        "tool_choice": choice if isinstance(choice, str) else write_canonical(dict(choice)),
+        **score_row(trial.score, trial.missing_reason),
+        "score_answer": trial.score.answer if trial.score is not None else None,
+        "note": remarks.note or None,
+        "override": remarks.outcome or None,
+        "override_why": remarks.why or None,
     }
-    row["score_answer"] = trial.score.answer if trial.score is not None else None
-
     if trial.result is not None:
         row["parse_version"] = version_of(trial.protocols.parse or trial.parse_protocol)
         row |= result_row(trial.result)
@@ -300,21 +269,8 @@ def _trial_row(trial: Trial) -> dict[str, Any]:
     if trial.completion is not None:
         row |= completion_row(trial.completion)
     if trial.conversation is not None:
-        row |= conversation_row(trial.conversation)
+        row |= _conversation_row(trial.conversation)
     return row
-
-
-def case_row(case: Case) -> dict[str, Any]:
-    """Return the columns that a case fills, but for its id and metadata.
-
-    A case without a target is not graded, which a missing cell says. One that wants no call has [].
-    """
-    return {
-        "category": case.category or None,
-        "input": case.input_text,
-        "target": None if case.target is None else write_canonical(case.target),
-        "tools_json": tools_text(case.tools),
-    }
 
 
 def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
@@ -337,12 +293,7 @@ def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
         "sub_code": score.sub_code or None,
         "detail": score.detail,
         "missing_reason": missing,
-        "score_success": score.success,
-        "score_strict": score.strict,
-        "score_repaired": score.repaired,
-        "score_safe": score.safe,
-        "score_naive": score.naive,
-        "score_fabricated": score.fabricated,
+        **{f"score_{level}": getattr(score, level) for level in _LEVELS},
         "rescues_json": _json({rule: counts for rule, *counts in score.rescues}),
     }
 
@@ -351,17 +302,12 @@ def result_row(result: ParseResult) -> dict[str, Any]:
     """Return the columns that a parse fills: counts of calls, of changes and of complaints."""
     calls = result.calls
     problems = list(result.all_problems())
-    n_ok = n_valid = 0
-    for call in calls:
-        if call.ok:
-            n_ok += 1
-            n_valid += call.valid
-
+    ok = [call for call in calls if call.ok]
     return {
         "verdict": result.verdict,
         "n_calls": len(calls),
-        "n_ok": n_ok,
-        "n_valid": n_valid,
+        "n_ok": len(ok),
+        "n_valid": sum(call.valid for call in ok),
         "n_problems": len(problems),
         **_changes(calls),
         **_complaints(problems),
@@ -383,38 +329,26 @@ def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:
     return server if isinstance(server, Mapping) and "calls" in server else None
 
 
-def conversation_row(conversation: Conversation) -> dict[str, Any]:
-    """Return the columns that a conversation fills, but for `score_answer`: that is the score's."""
-    completions = [turn.completion for turn in conversation.turns]
+def _conversation_row(conversation: Conversation) -> dict[str, Any]:
     # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
     # cell missing. A count of 0 tokens is no number either.
-    tokens = _total([_tokens(completion) or None for completion in completions])
-    cost = _total([completion.cost for completion in completions])
+    tokens: list[int] = []
+    costs: list[float] = []
+    for turn in conversation.turns:
+        c = turn.completion
+        if c.prompt_tokens and c.completion_tokens:
+            tokens.append(c.prompt_tokens + c.completion_tokens)
+        if c.cost is not None:
+            costs.append(c.cost)
+    n_turns = len(conversation.turns)
     return {
-        "n_turns": len(completions),
+        "n_turns": n_turns,
         "stop": conversation.stop,
         "final_text": conversation.answer,
         **{f"n_{status}": n for status, n in conversation.counts.items()},
-        "conversation_tokens": tokens,
-        "conversation_cost": cost,
+        "conversation_tokens": sum(tokens) if len(tokens) == n_turns else None,
+        "conversation_cost": sum(costs) if len(costs) == n_turns else None,
     }
-
-
-def _tokens(c: Completion) -> int:
-    # 0 where one direction was not counted.
-    if not c.prompt_tokens or not c.completion_tokens:
-        return 0
-    return c.prompt_tokens + c.completion_tokens
-
-
-def _total(numbers: Iterable[float | None]) -> float | None:
-    # None if one number is missing.
-    total: float = 0
-    for number in numbers:
-        if number is None:
-            return None
-        total += number
-    return total
 
 
 def completion_row(c: Completion) -> dict[str, Any]:
@@ -427,32 +361,21 @@ def completion_row(c: Completion) -> dict[str, Any]:
     if c.prompt_tokens is not None and c.completion_tokens is not None:
         tokens = c.prompt_tokens + c.completion_tokens
 
-    # Columns that are called as their fields.
-    names = (
-        "raw",
-        "status",
-        "error_message",
-        "finish_reason",
-        "prompt_tokens",
-        "completion_tokens",
-        "cost",
-        "latency",
-        "ttft",
-        "queue_wait",
-        "attempt",
-        "stream",
-        "cut",
-        "endpoint_kind",
-        "fidelity",
-        "system_fingerprint",
-    )
     server = _server_of(c)
+    sampling = sampling_of(c.request, c.response)
+    # Older records have the model string as the model itself.
+    model = c.request.get("model")
+    name = model.get("name") if isinstance(model, Mapping) else model
     return {
-        **{name: getattr(c, name) for name in names},
-        "model_name": _model_name(c.request),
+        **_fields(
+            c,
+            "raw status error_message finish_reason prompt_tokens completion_tokens cost latency "
+            "ttft queue_wait attempt stream cut endpoint_kind fidelity system_fingerprint",
+        ),
+        "model_name": name if isinstance(name, str) else None,
         "server_json": None if server is None else _json(server),
         "error": c.error_kind,
-        "sampling_json": _sampling_text(c),
+        "sampling_json": None if sampling is None else _json(sampling),
         "error_param": c.refused_param,
         "total_tokens": tokens,
         **token_details(c.response),
@@ -462,20 +385,6 @@ def completion_row(c: Completion) -> dict[str, Any]:
         "completion_key": c.key,
         "created": c.created or None,
     }
-
-
-def _sampling_text(c: Completion) -> str | None:
-    sampling = sampling_of(c.request, c.response)
-    return None if sampling is None else _json(sampling)
-
-
-def _model_name(request: Mapping[str, Any]) -> str | None:
-    # Older records have the model string as the model itself.
-    model = request.get("model")
-    name = model
-    if isinstance(model, Mapping):
-        name = model.get("name")
-    return name if isinstance(name, str) else None
 
 
 def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
@@ -513,45 +422,10 @@ def _complaints(problems: Iterable[Problem]) -> dict[str, Any]:
     return {"error_code": first, "codes_json": _json(dict(sorted(codes.items())))}
 
 
-def _call_row(trial_id: Any, call: ToolCall) -> dict[str, Any]:
-    # The offsets are those of the whole call in the text, with its delimiters.
-    return {
-        "call_id": _call_id(trial_id, call),
-        "index": call.index,
-        "name": call.name,
-        "status": call.status,
-        "verdict": call.verdict,
-        "ok": call.ok,
-        "valid": call.valid,
-        "confidence": call.confidence,
-        "wire_format": call.protocol,
-        "wire_id": call.wire_id,
-        "arguments_json": call.arguments_json or None,
-        "source_json": call.source_json or None,
-        "start": call.segment.span.start,
-        "end": call.segment.span.end,
-        "closed": call.segment.closed,
-        **_changes([call]),
-        **_complaints(call.problems),
-    }
-
-
-def _call_id(trial_id: Any, call: ToolCall) -> str:
+def _call_id(keys: Mapping[str, Any], call: ToolCall) -> str:
     # A single result has no trial: there the place alone is the id.
+    trial_id = keys.get("trial_id")
     return f"{trial_id}/{call.index}" if trial_id else str(call.index)
-
-
-def _event_rows(trial_id: Any, result: ParseResult) -> Iterator[dict[str, Any]]:
-    # The problems of the text come first, then each call's steps, in the order in which they were
-    # made and repairs first, and its problems.
-    for problem in result.problems:
-        yield _problem_row(problem)
-    for call in result.calls:
-        key = {"call_id": _call_id(trial_id, call)}
-        for step in (*call.repair_steps, *call.steps):
-            yield {**key, **_step_row(step, result.raw)}
-        for problem in call.problems:
-            yield {**key, **_problem_row(problem)}
 
 
 def _step_row(step: Step, raw: str) -> dict[str, Any]:
@@ -564,34 +438,20 @@ def _step_row(step: Step, raw: str) -> dict[str, Any]:
     # A rule that the table does not have is neither explained nor trusted.
     return {
         "kind": "step",
-        "stage": step.stage,
         "code": step.rule,
         "lossless": rule.lossless if rule else None,
-        "path": step.path,
+        **_fields(step, "stage path after_json"),
         **_span_row(step.span),
         "before_json": before,
-        "after_json": step.after_json,
         "message": rule.sentence if rule else None,
     }
 
 
 def _problem_row(p: Problem) -> dict[str, Any]:
-    message = p.message or None
-    if message is None and p.code in CODES:
-        message = CODES[p.code].sentence
-
-    return {
-        "kind": "problem",
-        "stage": p.stage,
-        "code": p.code,
-        "severity": p.severity,
-        "path": p.path,
-        **_span_row(p.span),
-        "message": message,
-    }
+    message = p.message or (CODES[p.code].sentence if p.code in CODES else None)
+    row = _fields(p, "stage code severity path")
+    return {"kind": "problem", "message": message, **row, **_span_row(p.span)}
 
 
 def _span_row(span: Span | None) -> dict[str, Any]:
-    if not span:
-        return {}
-    return {"start": span.start, "end": span.end}
+    return {"start": span.start, "end": span.end} if span else {}

@@ -8,14 +8,14 @@
 # columns `_FILLED`, and equal answers share one: the memory is keyed by everything that a reading
 # depends on, with texts as digests. At the end all other columns are taken from the frame as they
 # are, by row number. The cost of a row is its parse and its score; what is around them is kept to a
-# few microseconds, so think of the benchmark before you add to `_read`.
+# few microseconds, so think of the benchmark before you add to `_Walk.read`.
 
 from __future__ import annotations
 
 import hashlib
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -34,7 +34,7 @@ from ...parser.any_protocol import AnyProtocol, any_protocol, listed_names
 from ...runner.exchange.types import Completion, EndpointKind
 from ..cases.case import Case
 from ..readings.readers import version_of
-from ..scoring.isolation import score_in_isolation
+from ..scoring.score import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
 from .recorded import blame_row, result_row, score_row
@@ -53,12 +53,6 @@ READ_AGAIN = (
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]
-# The columns behind the fields of `_Answer`, in their order.
-_RECORDED = (
-    "raw", "raw_surrogates_json", "tools_json", "target", "tool_choice", "status", "error",
-    "error_message", "finish_reason", "endpoint_kind", "reasoning", "cut", "input",
-    "server_json",
-)  # fmt: skip
 _STRICT = ("native", "openai_strict")
 MEMORY = 20_000
 """Readings kept at most: equal answers, which repeated trials often give, are read once a
@@ -118,30 +112,22 @@ class Reading:
         """
         if protocols is not None:
             protocols = listed_names(protocols)
-        if isinstance(policies, str):
-            policies = [policies]
-
-        if protocols is not None and not protocols:
-            raise BadOptions(
-                "there is no protocol to read by", expected="a list, or None for each row's own"
-            )
-
-        different_policies = tuple(dict.fromkeys(policies))
-        if not different_policies:
+            if not protocols:
+                raise BadOptions(
+                    "there is no protocol to read by", expected="a list, or None for each row's own"
+                )
+        names = tuple(dict.fromkeys([policies] if isinstance(policies, str) else policies))
+        if not names:
             raise BadOptions("there is no policy to read under", expected="a list such as ['safe']")
         allowed = ParseOptions.of(options)
-        for policy in different_policies:
+        for policy in names:
             _with_policy(allowed, policy)  # raises where there is no such policy
-
-        # Two names of one protocol are one reading.
-        different = None
-        if protocols is not None:
-            different = tuple(dict(map(_by_id, protocols)).values())
-        return cls(different, different_policies, allowed, tuple((own or {}).items()))
+        if protocols is not None:  # two names of one protocol are one reading
+            protocols = tuple(dict(map(_by_id, protocols)).values())
+        return cls(protocols, names, allowed, tuple((own or {}).items()))
 
     @property
     def readings(self) -> int:
-        """The number of rows that come of one answer."""
         # Each row's own protocol is one for every row.
         protocols = len(self.protocols) if self.protocols else 1
         return protocols * len(self.policies)
@@ -174,8 +160,49 @@ def read_again(frame: pd.DataFrame, reading: Reading) -> pd.DataFrame:
     Raises UnreadableInput for missing columns and for an unreadable cell.
     """
     check_columns(frame.columns)
-    _check_texts(frame)
-    return _Rereading(frame, reading).frame()
+    if "status" in frame:  # without that column nobody says that there was an answer
+        lost = frame.index[(frame["raw"].isna() & (frame["status"] == "ok")).fillna(False)]
+        if len(lost):
+            raise UnreadableInput(
+                f"row {lost[0]}, column raw: the text is missing, and status says that there was "
+                "an answer",
+                got=f"{len(lost)} such rows",
+                expected="the text, '' for an empty one",
+                hint="leave these rows out, or clear their status: then they are not recorded",
+            )
+
+    # One entry a reading in each list; `rows` are those of the frame.
+    rows: list[int] = []
+    cells: list[Cells] = []
+    columns: dict[str, Any] = {"trial_id": [], "parse_protocol": [], "policy": []}
+    walk = _Walk(reading)
+    identities = zip(*[_column(frame, name) for name in IDENTITY], strict=True)
+    answers = zip(*[_column(frame, name) for name in _Answer._fields], strict=True)
+    readers = _column(frame, "parse_protocol")
+    for row, (identity, answer, reader) in enumerate(
+        zip(identities, answers, readers, strict=True)
+    ):
+        try:
+            for filled, *names in walk.read(identity, reader, _Answer(*answer)):
+                rows.append(row)
+                cells.append(filled)
+                for values, name in zip(columns.values(), names, strict=True):
+                    values.append(name)
+        except UnreadableInput as e:
+            # By its label: a piece of a large frame keeps the places of the whole.
+            e.message = f"row {frame.index[row]}, {e.message}"
+            raise
+
+    by_column = map(list, zip(*cells, strict=True)) if cells else ([] for _ in _FILLED)
+    columns |= zip(_FILLED, by_column, strict=True)
+    taken = np.array(rows, dtype=np.int64)
+    # With one reading an answer the rows are those of the source, which need not be copied.
+    is_whole = len(rows) == len(frame) and bool((taken == np.arange(len(rows))).all())
+    for name in frame.columns:
+        if str(name) not in columns:
+            array = frame[name].array
+            columns[str(name)] = array if is_whole else array.take(taken)
+    return build_frame("trials", columns, len(rows))
 
 
 def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
@@ -198,11 +225,10 @@ def read_row(row: Mapping[Any, Any] | pd.Series[Any]) -> ParseResult:
             expected="a trial that was recorded and did not fail",
         )
 
-    answer = _Answer(*(cells.get(name) for name in _RECORDED))
+    answer = _Answer(*(cells.get(name) for name in _Answer._fields))
     protocol = cells.get("parse_protocol") or cells.get("prompt_protocol") or "auto"
     options = _with_policy(DEFAULT_OPTIONS, cells.get("policy") or "safe")
-    choice, reason = answer.choice or "auto", answer.finish
-    reader = _reader(protocol, answer.tools_json, choice, options, reason)
+    reader = _reader(protocol, answer.tools_json, answer.choice, options, answer.finish_reason)
     result: ParseResult = reader(answer.text(), answer.request())
     return result
 
@@ -225,78 +251,53 @@ def check_columns(names: Iterable[Any], place: str = "") -> None:
     )
 
 
-def _check_texts(frame: pd.DataFrame) -> None:
-    # Without that column nobody says that there was an answer.
-    if "status" not in frame:
-        return
-
-    is_lost = frame["raw"].isna() & (frame["status"] == "ok")
-    lost = frame.index[is_lost.fillna(False)]
-    if len(lost):
-        raise UnreadableInput(
-            f"row {lost[0]}, column raw: the text is missing, and status says that there was an "
-            "answer",
-            got=f"{len(lost)} such rows",
-            expected="the text, '' for an empty one",
-            hint="leave these rows out, or clear their status: then they are not recorded",
-        )
-
-
 class _Answer(NamedTuple):
-    # One recorded answer as its row has it, None for a missing cell.
+    # One recorded answer as its row has it: columns of the frame, None for a missing cell.
     raw: str | None
-    surrogates: str | None
+    raw_surrogates_json: str | None
     tools_json: str | None
     target: str | None
-    choice: str | None
+    tool_choice: str | None
     status: str | None
     error: str | None
-    message: str | None
-    finish: str | None
-    kind: EndpointKind | None
+    error_message: str | None
+    finish_reason: str | None
+    endpoint_kind: EndpointKind | None
     reasoning: str | None
     cut: bool | None
     input: str | None
-    server: str | None = None
+    server_json: str | None
 
     @property
     def is_recorded(self) -> bool:
         return self.raw is not None or self.status is not None
 
+    @property
+    def choice(self) -> str:
+        return self.tool_choice or "auto"
+
     def text(self) -> str:
         # A frame has lone surrogates as escapes, because neither Parquet nor CSV can hold them.
         text = self.raw or ""
-        if not self.surrogates:
+        if not self.raw_surrogates_json:
             return text
         try:
-            offsets = [int(n) for n in json.loads(self.surrogates)]
+            offsets = [int(n) for n in json.loads(self.raw_surrogates_json)]
         except (ValueError, TypeError):
             raise UnreadableInput(
                 "column raw_surrogates_json: these are no offsets",
-                got=self.surrogates[:120],
+                got=self.raw_surrogates_json[:120],
                 expected="a JSON array of integers",
             ) from None
         return restored(text, offsets)
 
-    def question(self) -> tuple[str | None, str | None, str]:
-        return self.tools_json, self.target, self.choice or "auto"
-
     def key(self, text: str) -> tuple[Any, ...]:
-        # Every field that the reading or the score depends on.
-        return (
-            self.is_recorded,
-            _digest(text),
-            self.status,
-            self.error,
-            self.message,
-            self.finish,
-            self.kind,
-            _digest(self.reasoning) if self.reasoning else "",
-            self.cut,
-            _digest(self.input) if self.input else "",
-            self.server,
-            self.question(),
-        )
+        # Every field that the reading or the score depends on, with texts as digests.
+        reasoning = _digest(self.reasoning) if self.reasoning else ""
+        question = _digest(self.input) if self.input else ""
+        plain = self[2:10]  # from the tools to the kind of endpoint
+        more = reasoning, self.cut, question, self.server_json
+        return _digest(text), self.is_recorded, *plain, *more
 
     def request(self) -> Any:
         return _request(self.input) if self.input else None
@@ -305,86 +306,49 @@ class _Answer(NamedTuple):
         # It has no key, since no one looks it up.
         if not self.is_recorded:
             return None
-
+        response = None
+        if self.server_json:
+            try:
+                response = {"server": read_strict(self.server_json)}
+            except ValueError:
+                got = self.server_json[:80]
+                raise UnreadableInput("server_json is no JSON", got=got) from None
         # A frame of texts from elsewhere may have no status: its answers are there.
+        status: Any = "error" if self.status == "error" else "ok"
         return Completion(
-            "",
-            text,
-            "error" if self.status == "error" else "ok",
-            self.error,
-            self.message,
-            self.finish,
-            reasoning=self.reasoning or "",
-            endpoint_kind=self.kind or "chat_text",
-            cut=bool(self.cut),
-            response=_response(self.server),
-        )
+            "", text, status, self.error, self.error_message, self.finish_reason,
+            reasoning=self.reasoning or "", endpoint_kind=self.endpoint_kind or "chat_text",
+            cut=bool(self.cut), response=response,
+        )  # fmt: skip
 
 
-def _response(server_json: str | None) -> Mapping[str, Any] | None:
-    if not server_json:
-        return None
-    try:
-        return {"server": read_strict(server_json)}
-    except ValueError:
-        raise UnreadableInput("server_json is no JSON", got=server_json[:80]) from None
+def _column(frame: pd.DataFrame, name: str) -> list[Any]:
+    if name not in frame:
+        return [None] * len(frame)
+    array = frame[name].array
+    # The few values of a category are made once and not once a row.
+    if isinstance(array, pd.Categorical):
+        categories = [*array.categories.tolist(), None]  # the code of a missing value is -1
+        return [categories[code] for code in array.codes.tolist()]
+    values: list[Any] = array.tolist()
+    missing = pd.isna(array)
+    if not missing.any():
+        return values
+    return [None if is_missing else v for v, is_missing in zip(values, missing, strict=True)]
 
 
-class _Rereading:
-    def __init__(self, frame: pd.DataFrame, reading: Reading) -> None:
-        self.source = frame
+class _Walk:
+    # One reading of many answers, with what tells it from others in a form that is soon compared.
+    def __init__(self, reading: Reading) -> None:
         self.reading = reading
-
-        # What tells readings apart, in a form that is soon compared.
         self.options = json.dumps(reading.options.to_dict())
         self.own = dict(reading.own)
         self.signs = {name: p.signs_of_attempts() for name, p in reading.own}
 
-        # One entry a reading in each list.
-        self.rows: list[int] = []  # of the source, for each reading
-        self.ids: list[str] = []
-        self.protocols: list[str] = []
-        self.policies: list[str] = []
-        self.cells: list[Cells] = []
-
-    def frame(self) -> pd.DataFrame:
-        identities = zip(*[self._column(name) for name in IDENTITY], strict=True)
-        answers = zip(*[self._column(name) for name in _RECORDED], strict=True)
-
-        readers = self._column("parse_protocol")
-        for row, (identity, answer, reader) in enumerate(
-            zip(identities, answers, readers, strict=True)
-        ):
-            try:
-                self._read(row, identity, reader, _Answer(*answer))
-            except UnreadableInput as e:
-                # By its label: a piece of a large frame keeps the places of the whole.
-                e.message = f"row {self.source.index[row]}, {e.message}"
-                raise
-
-        return self._built()
-
-    def _column(self, name: str) -> list[Any]:
-        if name not in self.source:
-            return [None] * len(self.source)
-
-        array = self.source[name].array
-        # The few values of a category are made once and not once a row.
-        if isinstance(array, pd.Categorical):
-            categories = [*array.categories.tolist(), None]  # the code of a missing value is -1
-            return [categories[code] for code in array.codes.tolist()]
-
-        values: list[Any] = array.tolist()
-        missing = pd.isna(array)
-        if not missing.any():
-            return values
-        return [
-            None if is_missing else value for value, is_missing in zip(values, missing, strict=True)
-        ]
-
-    def _read(
-        self, row: int, identity: tuple[Any, ...], reader: str | None, answer: _Answer
-    ) -> None:
+    def read(
+        self, identity: tuple[Any, ...], reader: str | None, answer: _Answer
+    ) -> Iterator[tuple[Cells, str, str, str]]:
+        # Yields the cells with trial_id, parse_protocol and policy of each reading.
         run_id, case_id, trial, model, arm, own = identity
         text = answer.text()
         answer_key = answer.key(text)
@@ -401,67 +365,34 @@ class _Rereading:
                 if cells is None:
                     if completion is None:
                         completion = answer.completion(text)
-                    cells = self._fill(completion, answer, protocol, policy, signs)
+                    options = _with_policy(self.reading.options, policy)
+                    cells = _fill(completion, answer, protocol, options, signs)
                     _memory.add(key, cells)
+                asked = (run_id or "", case_id or "", model or "", arm or "", own or "")
+                yield cells, trial_id_of(*asked, name, policy, int(trial or 0)), name, policy
 
-                self.rows.append(row)
-                self.protocols.append(name)
-                self.policies.append(policy)
-                self.cells.append(cells)
-                trial_id = trial_id_of(
-                    run_id or "",
-                    case_id or "",
-                    model or "",
-                    arm or "",
-                    own or "",
-                    name,
-                    policy,
-                    int(trial or 0),
-                )
-                self.ids.append(trial_id)
 
-    def _fill(
-        self,
-        completion: Completion | None,
-        answer: _Answer,
-        protocol: ProtocolLike,
-        policy: Policy,
-        signs: Signs | None,
-    ) -> Cells:
-        tools_json, _, choice = question = answer.question()
-        case = _case(*question)
+def _fill(
+    completion: Completion | None,
+    answer: _Answer,
+    protocol: ProtocolLike,
+    options: ParseOptions,
+    signs: Signs | None,
+) -> Cells:
+    case = _case(answer.tools_json, answer.target, answer.choice)
+    result = None  # of a provider's failure there is nothing to parse
+    if completion is not None and completion.ok:
+        reason = completion.finish_reason
+        reader = _reader(protocol, answer.tools_json, answer.choice, options, reason)
+        result = reader(completion.raw, answer.request(), completion.reasoning or "")
 
-        result = None  # of a provider's failure there is nothing to parse
-        if completion is not None and completion.ok:
-            options = _with_policy(self.reading.options, policy)
-            reader = _reader(protocol, tools_json, choice, options, completion.finish_reason)
-            result = reader(completion.raw, answer.request(), completion.reasoning or "")
-
-        score, result, fault = score_in_isolation(case, completion, result, signs=signs)
-        row = score_row(score, "" if score is not None else fault or reason_missing(completion))
-        if result is not None:
-            row["parse_version"] = version_of(protocol)
-            row |= result_row(result)
-            row |= blame_row(result, completion)
-        return tuple([row.get(name) for name in _FILLED])
-
-    def _built(self) -> pd.DataFrame:
-        columns: dict[str, Any] = {name: [] for name in _FILLED}
-        if self.cells:
-            by_column = map(list, zip(*self.cells, strict=True))
-            columns = dict(zip(_FILLED, by_column, strict=True))
-        columns["trial_id"] = self.ids
-        columns["parse_protocol"] = self.protocols
-        columns["policy"] = self.policies
-
-        rows = np.array(self.rows, dtype=np.int64)
-        # With one reading an answer the rows are those of the source, which need not be copied.
-        is_whole = len(rows) == len(self.source) and bool((rows == np.arange(len(rows))).all())
-        for name in self.source.columns:
-            if str(name) not in columns:
-                array = self.source[name].array
-                columns[str(name)] = array if is_whole else array.take(rows)
-        return build_frame("trials", columns, len(rows))
+    score, result, fault = score_in_isolation(case, completion, result, signs=signs)
+    row = score_row(score, "" if score is not None else fault or reason_missing(completion))
+    if result is not None:
+        row["parse_version"] = version_of(protocol)
+        row |= result_row(result)
+        row |= blame_row(result, completion)
+    return tuple([row.get(name) for name in _FILLED])
 
 
 def _digest(text: str) -> bytes:
@@ -470,40 +401,29 @@ def _digest(text: str) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _tools(tools_json: str | None) -> tuple[ToolSpec, ...]:
-    if not tools_json:
-        return ()
-    try:
-        return tool_specs(json.loads(tools_json))
-    except (ValueError, RecursionError) as e:
-        raise UnreadableInput(
-            "column tools_json: this is not JSON", got=f"{tools_json[:120]} ({e})"
-        ) from None
+    return tool_specs(_read_cell("tools_json", tools_json, json.loads)) if tools_json else ()
 
 
 # Rows of one case follow one another, so that a few thousand are kept for every reading of them.
 @lru_cache(maxsize=4096)
 def _case(tools_json: str | None, target: str | None, choice: str) -> Case:
-    # Without an id it is never mistaken for a real one.
-    case = Case("", "", _tools(tools_json), _calls_wanted(target))
-    return judged_case(case, choice)
-
-
-def _calls_wanted(target: str | None) -> list[Any] | None:
-    if target is None:
-        return None
-    try:
-        calls = read_strict(target)
-    except (ValueError, RecursionError) as e:
-        raise UnreadableInput(
-            "column target: this is not JSON", got=f"{target[:120]} ({e})"
-        ) from None
-
     # `null` is not graded either: that is how a file without missing cells says it.
+    calls = _read_cell("target", target, read_strict) if target is not None else None
     if calls is not None and not isinstance(calls, list):
         raise UnreadableInput(
             "column target: this is no list of calls", got=target, expected="a JSON array"
         )
-    return calls
+    # Without an id it is never mistaken for a real one.
+    return judged_case(Case("", "", _tools(tools_json), calls), choice)
+
+
+def _read_cell(column: str, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except (ValueError, RecursionError) as e:
+        raise UnreadableInput(
+            f"column {column}: this is not JSON", got=f"{text[:120]} ({e})"
+        ) from None
 
 
 @lru_cache(maxsize=4096)

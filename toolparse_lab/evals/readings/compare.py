@@ -7,27 +7,129 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...arguments.schema.validate import validate
 from ...core.errors import BadOptions, MissingExtra, UnreadableInput
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
-from ...core.types import ParseOptions, ParseResult, RawLike
-from ...core.values import Value, read_strict, same
+from ...core.types import CallStatus, ParseOptions, ParseResult, Problem, RawLike, ToolCall
+from ...core.values import read_strict, same, write_canonical
 from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
 from ...parser.any_protocol import any_protocol
 from ...parser.parse import parse
-from .outside import OutsideCall, outside_calls
-from .reading import ReadCall, Reading
-from .view import readings_html, readings_text
+from ...views import render_result, style
+from ...views.html import badge, table_of, text_of
+from ...views.show import one_line, shorten
+from .readers import outside_calls
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Calls = list[tuple[str, Value]]
+_MOST_CALLS = 8
+_MOST_TEXT = 32 * 1024
+_TERMINAL = 160  # the columns of a wide one
+# Why a call of this status is not run, in the words of the table.
+_NOT_RUN = {
+    "unknown_tool": "refused: unknown tool",
+    "truncated": "truncated",
+    "undecodable": "refused: unreadable",
+    "draft": "refused: unfinished",
+}
+# Distinct for the colour-blind, too; the letter says the same.
+_COLOURS = (style.GREEN, style.ORANGE, style.BLUE, style.PURPLE, style.VERMILLION, style.SKY)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    """A call as one parser reads it. status, valid: as of a ToolCall."""
+
+    name: str
+    arguments_json: str
+    status: CallStatus
+    valid: bool
+
+    @classmethod
+    def of(cls, call: ToolCall) -> ReadCall:
+        return cls(call.name, call.arguments_json, call.status, call.valid)
+
+    @property
+    def is_executable(self) -> bool:
+        """True if the call may be run: it was read whole, its tool is there, and its arguments
+        satisfy the schema.
+        """
+        return self.status == "ok" and self.valid
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The calls that one parser makes of the text.
+
+    kind: 'protocol' for ours, 'outside' for a callable. result: the whole parse, of ours. failure:
+    the error of an outside parser, or why its return value is not a list of calls. agrees: the same
+    letter for the same executable calls in the same order, '' if there are none.
+    """
+
+    name: str
+    kind: Literal["protocol", "outside"]
+    calls: tuple[ReadCall, ...]
+    result: ParseResult | None = None
+    failure: str | None = None
+    agrees: str = ""
+
+    @property
+    def executable(self) -> tuple[tuple[str, str], ...]:
+        """(name, canonical arguments) of the calls that may be run, in the order of the text."""
+        return tuple((call.name, call.arguments_json) for call in self.calls if call.is_executable)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return () if self.result is None else tuple(self.result.all_problems())
+
+    @property
+    def n_repairs(self) -> int | None:
+        """The number of repairs, or None for parsers of others, which do not say."""
+        if self.result is None:
+            return None
+        return sum(len(call.edits) for call in self.result.calls)
+
+    @property
+    def n_coercions(self) -> int | None:
+        """The number of coercions, or None for parsers of others, which do not say."""
+        if self.result is None:
+            return None
+        return sum(step.stage == "coerce" for call in self.result.calls for step in call.steps)
+
+    def row(self) -> dict[str, Any]:
+        """Return the columns of the frame `readings`."""
+        # A parser of others has no result: it says nothing of repairs, of coercions or of the text.
+        row = {
+            "reading": self.name,
+            "kind": self.kind,
+            "agrees": self.agrees or None,
+            "n_repairs": self.n_repairs,
+            "n_coercions": self.n_coercions,
+            "text": None if self.result is None else self.result.text,
+            "failure": self.failure,
+        }
+        # With commas between, so that the column can be searched as text.
+        errors = dict.fromkeys(p.code for p in self.problems if p.severity == "error")
+        row["error_codes"] = ",".join(errors) or None
+        # A parser that failed has none of these: missing is not 0.
+        if self.failure is None:
+            # The JSON of each call is canonical already. Null arguments could not be read.
+            pairs = [(c.arguments_json or "null", write_canonical(c.name)) for c in self.calls]
+            calls = [f'{{"arguments":{arguments},"name":{name}}}' for arguments, name in pairs]
+            row |= {
+                "n_calls": len(self.calls),
+                "n_ok": sum(call.status == "ok" for call in self.calls),
+                "n_executable": len(self.executable),
+                "calls_json": f"[{','.join(calls)}]",
+            }
+        return row
 
 
 @dataclass(frozen=True)
@@ -62,19 +164,31 @@ class Comparison:
         Raises MissingExtra without pandas.
         """
         try:
-            from .frame import readings_frame  # needs pandas, which is an extra
+            from ..frames.dtypes import build_frame  # needs pandas, which is an extra
         except ModuleNotFoundError as e:
             raise MissingExtra(
                 "frames need pandas", got=str(e), hint="pip install 'toolparse_lab[lab]'"
             ) from e
-        return readings_frame(self.readings)
+        rows = [reading.row() for reading in self.readings]
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return build_frame("readings", columns, len(rows))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": readings_html(self.readings)}
+        return {"text/plain": str(self), "text/html": _html(self.readings)}
 
     def __str__(self) -> str:
-        """Return the table as text, one line per reading. See the example of `compare`."""
-        return readings_text(self.readings)
+        """Return the table as text, one line per reading, cut at the width of a wide terminal."""
+        rows = [("reading", "agrees", "calls")]
+        for reading in self.readings:
+            calls = ", ".join([_calls(reading), *_changes(reading)])
+            rows.append((one_line(reading.name, 40), reading.agrees, calls))
+
+        # The last column has no width of its own: whatever it takes is cut.
+        first = max(len(row[0]) for row in rows)
+        second = max(len(row[1]) for row in rows)
+        lines = [f"{n:{first}}  {a:{second}}  {one_line(c, _TERMINAL)}" for n, a, c in rows]
+        return "\n".join(lines)
 
 
 def compare(
@@ -90,9 +204,9 @@ def compare(
         raw, tools, options: as for `parse`.
         protocols: ids or protocol objects. All there are, and `auto`, by default.
         also: parsers of others by name. Each takes the text and gives a list of calls in any of the
-            usual shapes (`outside.outside_calls`). An error of theirs is their reading's failure.
+            usual shapes (`readers.outside_calls`). An error of theirs is their reading's failure.
 
-    Raises the errors of `parse`, and BadOptions for a name that stands twice.
+    Raises the errors of `parse`, and BadOptions for a name that comes twice.
 
     >>> text = '<tool_call>{"name": "f", "arguments": {"a": 1,}}</tool_call>'
     >>> import json
@@ -129,16 +243,13 @@ def compare(
     if first is None:
         first = parse(raw, "auto", specs, options)
 
-    ours = sorted((_of_ours(name, result) for name, result in results.items()), key=_rank)
-    theirs = [_of_others(name, parser, first.raw, specs) for name, parser in outside.items()]
-    return Comparison(first.raw, specs, tuple(_lettered([*ours, *theirs])))
-
-
-def _of_ours(name: str, result: ParseResult) -> Reading:
-    calls = tuple(
-        ReadCall(call.name, call.arguments_json, call.status, call.valid) for call in result.calls
-    )
-    return Reading(name, "protocol", calls, result)
+    readings = [
+        Reading(name, "protocol", tuple(map(ReadCall.of, result.calls)), result)
+        for name, result in results.items()
+    ]
+    readings.sort(key=_rank)
+    readings += [_of_others(name, parser, first.raw, specs) for name, parser in outside.items()]
+    return Comparison(first.raw, specs, tuple(_lettered(readings)))
 
 
 def _rank(reading: Reading) -> tuple[int, int, int, int]:
@@ -163,54 +274,111 @@ def _of_others(
         return Reading(name, "outside", (), failure=f"{type(e).__name__}: {e}")
 
     by_name = {tool.name: tool for tool in tools}
-    return Reading(name, "outside", tuple(_judged(call, by_name) for call in calls))
-
-
-def _judged(call: OutsideCall, tools: Mapping[str, ToolSpec]) -> ReadCall:
-    # Nothing is coerced, because they gave it as the function to be run.
-    tool = tools.get(call.name)
-    if tool is not None:
-        problems = validate(read_strict(call.arguments_json), tool.schema_json)
-        is_valid = not any(problem.severity == "error" for problem in problems)
-        return ReadCall(call.name, call.arguments_json, "ok", is_valid)
-
-    # Without tools there is nothing that a call could break.
-    if not tools:
-        return ReadCall(call.name, call.arguments_json, "ok", True)
-    return ReadCall(call.name, call.arguments_json, "unknown_tool", False)
+    read = []
+    for call in calls:
+        # Without tools there is nothing that a call could break.
+        status: CallStatus = "ok" if call.name in by_name or not tools else "unknown_tool"
+        valid = status == "ok"
+        if call.name in by_name:
+            # Nothing is coerced, because they gave it as the function to be run.
+            schema = by_name[call.name].schema_json
+            problems = validate(read_strict(call.arguments_json), schema)
+            valid = not any(problem.severity == "error" for problem in problems)
+        read.append(ReadCall(call.name, call.arguments_json, status, valid))
+    return Reading(name, "outside", tuple(read))
 
 
 def _lettered(readings: Iterable[Reading]) -> Iterator[Reading]:
-    # Two readings without executable calls do not agree on much, so they have no letter.
-    groups: list[_Calls] = []
+    # The same letter for the same calls in the same order; the order of an object's keys does not
+    # count. Two readings without executable calls do not agree on much, so they have no letter.
+    groups: list[list[Any]] = []
     for reading in readings:
-        calls = [(name, read_strict(arguments)) for name, arguments in reading.executable]
+        # A list, not a tuple, so that the pair is a JSON value.
+        calls: list[Any] = [[name, read_strict(text)] for name, text in reading.executable]
         if not calls:
             yield reading
             continue
-
-        n = _group_of(calls, groups)
+        n = next((i for i, group in enumerate(groups) if same(calls, group)), len(groups))
         if n == len(groups):
             groups.append(calls)
-        # Behind Z come AA, BB and so on.
+        # After Z come AA, BB and so on.
         yield replace(reading, agrees=string.ascii_uppercase[n % 26] * (n // 26 + 1))
 
 
-def _group_of(calls: _Calls, groups: list[_Calls]) -> int:
-    # len(groups) for a new group.
-    for i, group in enumerate(groups):
-        if _are_same_calls(calls, group):
-            return i
-    return len(groups)
+# to look at
 
 
-def _are_same_calls(a: _Calls, b: _Calls) -> bool:
-    # In order; the order of an object's keys does not count.
-    if len(a) != len(b):
-        return False
-    for (name, value), (other_name, other_value) in zip(a, b, strict=True):
-        if name != other_name:
-            return False
-        if not same(value, other_value):
-            return False
-    return True
+def _calls(reading: Reading) -> str:
+    if reading.failure is not None:
+        return f"failed: {reading.failure}"
+    words = []
+    for call in reading.calls[:_MOST_CALLS]:
+        # A status says more than the schema, which holds for readable calls of a known tool only.
+        note = _NOT_RUN.get(call.status, "" if call.valid else "invalid")
+        text = f"{call.name or '?'}({call.arguments_json})"
+        words.append(f"{text} [{note}]" if note else text)
+    more = len(reading.calls) - _MOST_CALLS
+    if more > 0:
+        words.append(f"and {more} more")
+    return "; ".join(words) or "no call"
+
+
+def _changes(reading: Reading) -> list[str]:
+    # Nothing where nothing was changed, and of a parser that does not say.
+    counts = ((reading.n_repairs, "repair"), (reading.n_coercions, "coercion"))
+    return [f"{n} {word}{'' if n == 1 else 's'}" for n, word in counts if n]
+
+
+def _html(readings: Sequence[Reading]) -> str:
+    # No script, inline styles, every text escaped. Our readings unfold to their parse views.
+    groups = len({reading.agrees for reading in readings if reading.agrees})
+    summary = f"{groups} different sets of executable calls: readings with the same letter agree."
+    if groups == 0:
+        summary = "No reading has a call that may be run."
+    elif groups == 1:
+        summary = "All readings that have executable calls agree."
+    heads = (("reading", 16), ("agrees", 8), ("calls", 46), ("changes", 12), ("problems", 18))
+    table = table_of(heads, ["".join(map(_html_rows, readings))])
+    frame = '<div class="toolparse" style="font-size:13px;line-height:1.5">'
+    return f"{frame}<div>{summary}</div>{table}</div>"
+
+
+def _html_rows(reading: Reading) -> str:
+    name = f'<span style="font-weight:600">{text_of(one_line(reading.name, 60))}</span>'
+    if reading.kind == "outside":
+        name += f'<div style="{style.DIM};font-size:11px">outside</div>'
+    group = "–"
+    if reading.agrees:
+        colour = _COLOURS[(ord(reading.agrees[0]) - ord("A")) % len(_COLOURS)]
+        group = badge(reading.agrees, colour)
+    # Parsers of others do not say what they changed, which is not the same as nothing.
+    absent = "not told" if reading.result is None else "none"
+    # Notes of severity info are not complaints.
+    counts = Counter(problem.code for problem in reading.problems if problem.severity != "info")
+    problems = ", ".join(f"{code} × {n}" if n > 1 else code for code, n in counts.items())
+    cells = (
+        name,
+        group,
+        f'<span style="{style.VALUE}">{text_of(shorten(_calls(reading), 600))}</span>',
+        ", ".join(_changes(reading)) or absent,
+        text_of(problems or absent),
+    )
+
+    # The view has a row of its own, because it needs the width of the whole table. Each view holds
+    # the whole text again.
+    view = ""
+    if reading.result is not None and (reading.calls or reading.problems):
+        if len(reading.result.raw) > _MOST_TEXT:
+            note = "Too long to be shown for each reading: see its result.debug()."
+            view = f'<span style="{style.DIM}">{note}</span>'
+        else:
+            page = render_result(reading.result)
+            view = f"<details><summary>parse view</summary>{page}</details>"
+    # Without a line between the two rows, they look like one.
+    css = f"{style.CELL};border-bottom:none" if view else style.CELL
+    columns = "".join(f'<td style="{css}">{cell}</td>' for cell in cells)
+    row = f'<tr style="{style.ROW}">{columns}</tr>'
+    if not view:
+        return row
+    span = f'<td colspan="{len(cells)}" style="{style.CELL}">{view}</td>'
+    return f'{row}<tr style="{style.ROW}">{span}</tr>'

@@ -1,4 +1,4 @@
-"""Readers: whatever turns the text of an answer into calls, behind the one interface of protocols.
+"""Readers: whatever turns the text of an answer into calls, with the one interface of protocols.
 
 How it works. A plain function and a command become protocol objects with the one method that
 reading needs. From there on they go the way of every foreign protocol: their calls are placed in
@@ -16,8 +16,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from ...core.values import read_strict, write_canonical
 from ...formats.registry import is_shipped
 from ...parser.any_protocol import AnyProtocol, any_protocol
 from ...parser.foreign.protocol import ForeignProtocol
-from .outside import outside_calls
 
 TIMEOUT = 10.0
 """Seconds that a command may take for one text, unless the caller says otherwise."""
@@ -36,6 +36,16 @@ TOOLS_FILE = "TOOLPARSE_TOOLS"
 _LONGEST = 16_000_000  # characters of a command's output
 _LONGEST_COMPLAINT = 300
 _OURS = ("auto", "native")
+# The first of these that a call has is its name, or its arguments.
+_NAMES = ("name", "toolName", "tool_name")
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+_PROSE = ("text", "thinking", "redacted_thinking")
+_MOST = 1_000  # calls taken of one text, since a parser may return a generator without an end
+_SHAPE = (
+    "a list of {'name': …, 'arguments': …} (OpenAI tool calls, content blocks of Anthropic, "
+    "objects with such attributes, or pairs of name and arguments will do), "
+    "something with `tool_calls`, or None"
+)
 
 
 def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOUT) -> AnyProtocol:
@@ -43,7 +53,7 @@ def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOU
 
     Args:
         x: a protocol's id or object. A function of the raw text, or of the text and the tools, that
-            returns calls in any of the usual shapes (`outside.outside_calls`). Or a command as a
+            returns calls in any of the usual shapes (`outside_calls`). Or a command as a
             list of arguments, which gets the text on its standard input as UTF-8, finds the tools
             in the file that `TOOLPARSE_TOOLS` names, and writes the calls to its standard output as
             JSON. No shell is involved.
@@ -59,10 +69,21 @@ def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOU
     >>> tp.parse("f", mine, [{"name": "f"}]).calls[0].name
     'f'
     """
-    subject = _subject_of(x, timeout)
+    subject: FunctionReader | CommandReader | None = None
+    is_function = callable(x) and not isinstance(x, type) and _takes_text(x)
+    if _is_command(x):
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+            raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
+        subject = CommandReader(tuple(map(os.fspath, x)), float(timeout))
+    elif is_function and not hasattr(x, "parse_generated_text"):
+        subject = FunctionReader(x)
+    elif x is None or is_function or isinstance(x, (list, tuple)):
+        raise BadOptions(
+            "this is no reader",
+            got=x,
+            expected="a protocol, a function of the text, or a command as a list of arguments",
+        )
     if subject is None:
-        if x is None or (callable(x) and not isinstance(x, type) and _takes_text(x)):
-            raise _no_reader(x)
         chosen = any_protocol(x)
         if isinstance(chosen, ForeignProtocol) and (name or version):
             chosen = replace(chosen, id=name or chosen.id, version=version or chosen.version)
@@ -91,43 +112,24 @@ def is_reader(x: Any) -> bool:
     return callable(x) or _is_command(x) or hasattr(x, "parse_generated_text")
 
 
-def _subject_of(x: Any, timeout: float) -> FunctionReader | CommandReader | None:
-    if _is_command(x):
-        return CommandReader(tuple(map(os.fspath, x)), _seconds(timeout))
-    if isinstance(x, (list, tuple)):
-        raise _no_reader(x)
-    is_plain = callable(x) and not isinstance(x, type) and not hasattr(x, "parse_generated_text")
-    return FunctionReader(x) if is_plain and _takes_text(x) else None
-
-
-def _seconds(timeout: Any) -> float:
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
-        raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
-    return float(timeout)
-
-
-def _no_reader(x: Any) -> BadOptions:
-    return BadOptions(
-        "this is no reader",
-        got=x,
-        expected="a protocol, a function of the text, or a command as a list of arguments",
-    )
-
-
 def _is_command(x: Any) -> bool:
-    if not isinstance(x, (list, tuple)) or not x:
-        return False
-    return all(isinstance(word, (str, os.PathLike)) for word in x)
+    is_list = isinstance(x, (list, tuple)) and bool(x)
+    return is_list and all(isinstance(word, (str, os.PathLike)) for word in x)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
 
 
 def _takes_text(function: Callable[..., Any]) -> bool:
     # A factory of a protocol takes nothing. A builtin without a signature is taken for a reader.
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return True
-    in_order = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
-    return any(p.default is p.empty for p in in_order)
+    parameters = _parameters(function)
+    return parameters is None or any(
+        p.default is p.empty and p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,23 +142,29 @@ class FunctionReader:
         """Return the function's name, and the version of its package or a digest of its code."""
         function = self.function
         name = str(getattr(function, "__name__", "") or type(function).__name__)
-        return name, _package_version(function) or _code_digest(function)
+        root = str(getattr(function, "__module__", "") or "").partition(".")[0]
+        version = getattr(function, "__version__", None)
+        version = version or getattr(sys.modules.get(root), "__version__", None)
+        if isinstance(version, str) and version:
+            return name, version
+        # Changes with the function's code; '' where it has none to see.
+        code = getattr(function, "__code__", None)
+        if code is None:
+            return name, ""
+        constants = [c for c in code.co_consts if isinstance(c, str)]
+        text = repr((code.co_code, code.co_names, constants))
+        return name, hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
     def parse_generated_text(self, text: str, tools: Any, options: Any) -> list[Any]:
         """Return the calls as parts. Raises the error that the function raises."""
-        returned = self.function(text, tools) if self._takes_tools() else self.function(text)
-        return _parts(returned, text)
-
-    def _takes_tools(self) -> bool:
-        # True for a second place without a default, or one named tools.
-        try:
-            parameters = list(inspect.signature(self.function).parameters.values())
-        except (TypeError, ValueError):
-            return False
-        second = parameters[1:2]
-        return any(p.name == "tools" or p.default is p.empty for p in second) and all(
-            p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in second
+        # The tools, too, for a second place without a default, or one named tools.
+        second = (_parameters(self.function) or [])[1:2]
+        takes_tools = any(
+            (p.name == "tools" or p.default is p.empty)
+            and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            for p in second
         )
+        return _parts(self.function(text, tools) if takes_tools else self.function(text), text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,25 +209,21 @@ class CommandReader:
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"no answer within {self.timeout:g} s") from None
         finally:
-            _end(process)
+            if process.poll() is None:
+                if hasattr(os, "killpg"):
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+                process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
         if process.returncode:
             complaint = errors.decode("utf-8", "replace").strip()[-_LONGEST_COMPLAINT:]
             raise ValueError(f"exit status {process.returncode}: {complaint}")
         if len(output) > _LONGEST:
             raise ValueError(f"more than {_LONGEST} bytes of output")
         return output.decode("utf-8")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-        process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
 
 
 def _parts(returned: Any, text: str) -> list[Any]:
@@ -233,17 +237,87 @@ def _parts(returned: Any, text: str) -> list[Any]:
     ] or [text]
 
 
-def _package_version(function: Callable[..., Any]) -> str:
-    own = getattr(function, "__version__", None)
-    root = str(getattr(function, "__module__", "") or "").partition(".")[0]
-    version = own or getattr(sys.modules.get(root), "__version__", None)
-    return version if isinstance(version, str) else ""
+@dataclass(frozen=True, slots=True)
+class OutsideCall:
+    """A call that a parser returned: its name, and its arguments as canonical JSON."""
+
+    name: str
+    arguments_json: str
 
 
-def _code_digest(function: Callable[..., Any]) -> str:
-    # Changes with the function's code; '' where it has none to see.
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ""
-    text = repr((code.co_code, code.co_names, [c for c in code.co_consts if isinstance(c, str)]))
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+def outside_calls(returned: Any) -> tuple[OutsideCall, ...]:
+    """Return the calls in a parser's return value, whichever of the usual shapes they have.
+
+    Raises UnreadableInput for an object without calls that can be made out.
+
+    >>> outside_calls([{"function": {"name": "f", "arguments": '{"a": 1}'}}])
+    (OutsideCall(name='f', arguments_json='{"a":1}'),)
+    """
+    if returned is None:
+        return ()
+    calls = _list_of(returned)
+    # A text is iterable, too, and would be taken for a list of letters.
+    if isinstance(calls, (str, bytes)) or not isinstance(calls, Iterable):
+        raise UnreadableInput("this is no list of calls", got=type(calls).__name__, expected=_SHAPE)
+
+    out = []
+    for item in islice(calls, _MOST):
+        # The text of a message, or its thoughts.
+        if isinstance(item, Mapping) and item.get("type") in _PROSE:
+            continue
+        if _is_pair(item):
+            item = {"name": item[0], "arguments": item[1]}
+        body = _member(item, "function")
+        # Some formats call the name `function`, and then it is a text.
+        if body is None or isinstance(body, str):
+            body = item
+        name = _first(body, _NAMES)
+        if not isinstance(name, str):
+            raise UnreadableInput("a call without a name", got=repr(item)[:200], expected=_SHAPE)
+        arguments = value = _first(body, _ARGUMENTS)
+        try:
+            # None and a blank string are no arguments, which is an object without members.
+            if isinstance(value, str):
+                value = read_strict(value) if value.strip() else None
+            out.append(OutsideCall(name, "{}" if value is None else write_canonical(value)))
+        except (TypeError, ValueError, RecursionError) as e:
+            raise UnreadableInput(
+                f"the arguments of {name!r} are no JSON",
+                got=repr(arguments)[:200],
+                expected="an object, or JSON text of one",
+            ) from e
+    return tuple(out)
+
+
+def _list_of(returned: Any) -> Any:
+    inner = _member(returned, "tool_calls")
+    # A mapping may well be one call with a member `calls` of its own.
+    if inner is None and not isinstance(returned, Mapping):
+        inner = _member(returned, "calls")
+    if inner is not None:
+        return inner
+
+    has_name = _first(returned, _NAMES) is not None
+    if isinstance(returned, Mapping) and not has_name and _member(returned, "role") is not None:
+        content = _member(returned, "content")
+        return content if isinstance(content, list) else []
+    # An empty mapping is how some parsers say that there is no call.
+    if isinstance(returned, Mapping) or _is_pair(returned) or has_name:
+        return [returned] if returned else []
+    return returned
+
+
+def _is_pair(item: Any) -> bool:
+    is_pair = isinstance(item, tuple) and len(item) == 2
+    return is_pair and isinstance(item[0], str) and isinstance(item[1], (str, Mapping))
+
+
+def _first(x: Any, names: Iterable[str]) -> Any:
+    return next((value for name in names if (value := _member(x, name)) is not None), None)
+
+
+def _member(x: Any, name: str) -> Any:
+    # A key of a mapping or an attribute of an object. Many objects have methods of such names,
+    # `index` and `input` among them.
+    value = x.get(name) if isinstance(x, Mapping) else getattr(x, name, None)
+    return None if callable(value) else value

@@ -1,6 +1,6 @@
 """How one call differs from a wanted one, value by value."""
 
-# How it works. A walk goes down both sides at once, with the schema of the place beside them: an
+# How it works. A walk goes down both sides at once, with the schema of the place: an
 # argument whose value is the schema's default may be written or left out on either side. A place
 # with a matcher or a wish is settled by that, scalars by the matcher of their type. Cost: linear in
 # the arguments; a wish with alternatives is walked once for each.
@@ -22,6 +22,7 @@ _SCALARS = frozenset((str, int, bool, type(None)))
 _WEIGHT = {"name": 1000, "missing_argument": 2, "extra_argument": 2, "wrong_argument": 1}
 _MOST_REFERENCES = 20  # a longer chain of $ref is taken for a circle
 _MOST_SHOWN = 80
+_ABSENT: Any = object()
 
 Call: TypeAlias = tuple[str, Value]
 """A call as it is compared: name and arguments."""
@@ -137,28 +138,26 @@ class _Comparison:
         if matcher is not None:
             is_right = matcher(actual, plain_wish(want))
         elif is_wish(want):
-            is_right = self._grants(actual, want, path, schema)
+            # `$match` first, since it may come with a `$value`; `$optional` alone takes any value.
+            if "$match" in want:
+                is_right = matcher_of(want["$match"])(actual, want.get("$value"))
+            elif "$any" in want:
+                is_right = any(self._fits(actual, one, path, schema) for one in want["$any"])
+            else:
+                is_right = "$value" not in want or _is_same(actual, want["$value"], self.matchers)
         elif isinstance(want, Mapping) and isinstance(actual, Mapping):
             self._compare_objects(actual, want, path, schema)
             return
-        elif isinstance(want, list) and isinstance(actual, list):
-            self._compare_lists(actual, want, path, schema)
+        elif isinstance(want, list) and isinstance(actual, list) and len(want) == len(actual):
+            items = _resolve(schema, self.root).get("items")
+            for i, (a, w) in enumerate(zip(actual, want, strict=True)):
+                self.compare(a, w, f"{path}/{i}", items)
             return
-        else:
+        else:  # of two lengths nobody knows which item is the one too many
             is_right = _are_equal_scalars(actual, want, self.matchers)
 
         if not is_right:
             self._add_wrong(path, actual, want)
-
-    def _compare_lists(self, actual: list[Value], want: list[Any], path: str, schema: Any) -> None:
-        # Of two lengths nobody knows which item is the one too many.
-        if len(want) != len(actual):
-            self._add_wrong(path, actual, want)
-            return
-
-        items = _resolve(schema, self.root).get("items")
-        for i, (a, w) in enumerate(zip(actual, want, strict=True)):
-            self.compare(a, w, f"{path}/{i}", items)
 
     def _compare_objects(
         self, actual: Mapping[str, Value], want: Mapping[str, Any], path: str, schema: Any
@@ -170,66 +169,43 @@ class _Comparison:
         # A loop without a call for each member, because every argument of every call comes by.
         plain = self.plain
         for key, inner in want.items():
-            if key not in actual:
-                place = f"{path}/{escape_token(key)}"
-                self._compare_absent(inner, place, properties.get(key))
-                continue
-            value = actual[key]
+            value = actual.get(key, _ABSENT)
             kind = type(inner)
             if plain and kind in _SCALARS and type(value) is kind and value == inner:
                 continue  # what most arguments are
             place = f"{path}/{escape_token(key)}"
-            self._compare_member(value, inner, place, properties.get(key))
+            own = properties.get(key)
+            if value is _ABSENT:
+                if is_optional(inner):
+                    continue
+                default = self._default(own)
+                if default is _ABSENT or not self._fits(default, inner, place, {}, {}):
+                    missing = Difference("missing_argument", place, self.tool, None, inner)
+                    self.differences.append(missing)
+                continue
+            # Written out, the default is what leaving out would have said.
+            default = self._default(own) if is_optional(inner) else _ABSENT
+            if default is _ABSENT or not self._fits(value, {"$value": default}, place, {}, {}):
+                self.compare(value, inner, place, own)
 
         # Equal keys are the rule, and comparing the two sets of them is done in C.
         if actual.keys() != want.keys():
             for key, value in actual.items():
-                if key not in want:
-                    place = f"{path}/{escape_token(key)}"
-                    self._compare_extra(value, place, properties.get(key))
+                if key in want:
+                    continue
+                place = f"{path}/{escape_token(key)}"
+                default = self._default(properties.get(key))
+                if default is not _ABSENT and self._fits(value, default, place, {}, {}):
+                    continue
+                if self.matchers.at(self.tool, place) is not MATCHERS["ignore"]:
+                    self.differences.append(Difference("extra_argument", place, self.tool, value))
 
-    def _compare_member(self, value: Value, inner: Any, path: str, schema: Any) -> None:
-        if is_optional(inner):
-            default = _resolve(schema, self.root)
-            # Written out, the default is what leaving out would have said.
-            if "default" in default and self._agrees(value, {"$value": default["default"]}, path):
-                return
-        self.compare(value, inner, path, schema)
+    def _default(self, schema: Any) -> Any:
+        return _resolve(schema, self.root).get("default", _ABSENT)
 
-    def _compare_absent(self, inner: Any, path: str, schema: Any) -> None:
-        if is_optional(inner):
-            return
-        default = _resolve(schema, self.root)
-        if "default" in default and self._agrees(default["default"], inner, path):
-            return
-        self.differences.append(Difference("missing_argument", path, self.tool, None, inner))
-
-    def _compare_extra(self, value: Value, path: str, schema: Any) -> None:
-        default = _resolve(schema, self.root)
-        if "default" in default and self._agrees(value, default["default"], path):
-            return
-        if self.matchers.at(self.tool, path) is MATCHERS["ignore"]:
-            return
-        self.differences.append(Difference("extra_argument", path, self.tool, value))
-
-    def _agrees(self, actual: Value, want: Any, path: str) -> bool:
+    def _fits(self, actual: Value, want: Any, path: str, schema: Any, root: Any = None) -> bool:
         # A comparison of its own, so that no difference of this question is added to the answer.
-        other = _Comparison(self.tool, {}, self.matchers)
-        other.compare(actual, want, path, {})
-        return not other.differences
-
-    def _grants(self, actual: Value, wish: Mapping[str, Any], path: str, schema: Any) -> bool:
-        # `$match` first, since it may stand beside a `$value`.
-        if "$match" in wish:
-            return matcher_of(wish["$match"])(actual, wish.get("$value"))
-        if "$any" in wish:
-            return any(self._fits(actual, one, path, schema) for one in wish["$any"])
-        if "$value" in wish:
-            return _is_same(actual, wish["$value"], self.matchers)
-        return True  # `$optional` alone: any value will do
-
-    def _fits(self, actual: Value, want: Any, path: str, schema: Any) -> bool:
-        other = _Comparison(self.tool, self.root, self.matchers)
+        other = _Comparison(self.tool, self.root if root is None else root, self.matchers)
         other.compare(actual, want, path, schema)
         return not other.differences
 

@@ -10,7 +10,7 @@ call says?
 # - a rule that took a body for a call at all (`call.recovered`, `call.missing-closer`, …) by the
 #   call: it is right where a call of that tool was wanted.
 #
-# A change of the arguments as a whole is right where they have the wanted names: what stands in
+# A change of the arguments as a whole is right where they have the wanted names: what is in
 # them is the model's own. A call without a counterpart says nothing of its values.
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def judge_rescues(
 ) -> Rescues:
     """Return for each rule that changed something how many of the changed values are right.
 
-    raw: the text they stand in. calls: the readable ones. values: their arguments, in the same
+    raw: the text they are in. calls: the readable ones. values: their arguments, in the same
     order. match: of these calls with the target, None if they were not compared.
     """
     pairs = dict(match.pairs) if match is not None else {}
@@ -52,10 +52,23 @@ def judge_rescues(
     for i, (call, value) in enumerate(zip(calls, values, strict=True)):
         if not (call.edits or call.steps or call.problems):
             continue  # what most calls are
-        wants = [target[pairs[i]]] if i in pairs else list(target)
-        judged = _JudgedCall(raw, call, value, wants, tools, matchers)
-        for rule, is_right in judged.verdicts():
-            counts[rule][not is_right] += 1
+        wants = [target[pairs[i]]] if i in pairs else target
+        every = [differences_between((call.name, value), want, tools, matchers) for want in wants]
+        named = [each for each in every if all(one.code != "name" for one in each)]
+        differences = min(named, key=len, default=None)  # None if no wanted call has its name
+        for problem in call.problems:
+            if is_recovery(problem.code):
+                counts[problem.code][differences is None] += 1
+        if differences is None:
+            continue
+
+        # Once for each value that the rule changed, which may be named twice.
+        changes = dict.fromkeys((step.rule, step.path) for step in call.steps)
+        if call.edits:
+            places = [(o.start, o.end, path) for path, o in call.origins.get().items() if o.exact]
+            changes |= dict.fromkeys((e.rule, _place_of(e, raw, places)) for e in call.edits)
+        for rule, path in changes:
+            counts[rule][not _is_right(path, differences, matchers)] += 1
     return tuple((rule, right, wrong) for rule, (right, wrong) in sorted(counts.items()))
 
 
@@ -69,70 +82,26 @@ def is_recovery(code: str) -> bool:
     return entry is not None and entry.lossless is not None
 
 
-class _JudgedCall:
-    # One call next to the wanted call that it is nearest to; `differences` is None if no wanted
-    # call has its name.
-    def __init__(
-        self,
-        raw: str,
-        call: ToolCall,
-        value: Value,
-        wants: list[Any],
-        tools: Sequence[ToolSpec],
-        matchers: Matchers,
-    ) -> None:
-        self.raw = raw
-        self.call = call
-        self.matchers = matchers
-        every = [differences_between((call.name, value), want, tools, matchers) for want in wants]
-        named = [each for each in every if all(one.code != "name" for one in each)]
-        self.differences = min(named, key=len, default=None)
-
-    def verdicts(self) -> Iterator[tuple[str, bool]]:
-        # Once for each value that the rule changed.
-        for problem in self.call.problems:
-            if is_recovery(problem.code):
-                yield problem.code, self.differences is not None
-        if self.differences is None:
-            return
-        for rule, path in dict.fromkeys(self._changes()):
-            yield rule, self._is_right(path, self.differences)
-
-    def _changes(self) -> Iterator[tuple[str, str]]:
-        # One value now and then twice.
-        for step in self.call.steps:
-            yield step.rule, step.path
-        if self.call.edits:
-            table = self.call.origins.get()
-            places = [(o.start, o.end, path) for path, o in table.items() if o.exact]
-            for edit in self.call.edits:
-                yield edit.rule, _place_of(edit, self.raw, places)
-
-    def _is_right(self, path: str, differences: Sequence[Difference]) -> bool:
-        if not path:
-            return not any(
-                one.code in ("missing_argument", "extra_argument") and one.path.count("/") == 1
-                for one in differences
-            )
-        for one in differences:
-            if one.path == path or one.path.startswith(path + "/"):
-                return False
-            # A larger value is different; this part of it may be right all the same.
-            if path.startswith(one.path + "/") and not self._is_right_part(one, path):
-                return False
-        return True
-
-    def _is_right_part(self, difference: Difference, path: str) -> bool:
-        tokens = list(pointer_tokens(path[len(difference.path) :]))
-        actual = next(_parts(difference.actual, tokens), _ABSENT)
-        if actual is _ABSENT:
-            return False
-        return any(
-            agree(
-                [("f", {"x": actual})], [{"name": "f", "arguments": {"x": want}}], (), self.matchers
-            )
-            for want in _parts(difference.expected, tokens)
+def _is_right(path: str, differences: Sequence[Difference], matchers: Matchers) -> bool:
+    if not path:
+        return not any(
+            one.code in ("missing_argument", "extra_argument") and one.path.count("/") == 1
+            for one in differences
         )
+    for one in differences:
+        if one.path == path or one.path.startswith(path + "/"):
+            return False
+        if not path.startswith(one.path + "/"):
+            continue
+        # A larger value is different; this part of it may be right all the same.
+        tokens = list(pointer_tokens(path[len(one.path) :]))
+        actual = next(_parts(one.actual, tokens), _ABSENT)
+        if actual is _ABSENT or not any(
+            agree([("f", {"x": actual})], [{"name": "f", "arguments": {"x": want}}], (), matchers)
+            for want in _parts(one.expected, tokens)
+        ):
+            return False
+    return True
 
 
 _ABSENT: Any = object()
@@ -159,9 +128,9 @@ def _parts(value: Any, tokens: list[str]) -> Iterator[Any]:
 def _place_of(edit: Edit, raw: str, places: list[tuple[int, int, str]]) -> str:
     # The smallest value that contains the edit. places: (start, end, path), with the quotes around
     # the value.
-    # A quote belongs to the value beside it; any other sign beside a value to what it stands in.
+    # A quote belongs to the value next to it; any other sign next to a value to what contains it.
     edge = 1 if _QUOTE.search(edit.text + edit.span.of(raw)) else 0
-    # What is put right behind a number is behind it, not in it.
+    # What is put right after a number is after it, not in it.
     inset = 1 if not edge and not len(edit.span) else 0
     around = [
         (end - start, path)

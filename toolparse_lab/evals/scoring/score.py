@@ -8,23 +8,27 @@ the meaning of each outcome.
 
 # How it works. `_Scoring.score` asks a row of stages in the order of precedence; the first that has
 # a score ends it, and the last always has one. A stage looks at the recorded answer, never at a
-# stage before it. What several stages need is in two parts: `Levels` holds the calls that were read
-# to the target, once for whoever asks, because a re-parse scores a hundred thousand answers;
-# `UnreadText` looks for signs of a call in the rest of the text.
+# stage before it. What several stages need is worked out once for whoever asks, because a re-parse
+# scores a hundred thousand answers: the values of the calls and the verdict on them. `UnreadText`
+# looks for signs of a call in the rest of the text.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
 from ...arguments.schema.coerce import coerce
+from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
 from ...core.types.verdict import is_repeat
-from ...core.values import read_strict, write_canonical
+from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
+from ...middleware.flow.reading import internal_problem, internal_problem_of
 from ...parser.attempt import find_own_result
 from ...parser.ending import CALL_ENDS
 from ...runner.exchange.types import Completion
@@ -32,11 +36,11 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
+from .differences import Call
 from .fabrication import find_fabrication, provider_name
-from .levels import Levels, as_provider_wrote
-from .naive import naive_calls
+from .match import Match, agree, match_calls
 from .outcomes import SUCCESSES
-from .rescues import Rescues
+from .rescues import Rescues, is_recovery, judge_rescues
 from .unread_text import UnreadText
 
 if TYPE_CHECKING:
@@ -44,25 +48,19 @@ if TYPE_CHECKING:
 
 # Finish reasons in the words of the providers.
 _CUT_REASONS = frozenset(
-    {"length", "max_tokens", "max_output_tokens", "model_length", "max_length"}
+    ("length", "max_tokens", "max_output_tokens", "model_length", "max_length")
 )
-_REFUSALS = frozenset(
-    {
-        "content_filter",
-        "content_filtered",
-        "refusal",
-        "safety",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-        "spii",
-        "guardrail_intervened",
-    }
-)
+_REFUSALS = frozenset((
+    "content_filter", "content_filtered", "refusal", "safety", "recitation", "blocklist",
+    "prohibited_content", "spii", "guardrail_intervened",
+))  # fmt: skip
 _BECAUSE = {
     "length": ": the token limit was reached",
     "cut_stream": ": the stream ended without a finish part",
 }
+# Steps that undo what a provider's API asks for: the model could not write the dots of a tool's
+# name, nor leave out a parameter in a strict mode.
+_OF_THE_API = ("read.dotted-name", "read.strict-null")
 _MOST_SHOWN = 80
 
 
@@ -72,9 +70,8 @@ class Score:
 
     `success` is under the trial's own policy, or None if there is nothing to judge (no target,
     provider failed). `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits
-    allowed, no coercion. `safe`: with lossless coercion only. `naive`: the score that a regex for a
-    JSON object and `json.loads` would have scored. It takes every text it cannot read for an
-    abstention.
+    allowed, no coercion. `safe`: with lossless coercion only. `naive`: success of a regex for a
+    JSON object and `json.loads`, which take every text they cannot read for an abstention.
     `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
     conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
@@ -96,7 +93,7 @@ class Score:
     def coerced(self) -> bool | None:
         """Success with whatever coercion the trial's policy made: the same as `success`.
 
-        A name beside `strict`, `repaired` and `safe`, for tables that put the levels in a row.
+        A name next to `strict`, `repaired` and `safe`, for tables that put the levels in a row.
         """
         return self.success
 
@@ -117,9 +114,7 @@ def score_completion(
     matchers: Matchers = DEFAULT_MATCHERS,
     signs: Signs | None = None,
 ) -> Score | None:
-    """Return the score of one answer read by one parser.
-
-    None if nothing was recorded or nothing was parsed.
+    """Return the score of one answer read by one parser, None if nothing was recorded or parsed.
 
     case: the tools and the target. Its id and text do not matter.
     completion: the answer as it was recorded, or the failure of its provider.
@@ -131,12 +126,61 @@ def score_completion(
     if completion is None:
         return None
 
-    early = _score_without_text(case, completion)
-    if early is not None:
-        return early
+    # The first outcomes of the order: the model was not heard, or was stopped. Of a failure the
+    # provider's own message is told, where it has one. A refusal may come as a failed request or as
+    # an answer with a reason of its own.
+    kind, message = completion.error_kind, completion.error_message
+    reason = (completion.finish_reason or "").lower()
+    is_error = completion.status == "error"
+    level = None if case.target is None else False  # the naive one, too: there is no text
+    lost = (level,) * 5
+    if is_error and kind == "context_overflow":
+        detail = message or "the request does not fit the model's context"
+        return Score("context_overflow", "", detail, *lost)
+    if kind == "refused" or reason in _REFUSALS:
+        detail = message or f"the answer was stopped: {reason or 'refused'}"
+        return Score("refused", "", detail, *lost)
+    if is_error:
+        return Score("provider_error", kind or "other", message or "the provider failed")
     if result is None:
         return None
     return _Scoring(case, completion, result, matchers, signs).score()
+
+
+def score_in_isolation(
+    case: Case,
+    completion: Completion | None,
+    result: ParseResult | None,
+    matchers: Matchers = DEFAULT_MATCHERS,
+    signs: Signs | None = None,
+) -> tuple[Score | None, ParseResult | None, str]:
+    """Score one answer so that whatever goes wrong in it stays with it.
+
+    A run of ten thousand trials must not end at the one that our code has a fault for. Returns the
+    score, the result, and why there is no score, '' if there is one or nothing went wrong. A trial
+    whose reading failed has no score, and the result has one more problem where scoring failed.
+    Raises only errors of this package, which are about the caller's own input.
+    """
+    if problem := internal_problem_of(result):
+        return None, result, problem.message
+    return attempt(lambda: score_completion(case, completion, result, matchers, signs), result)
+
+
+def attempt(
+    score: Callable[[], Score | None], result: ParseResult | None
+) -> tuple[Score | None, ParseResult | None, str]:
+    """Return the result of `score`, or no score, the result with a problem, and the problem in
+    words.
+    """
+    try:
+        return score(), result, ""
+    except ToolparseError:
+        raise
+    except Exception as error:
+        problem = internal_problem(error, "scoring")
+        if result is not None:
+            result = replace(result, problems=(*result.problems, problem))
+        return None, result, problem.message
 
 
 def score_text(
@@ -160,38 +204,9 @@ def score_text(
     return score
 
 
-def _score_without_text(case: Case, completion: Completion) -> Score | None:
-    # The first outcomes of the order: the model was not heard, or was stopped. Of a failure the
-    # provider's own message is told, where it has one.
-    kind = completion.error_kind
-    reason = (completion.finish_reason or "").lower()
-    is_error = completion.status == "error"
-
-    if is_error and kind == "context_overflow":
-        detail = "the request does not fit the model's context"
-        return _lost(case, "context_overflow", completion.error_message or detail)
-
-    # A refusal may come as a failed request or as an answer with a reason of its own.
-    if kind == "refused" or reason in _REFUSALS:
-        detail = f"the answer was stopped: {reason or 'refused'}"
-        return _lost(case, "refused", completion.error_message or detail)
-
-    if is_error:
-        message = completion.error_message or "the provider failed"
-        return Score("provider_error", kind or "other", message)
-    return None
-
-
-def _lost(case: Case, outcome: str, detail: str) -> Score:
-    # The naive level is False too: there is no text to look at.
-    level = None if case.target is None else False
-    return Score(outcome, "", detail, level, level, level, level, level)
-
-
 def score_answer(case: Case, conversation: Conversation) -> bool | None:
-    """Return True if a conversation ended with the wanted text.
-
-    None if none is wanted, or where it could not end.
+    """Return True if a conversation ended with the wanted text, None if none is wanted, or where it
+    could not end.
 
     A text that goes on writing tool results says the wanted words without answering: it is none.
 
@@ -203,9 +218,7 @@ def score_answer(case: Case, conversation: Conversation) -> bool | None:
         return None
 
     text = conversation.answer
-    if text is None:
-        return False
-    if find_own_result(text, after_call=False):
+    if text is None or find_own_result(text, after_call=False):
         return False
     return matches_answer(case.answer, text)
 
@@ -233,8 +246,11 @@ class _Scoring:
         self.unknown: list[ToolCall] = []  # readable, of a tool that was not offered
         self.broken: list[ToolCall] = []
         for call in result.calls:
-            if call.ok:
-                self.ok_calls.append(as_provider_wrote(call) if self.native else call)
+            if call.ok and self.native:
+                steps = tuple(step for step in call.steps if step.rule not in _OF_THE_API)
+                self.ok_calls.append(replace(call, steps=steps) if steps != call.steps else call)
+            elif call.ok:
+                self.ok_calls.append(call)
             elif call.status == "unknown_tool":
                 same_call = self._by_provider_name(call)
                 (self.ok_calls if same_call else self.unknown).append(same_call or call)
@@ -243,14 +259,17 @@ class _Scoring:
             elif not self.unread.is_mention(call):
                 self.broken.append(call)
 
-        self.levels = Levels(case, result, self.ok_calls, self.tools, matchers)
+        self.target = case.target or []
+        self._values: dict[str, Value] = {}  # by JSON text
+        # The readable calls that were held to the target, and the verdict.
+        self._matched: tuple[list[Call], Match] | None = None
 
     def _by_provider_name(self, call: ToolCall) -> ToolCall | None:
         # Many providers allow no dots in a name, so that `maps.find` is asked for, and called, as
         # `maps_find`. Its arguments are coerced as they would have been under the tool's own name.
         tools = [t for t in self.tools if provider_name(t.name) == call.name] if self.native else []
         if len(tools) != 1:
-            return None  # of two tools, nobody knows which one was meant
+            return None  # of two tools, nobody knows which one was intended
         value = read_strict(call.source_json or "{}")
         coerced = coerce(value, tools[0].schema_json, self.result.options.coerce)
         return replace(
@@ -265,17 +284,14 @@ class _Scoring:
         # The order is that of `outcomes.OUTCOMES`: an outcome that explains more comes before its
         # consequences. An answer that ended early, say, is not blamed for the call it did not
         # finish.
-        for stage in (
-            self._silent,
-            self._truncated,
-            self._fabricated,
-            self._unparseable,
-            self._self_answered,
-        ):
-            score = stage()
-            if score is not None:
-                return score
-        return self._judged()
+        return (
+            self._silent()
+            or self._truncated()
+            or self._fabricated()
+            or self._unparseable()
+            or self._self_answered()
+            or self._judged()
+        )
 
     # the stages
 
@@ -317,7 +333,7 @@ class _Scoring:
     def _fabricated(self) -> Score | None:
         # Only calls that were read are looked at: of the others no one would run anything.
         for call in (*self.ok_calls, *self.unknown):
-            value = self.levels.value(call.arguments_json) if call.arguments_json else None
+            value = self._value(call.arguments_json) if call.arguments_json else None
             why = find_fabrication(self.result.raw, call, value=value)
             if why:
                 detail = f"call {call.index}: {why}"
@@ -384,54 +400,35 @@ class _Scoring:
             fabricated = False if self.ok_calls else None
             return Score("ungraded", "", "the case has no target", fabricated=fabricated)
         if not self.ok_calls:
-            return self._abstained(target)
+            if any(not is_optional(want) for want in target):
+                return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
+            detail = "no call was wanted and none was tried"
+            naive = self._naive()
+            return Score("abstained_correctly", "", detail, True, True, True, True, naive, None)
 
         # Were the readable ones right, the answer as a whole would still not be.
         if self.broken:
             detail = f"{len(self.broken)} of {len(self.result.calls)} calls could not be read"
             return self._lose("wrong_call", "one_of_several_broken", detail)
 
-        match = self.levels.match()
+        calls = self._calls("arguments_json")
+        match = match_calls(calls, self.target, self.tools, self.matchers)
+        self._matched = calls, match
         if match.ok:
             return self._at_each_level("correct", "", "the calls are the wanted ones")
 
-        detail = match.detail
-        if match.note:
-            detail = f"{detail} ({match.note})"
+        detail = f"{match.detail} ({match.note})" if match.note else match.detail
         return self._at_each_level("wrong_call", match.code, detail)
-
-    def _abstained(self, target: list[Any]) -> Score:
-        if any(not is_optional(want) for want in target):
-            return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
-
-        detail = "no call was wanted and none was tried"
-        naive = self._naive()
-        return Score("abstained_correctly", "", detail, True, True, True, True, naive, None)
 
     # levels of success
 
     def _lose(self, outcome: str, sub_code: str, detail: str) -> Score:
-        # The naive level is asked apart: a script without a parser may be right by chance here.
         fabricated = False if self.ok_calls else None
         if self.case.target is None:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
-
-        naive = self._naive()
-        return Score(
-            outcome,
-            sub_code,
-            detail,
-            False,
-            False,
-            False,
-            False,
-            naive,
-            fabricated,
-            rescues=self.levels.rescues(),
-        )
-
-    def _naive(self) -> bool:
-        return self.levels.met_by(naive_calls(self.completion.raw, native=self.native))
+        # The naive level is asked apart: a script without a parser may be right by chance here.
+        levels = (False, False, False, False, self._naive(), fabricated)
+        return Score(outcome, sub_code, detail, *levels, rescues=self._rescues())
 
     def _at_each_level(
         self, outcome: str, sub_code: str, detail: str, fabricated: bool = False
@@ -442,26 +439,86 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
         success = outcome in SUCCESSES
-        source = False  # of the arguments before coercion
-        safe = False
-        # Unreadable or unknown calls beside the readable ones spoil every level alike.
+        strict = source = safe = False  # source: of the arguments before coercion
+        # Unreadable or unknown calls among the readable ones spoil every level alike.
         if self.ok_calls and not self.broken and not self.unknown:
-            source, safe = self.levels.source_and_safe(success, outcome == "fabricated")
+            source = self._source_level(success, fabricated)
+            safe = self._safe_level(success, source)
+            # As written: the calls are the model's own writing in its own format alone, not
+            # repaired, changed by a step, recovered from a text that is not a call as it is, or
+            # ended by a rule because the closer is missing.
+            strict = source and not any(
+                call.edits
+                or call.steps
+                or call.segment.kind == "recovered"
+                or any(is_recovery(problem.code) for problem in call.problems)
+                for call in self.ok_calls
+            )
+        levels = (success, strict, source, safe, self._naive(), fabricated)
+        return Score(outcome, sub_code, detail, *levels, rescues=self._rescues())
 
-        strict = source and self.levels.is_as_written()
-        naive = self._naive()
-        return Score(
-            outcome,
-            sub_code,
-            detail,
-            success,
-            strict,
-            source,
-            safe,
-            naive,
-            fabricated,
-            rescues=self.levels.rescues(),
-        )
+    def _source_level(self, success: bool, fabricated: bool) -> bool:
+        # What was not coerced is what was found, and was looked at already.
+        if not fabricated and not any(
+            # Also by a step that left the arguments as they were.
+            call.source_json != call.arguments_json or any(s.stage == "coerce" for s in call.steps)
+            for call in self.ok_calls
+        ):
+            return success
+        raw = self.result.raw
+        if any(find_fabrication(raw, call, coerced=False) for call in self.ok_calls):
+            return False
+        return self._meets(self._calls("source_json"))
+
+    def _safe_level(self, success: bool, source: bool) -> bool:
+        # Computed only where this trial's own policy and the arguments as found leave it open.
+        policy = self.result.options.coerce
+        if policy == "safe":
+            return success
+        # What is right without coercion counts as right with a lossless one.
+        if policy == "none" and source:
+            return True
+        tools = {tool.name: tool for tool in reversed(self.tools)}
+        calls = []
+        for call in self.ok_calls:
+            value = read_strict(call.source_json or "{}")
+            # Without the call's own tool there is nothing to coerce by.
+            if call.name in tools and tools[call.name].schema is not None:
+                value = coerce(value, tools[call.name].schema, "safe").value
+            calls.append((call.name, value))
+        return self._meets(calls)
+
+    def _naive(self) -> bool:
+        calls = naive_calls(self.completion.raw, native=self.native)
+        # Often they are the very calls that were held to the target a moment ago.
+        if self._matched is not None:
+            others, match = self._matched
+            if len(calls) == len(others) and all(
+                name == other and same(x, y)
+                for (name, x), (other, y) in zip(calls, others, strict=True)
+            ):
+                return match.ok
+        return self._meets(calls)
+
+    def _rescues(self) -> Rescues:
+        if not self.ok_calls:
+            return ()
+        values = [value for _, value in self._calls("arguments_json")]
+        match = self._matched[1] if self._matched is not None else None
+        raw, target = self.result.raw, self.target
+        return judge_rescues(raw, self.ok_calls, values, target, match, self.tools, self.matchers)
+
+    def _meets(self, calls: list[Call]) -> bool:
+        return agree(calls, self.target, self.tools, self.matchers)
+
+    def _calls(self, field: str) -> list[Call]:
+        return [(c.name, self._value(getattr(c, field) or "{}")) for c in self.ok_calls]
+
+    def _value(self, text: str) -> Value:
+        # Read once, and not to be changed.
+        if text not in self._values:
+            self._values[text] = read_strict(text)
+        return self._values[text]
 
     # what the text shows
 
@@ -474,6 +531,32 @@ class _Scoring:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= _MOST_SHOWN:
-        return text
-    return text[: _MOST_SHOWN - 3] + "…"
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "…"
+
+
+def naive_calls(raw: str, *, native: bool = False) -> list[tuple[str, Any]]:
+    """Return the calls that a regex for a JSON object and `json.loads` would find, none if that
+    fails.
+
+    native: `raw` is a native message, whose calls need no regex.
+
+    >>> naive_calls('Sure: {"name": "f", "arguments": {"a": 1}}')
+    [('f', {'a': 1})]
+    >>> naive_calls("{'name': 'f', 'arguments': {}}")
+    []
+    """
+    try:
+        if native:
+            functions = [c["function"] for c in json.loads(raw).get("tool_calls") or ()]
+            return [(f["name"], json.loads(f["arguments"])) for f in functions]
+
+        # From the first brace to the last.
+        start, end = raw.find("{"), raw.rfind("}")
+        if start < 0 or end < start:
+            return []
+        call = json.loads(raw[start : end + 1])
+        name, arguments = call["name"], call["arguments"]
+        # Of other types than a call's, it is none.
+        return [(name, arguments)] if isinstance(name, str) and isinstance(arguments, dict) else []
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return []

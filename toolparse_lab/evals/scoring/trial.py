@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...core import hooks
-from ...core.errors import BadOptions
+from ...core.errors import BadOptions, near
 from ...core.types import DEFAULT_OPTIONS, ParseResult, Policy
 from ...core.values.printable import printable
 from ...formats.base import Signs
@@ -21,13 +21,9 @@ from ...middleware.flow.factors import QuestionSettings
 from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
-from .isolation import attempt, score_in_isolation
-from .outcomes import is_failure
-from .pinning import write_tests
-from .remarks import NO_REMARKS, Remarks
-from .score import Score, score_answer
-from .snippets import curl_of, python_of, write_page
-from .trial_view import trial_html
+from .exports import curl_of, python_of, trial_html, write_page, write_tests
+from .outcomes import OUTCOMES, is_failure
+from .score import Score, attempt, score_answer, score_in_isolation
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
@@ -39,15 +35,9 @@ _quoted = json.encoder.encode_basestring_ascii
 
 
 def trial_id_of(
-    run_id: str,
-    case_id: str,
-    model: str,
-    arm: str,
-    prompt_protocol: str,
-    parse_protocol: str,
-    policy: str,
-    trial: int,
-) -> str:
+    run_id: str, case_id: str, model: str, arm: str,
+    prompt_protocol: str, parse_protocol: str, policy: str, trial: int,
+) -> str:  # fmt: skip
     """Return a short id that is the same for the same trial, wherever it is computed.
 
     It is stored: the hashed text is the JSON of the eight arguments, and must stay so.
@@ -73,7 +63,6 @@ def judged_case(case: Case, tool_choice: Any) -> Case:
 
 
 def reason_missing(completion: Completion | None) -> str:
-    """Return why an answer without a score has none."""
     return "not recorded" if completion is None else "not parsed"
 
 
@@ -101,13 +90,32 @@ NO_PROTOCOLS = TrialProtocols()
 
 
 @dataclass(frozen=True, slots=True)
+class Remarks:
+    """A person's note on a trial, and an outcome set by hand with its reason. '' if there is none.
+
+    `keep` writes changed parts of a trial's remarks, by its id, into the store of its run. It is
+    None if a trial comes without one.
+    """
+
+    note: str = ""
+    outcome: str = ""
+    why: str = ""
+    keep: Callable[[str, Mapping[str, str]], None] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+
+NO_REMARKS = Remarks()
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
-    """One row of the trials frame, with everything behind it.
+    """One row of the trials frame, with everything it comes from.
 
     `completion` is None if nothing is recorded yet, `result` if nothing was parsed (a provider
     error, say). `score` is then None too. `asker` is set by the lab and lets `retry` ask the model
     again. `levels` are the arm's factors. `conversation` holds all turns where the arm has several.
-    `completion`, `result` and the outcome are the first turn's. `protocols` are the objects behind
+    `completion`, `result` and the outcome are the first turn's. `protocols` are the objects of
     the two ids. `remarks` are a person's. No score or rate goes by them.
     """
 
@@ -176,7 +184,7 @@ class Trial:
         if score is not None and conversation is not None:
             own = score
             score, result, fault = attempt(
-                lambda: replace(own, answer=score_answer(case, conversation)), result, "scoring"
+                lambda: replace(own, answer=score_answer(case, conversation)), result
             )
         # A trial has a score or a reason for having none, never both.
         if score is None:
@@ -185,52 +193,30 @@ class Trial:
             run_id, case.id, model, arm, prompt_protocol, parse_protocol, policy, trial
         )
         return cls(
-            run_id,
-            trial_id,
-            case,
-            model,
-            arm,
-            prompt_protocol,
-            parse_protocol,
-            policy,
-            trial,
-            completion,
-            result,
-            score,
-            missing_reason,
-            asker,
-            levels,
-            conversation,
-            protocols,
-        )
+            run_id, trial_id, case, model, arm, prompt_protocol, parse_protocol, policy, trial,
+            completion, result, score, missing_reason, asker, levels, conversation, protocols,
+        )  # fmt: skip
 
     @property
     def case_id(self) -> str:
-        """The id of the case."""
         return self.case.id
 
     @property
     def outcome(self) -> str:
         """The outcome's id, '' if there is no score."""
-        if self.score is None:
-            return ""
-        return self.score.outcome
+        return self.score.outcome if self.score is not None else ""
 
     @property
     def sub_code(self) -> str:
         """The outcome more exactly, one of `outcomes.SUB_CODES` or a provider's class of errors. ''
         if there is no such thing.
         """
-        if self.score is None:
-            return ""
-        return self.score.sub_code
+        return self.score.sub_code if self.score is not None else ""
 
     @property
     def detail(self) -> str:
         """The outcome in words, or why there is none."""
-        if self.score is None:
-            return self.missing_reason
-        return self.score.detail
+        return self.score.detail if self.score is not None else self.missing_reason
 
     @property
     def failed(self) -> bool:
@@ -252,34 +238,26 @@ class Trial:
         There is always something.
         """
         reason = str(self.score) if self.score else self.missing_reason
-        if self.result is None:
-            return reason
-        return f"{reason}\n{self.result.why()}"
+        return f"{reason}\n{self.result.why()}" if self.result is not None else reason
 
     @property
     def request(self) -> Mapping[str, Any]:
         """The request as it was sent, without credentials. {} where nothing is recorded."""
-        if self.completion is None:
-            return {}
-        return self.completion.request
+        return self.completion.request if self.completion is not None else {}
 
     @property
     def wire(self) -> dict[str, Any]:
         """Request, response, raw text and chunks as they went over the line, and how faithful the
         record is. {} where nothing is recorded.
         """
-        c = self.completion
-        if c is None:
+        if self.completion is None:
             return {}
+        c = self.completion
         return {
-            "request": c.request,
-            "response": c.response,
-            "raw": c.raw,
-            "chunks": c.chunks,
-            "finish_reason": c.finish_reason,
-            "endpoint_kind": c.endpoint_kind,
+            "request": c.request, "response": c.response, "raw": c.raw, "chunks": c.chunks,
+            "finish_reason": c.finish_reason, "endpoint_kind": c.endpoint_kind,
             "fidelity": c.fidelity,
-        }
+        }  # fmt: skip
 
     def reparse(self, protocol: Any = None, policy: Policy | None = None) -> Trial:
         """Return the same recorded answer read again: no model is called.
@@ -310,23 +288,17 @@ class Trial:
                 reasoning=self.completion.reasoning or "",
             )
 
+        kept = (
+            "run_id", "model", "arm", "prompt_protocol", "trial", "asker", "levels", "conversation",
+        )  # fmt: skip
         return Trial.of(
             self.case,
             self.completion,
             result,
-            run_id=self.run_id,
-            model=self.model,
-            arm=self.arm,
-            prompt_protocol=self.prompt_protocol,
             parse_protocol=result.protocol if result else getattr(reader, "id", reader),
             policy=policy,
-            trial=self.trial,
-            asker=self.asker,
-            levels=self.levels,
-            conversation=self.conversation,
-            protocols=TrialProtocols(
-                self.protocols.prompt, None if isinstance(reader, str) else reader
-            ),
+            protocols=replace(self.protocols, parse=None if isinstance(reader, str) else reader),
+            **{name: getattr(self, name) for name in kept},
         )
 
     def rescored(self, matchers: Matchers) -> Trial:
@@ -365,7 +337,7 @@ class Trial:
         return self.asker(self, **again, **changes)
 
     def debug(self) -> Any:
-        """Open this trial on the workbench: wanted beside got, the request, the request and the
+        """Open this trial on the workbench: wanted next to got, the request, the request and the
         response as recorded, and the answer to change and read again.
 
         Raises BadOptions if there is no answer, MissingExtra without the `jupyter` extra.
@@ -379,22 +351,38 @@ class Trial:
         """Keep a note on this trial in the store of its run, and return the trial with it. '' takes
         the note back. Raises BadOptions if the trial came without a store.
         """
-        return replace(self, remarks=self.remarks.with_note(self.trial_id, text))
+        return self._with_remarks(note=str(text))
 
     def override(self, outcome: str | None, *, why: str = "") -> Trial:
-        """Keep an outcome set by hand beside the score, and return the trial with it.
+        """Keep an outcome set by hand next to the score, and return the trial with it.
 
         The score stays, and so does every rate. Frames have the outcome in columns of its own, and
         reports count how many there are. outcome: an outcome's id, None to take it back. Raises
         BadOptions for an outcome that does not exist, and where the trial came without a store.
         """
-        remarks = self.remarks.with_outcome(self.trial_id, outcome, why)
-        return replace(self, remarks=remarks)
+        if outcome is not None and outcome not in OUTCOMES:
+            raise BadOptions(
+                "there is no such outcome",
+                got=outcome,
+                expected=", ".join(OUTCOMES),
+                hint=near(outcome, OUTCOMES),
+            )
+        return self._with_remarks(outcome=outcome or "", why=str(why) if outcome else "")
+
+    def _with_remarks(self, **parts: Any) -> Trial:
+        if self.remarks.keep is None:
+            raise BadOptions(
+                "this trial has no store that could keep a remark",
+                got=self.trial_id,
+                hint="take it from a run of a Lab",
+            )
+        self.remarks.keep(self.trial_id, parts)
+        return replace(self, remarks=replace(self.remarks, **parts))
 
     def as_pytest(self, path: str | Path) -> Path:
         """Write this trial as a test that pins everything read from its answer, into a new pytest
         file or to the end of one that is there. Returns its path. Writing it again changes nothing.
-        See `pinning.write_tests`.
+        See `exports.write_tests`.
         """
         return write_tests([self], path)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from ...evals.cases.collection import Cases
-from ...evals.cases.shipped import example_cases
+from ...evals.cases.loading import example_cases
 from ...runner.exchange.types import Model
 from .answers import wants_call
 from .settings import AblationKeywords

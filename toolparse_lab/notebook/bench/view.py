@@ -12,7 +12,7 @@ from typing import Any
 from ...core.types import ParseResult, Problem, ToolCall
 from ...core.types.why import explain_call
 from ...evals.readings.compare import compare
-from ...evals.scoring.trial_view import wanted_rows
+from ...evals.scoring.exports import wanted_rows
 from ...formats.registry import protocols
 from ...views.changes import is_lossless
 from ...views.show import shorten, visible

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.errors import UnwritableCall
-from ...core.toolspec import ToolSpec
-from ...core.values import Value, write_canonical
-from ...formats.base import Protocol
-from ..cases.case import Case
-from ..cases.target import is_optional, is_wish
+from toolparse_lab.core.errors import UnwritableCall
+from toolparse_lab.core.toolspec import ToolSpec
+from toolparse_lab.core.values import Value, write_canonical
+from toolparse_lab.evals.cases.case import Case
+from toolparse_lab.evals.cases.target import is_optional, is_wish
+from toolparse_lab.formats.base import Protocol
 
 _LEFT_OUT: Any = object()
 # Matchers that say a value is right only by a rule, and those that any value fits.
@@ -52,7 +52,7 @@ def write_right_answer(case: Case, protocol: Protocol, choice: int = 0) -> str:
 
     Raises UnwritableCall if the format cannot carry a value, or no value is known.
 
-    >>> from ...formats.registry import protocols
+    >>> from toolparse_lab.formats.registry import protocols
     >>> case = Case("c", "?", (), [{"name": "f", "arguments": {"a": 1}}])
     >>> write_right_answer(case, protocols()["pythonic"])
     '[f(a=1)]'

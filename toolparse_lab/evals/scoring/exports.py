@@ -1,0 +1,295 @@
+"""One trial to carry elsewhere: as a test that pins its reading, as Python that reads its answer
+again, as the curl of its request, and as HTML.
+"""
+
+# How it works. A test's name ends in a digest of everything that its reading depends on (text,
+# protocol, tools, options, tool choice), so the same answer under the same reading has the same
+# name wherever it is written. A file is changed by lines, never written anew from its syntax tree:
+# what somebody else put there, comments and layout included, stays.
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import pprint
+import re
+import shlex
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import BadOptions, StoreError
+from ...core.toolspec import ToolSpec
+from ...core.types import DEFAULT_OPTIONS, ParseResult
+from ...core.values import write_canonical
+from ...runner.exchange.redaction import redact_named
+from ...views import render_page, render_result
+from ...views.show import shorten
+from ...views.templating import Markup, render
+from .differences import differences_between
+
+if TYPE_CHECKING:
+    from .trial import Trial
+
+_HEAD = '"""Pins how recorded answers are read; see toolparse_lab.integrations.testing."""\n'
+_MODULE = "toolparse_lab.integrations.testing"
+_WIDTH = 100
+_LONGEST_SLUG = 60
+_MOST = 600  # characters of a call
+_OPENAI = "https://api.openai.com/v1"
+# What litellm is told, and no endpoint.
+_OURS = ("timeout", "api_base", "api_key", "extra_headers", "headers", "max_retries", "num_retries")
+
+
+def write_tests(trials: Iterable[Trial], path: str | Path) -> Path:
+    """Write trials as tests into a file of pytest, or add them to it: a function for each, which
+    pins everything read from the recorded answer.
+
+    The text there already stays as it is. Returns the file's path.
+
+    The same answer under the same reading has one test: writing it again changes nothing, and
+    replaces the pinned values where it reads otherwise now. Raises BadOptions for a trial that was
+    never parsed and for a file that is not Python, StoreError where the file cannot be written.
+    """
+    file = Path(path)
+    blocks = dict(_block(trial) for trial in trials)
+    try:
+        text = file.read_text("utf-8") if file.exists() else _HEAD
+    except (OSError, UnicodeDecodeError) as e:
+        raise StoreError("the file of tests cannot be read", got=f"{file}: {e}") from None
+    new_text = _joined(text, blocks, file)
+    compile(new_text, str(file), "exec")  # whatever was there and was added, it is Python
+    # A file that would not change keeps its time of change, too.
+    if file.exists() and new_text == text:
+        return file
+
+    # Written next to the old file, which it then replaces in one step of the file system.
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as f:
+            f.write(new_text)
+        # A temporary file is its owner's alone; the new one is as open as the old.
+        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(file)
+    except OSError as e:
+        with suppress(OSError):
+            Path(temporary).unlink()
+        raise StoreError("the test cannot be written", got=f"{file}: {e.strerror}") from None
+    return file
+
+
+def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as e:
+        raise BadOptions(
+            "tests are added to a file of Python", got=f"{file}: {e}", hint="name another file"
+        ) from None
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)  # as Python counts them: a form feed ends none
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+    # From the end of the file to its beginning, so that line numbers above stay what they are. Of
+    # two functions of one name, Python runs the last.
+    for node in sorted(functions.values(), key=lambda n: n.lineno, reverse=True):
+        block = blocks.get(node.name)
+        # By their trees, since somebody may have laid the test out anew.
+        if block is not None and ast.dump(node) != ast.dump(ast.parse(block).body[0]):
+            lines[node.lineno - 1 : node.end_lineno] = [block]
+
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    names = {alias.name for node in imports if node.module == _MODULE for alias in node.names}
+    if "assert_parses" not in names:
+        start = 0  # after the docstring and the imports of the future
+        for i, statement in enumerate(tree.body):
+            value = statement.value if isinstance(statement, ast.Expr) and i == 0 else None
+            module = statement.module if isinstance(statement, ast.ImportFrom) else None
+            if not isinstance(value, ast.Constant) and module != "__future__":
+                break
+            start = statement.end_lineno or start
+        space = [] if start == 0 else ["\n"]
+        lines[start:start] = [*space, f"from {_MODULE} import assert_parses\n"]
+
+    added = [f"\n\n{block}" for name, block in blocks.items() if name not in functions]
+    if added and lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return "".join([*lines, *added])
+
+
+def _block(trial: Trial) -> tuple[str, str]:
+    result = trial.result
+    if result is None:
+        raise BadOptions(
+            "this trial was never parsed, so there is nothing to pin", got=trial.trial_id
+        )
+    text, protocol, tools, options, choice = subject = _subject(trial, result)
+    calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
+    body = _arguments(text, protocol, tools, {"calls": calls}, options, choice)
+
+    # Equal subjects give equal names, wherever the test is written.
+    json_text = json.dumps(subject, sort_keys=True, default=str)
+    digest = hashlib.sha256(json_text.encode()).hexdigest()[:8]
+    slug = re.sub(r"[^a-z0-9]+", "_", trial.case_id.lower()).strip("_")[:_LONGEST_SLUG]
+    name = f"test_{slug or 'answer'}_{digest}"
+    # In ASCII on one line: a case id may contain anything.
+    words = f"case {trial.case_id!r}, model {trial.model!r}, {trial.outcome or 'not judged'}"
+    comment = ascii(words.replace("\\", "/"))[1:-1]
+    return name, f"def {name}():\n    # {comment}\n    assert_parses(\n{body}    )\n"
+
+
+def _subject(trial: Trial, result: ParseResult) -> list[Any]:
+    # Everything that a reading depends on: text, protocol, tools, changed options, tool choice.
+    default = DEFAULT_OPTIONS.to_dict()
+    options = {k: v for k, v in result.options.to_dict().items() if default.get(k) != v}
+    tools = json.loads(json.dumps([tool.to_dict() for tool in result.tools]))
+    choice = trial.levels.get("tool_choice", "auto")
+    return [result.raw, str(result.protocol), tools, options, choice]
+
+
+def _arguments(
+    text: str, protocol: str, tools: Any, more: Mapping[str, Any], options: Any, choice: Any
+) -> str:
+    # What is as it is by default is not said, so that a reader sees what is special.
+    arguments = [_text_literal(text), repr(protocol), _literal(tools)]
+    arguments += [f"{name}={_literal(value)}" for name, value in more.items()]
+    if options:
+        arguments.append(f"options={_literal(options)}")
+    if choice != "auto":
+        arguments.append(f"tool_choice={choice!r}")
+    return "".join(f"        {argument},\n" for argument in arguments)
+
+
+def _text_literal(raw: str) -> str:
+    # As Python literals, one a line of it, in pieces that fit the page.
+    parts: list[str] = []
+    for line in raw.splitlines(keepends=True):
+        parts += (line[start : start + _WIDTH] for start in range(0, len(line), _WIDTH))
+    if len(parts) <= 1:
+        return ascii(raw)
+    inner = "".join(f"            {part!a}\n" for part in parts)
+    return f"(\n{inner}        )"
+
+
+def _literal(value: Any) -> str:
+    # A JSON-like value as Python, laid out for an argument.
+    return pprint.pformat(value, width=_WIDTH, sort_dicts=False).replace("\n", "\n        ")
+
+
+def python_of(trial: Trial) -> str:
+    """Return ASCII source that reads a trial's answer again and prints the outcome.
+
+    Raises BadOptions for a trial that was never parsed.
+    """
+    if trial.result is None:
+        raise BadOptions(
+            "this trial was never parsed, so there is nothing to read", got=trial.trial_id
+        )
+    text, protocol, tools, options, choice = _subject(trial, trial.result)
+    return (
+        "import toolparse_lab as tp\n\n\ndef read():\n    return tp.parse(\n"
+        f"{_arguments(text, protocol, tools, {}, options, choice)}    )\n\n\n"
+        "result = read()\nprint(result.why())\n"
+    )
+
+
+def curl_of(trial_id: str, request: Mapping[str, Any]) -> str:
+    """Return the request of a trial as one command of a POSIX shell, without credentials: the key
+    comes from the environment variable API_KEY.
+
+    request: as it was recorded. Raises BadOptions if nothing is recorded, and for a provider whose
+    own API is not that of OpenAI.
+    """
+    model = request.get("model") or {}
+    provider, _, name = str(model.get("name", "")).partition("/")
+    base = model.get("api_base") or (_OPENAI if provider == "openai" or not name else None)
+    if not request or base is None:
+        raise BadOptions(
+            "this request cannot be written as curl",
+            got=f"{trial_id}: {model.get('name', 'nothing is recorded')}",
+            expected="a recorded request to an OpenAI-compatible endpoint",
+            hint="give the model an api_base, or use as_python()",
+        )
+    params = {**(model.get("params") or {}), **(request.get("params") or {})}
+    body: dict[str, Any] = {
+        "model": name or provider,
+        "messages": request.get("messages", []),
+        **{key: value for key, value in redact_named(params).items() if key not in _OURS},
+        **(redact_named(model.get("extra_body") or {})),
+    }
+    if request.get("tools"):
+        body["tools"] = request["tools"]
+    if request.get("stream"):
+        body["stream"] = True
+    # JSON as ASCII has no control character but DEL.
+    text = json.dumps(body, ensure_ascii=True).replace("\x7f", "\\u007f")
+    address = shlex.quote(f"{str(base).rstrip('/')}/chat/completions")
+    return (
+        f"curl {address} \\\n  -H 'Content-Type: application/json' \\\n"
+        f'  -H "Authorization: Bearer $API_KEY" \\\n  --data-binary {shlex.quote(text)}\n'
+    )
+
+
+def write_page(trial: Trial, path: str | Path) -> Path:
+    """Write the static view of a trial's answer as one self-contained page, and return its path.
+
+    Raises BadOptions for a trial that was never parsed.
+    """
+    if trial.result is None:
+        raise BadOptions("this trial was never parsed, so there is no view", got=trial.trial_id)
+    target = Path(path)
+    title = f"{trial.case_id} · {trial.model} · {trial.outcome or 'not judged'}"
+    target.write_text(render_page(title, render_result(trial.result)), encoding="utf-8")
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRow:
+    """A wanted call and the one read in its place, or "" for one that is not there."""
+
+    target: str
+    got: str
+    difference: str
+
+
+def wanted_rows(
+    result: ParseResult, target: Sequence[Mapping[str, Any]], tools: Sequence[ToolSpec]
+) -> list[WantedRow]:
+    calls = [call for call in result.calls if call.ok]
+    rows = []
+    for i in range(max(len(target), len(calls))):
+        want = target[i] if i < len(target) else None
+        call = calls[i] if i < len(calls) else None
+        difference = ""
+        if call is None:
+            difference = "this call was not made"
+        elif want is None:
+            difference = "no such call was wanted"
+        else:
+            differences = differences_between((call.name, call.arguments), want, tools)
+            difference = "; ".join(one.detail for one in differences)
+        rows.append(
+            WantedRow(
+                "" if want is None else shorten(write_canonical(dict(want)), _MOST),
+                "" if call is None else shorten(f"{call.name} {call.arguments_json}", _MOST),
+                shorten(difference, _MOST),
+            )
+        )
+    return rows
+
+
+def trial_html(trial: Trial) -> str:
+    result, target = trial.result, trial.case.target
+    rows = wanted_rows(result, target, trial.case.tools) if result and target is not None else []
+    return render(
+        "evals/scoring/templates/trial.html",
+        title=f"{trial.case_id} · {trial.model} · {trial.arm}",
+        outcome=str(trial.score or trial.missing_reason),
+        rows=rows,
+        answer=Markup(render_result(result)) if result else "",
+    )
