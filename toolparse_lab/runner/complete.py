@@ -206,9 +206,10 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
     # Providers' clients and litellm's versions each have their own exception for it, some with a
     # status that no server sent. An error that the server wrote into the stream is found while
     # more bytes may come, or has a kind of its own.
-    if began and not isinstance(e, (NotAStream, ReportedError)) and end.error is None:
-        if kind == "connection" or (end.reached and kind in _UNEXPLAINED):
-            return _Failure("cut_stream", message, cut=True)
+    named = isinstance(e, (NotAStream, ReportedError)) or end.error is not None
+    ended = kind == "connection" or (end.reached and kind in _UNEXPLAINED)
+    if began and ended and not named:
+        return _Failure("cut_stream", message, cut=True)
     return _Failure(kind, message, cut=answer.got_any)
 
 

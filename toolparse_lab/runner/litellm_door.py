@@ -36,8 +36,8 @@ _WATCHED = (
 
 
 def litellm_module() -> Any:
-    """Return litellm, imported once (2-5 s) without network access or warnings, and with the embedded
-    model registered as provider `toolparse-local`. Raises MissingExtra.
+    """Return litellm, imported once (2-5 s) without network access or warnings, and with the
+    embedded model registered as provider `toolparse-local`. Raises MissingExtra.
     """
     global _module
     if _module is None:
@@ -50,8 +50,8 @@ def litellm_module() -> Any:
 
 
 def recording_litellm() -> Any:
-    """Return `litellm_module` for recordings: it prints nothing, counts nothing, and takes an endless
-    repetition as the answer that it is.
+    """Return `litellm_module` for recordings: it prints nothing, counts nothing, and takes an
+    endless repetition as the answer that it is.
     """
     global _quiet
     litellm = litellm_module()

@@ -302,11 +302,8 @@ def untaken(model: Model, params: Mapping[str, Any], *, tools: bool = False) -> 
         if name in LENGTHS:  # the model may take the other name
             other = LENGTHS[1 - LENGTHS.index(name)]
             probe = {other: asked[name]}
-            if (
-                other in asked
-                or _refused_earlier(model, probe)
-                or _by_tables(model.name, json.dumps(probe), tools)
-            ):
+            untried = other not in asked and not _refused_earlier(model, probe)
+            if not untried or _by_tables(model.name, json.dumps(probe), tools):
                 other = ""
         why = refused.get(name, "by litellm's tables")
         left_out.append(Untaken(name, asked[name], why, other, listed.get(name, False)))
