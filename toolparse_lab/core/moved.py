@@ -51,7 +51,14 @@ MOVED = {
     "widgets": "notebook",
 }
 # Files whose classes are in stored pickles, and that another file took in.
-MERGED = {"types.readings": "core.types.call", "types.sources": "core.types.call"}
+MERGED = {
+    "runner.exchange.completion": "runner.exchange.types",
+    "runner.exchange.credentials": "runner.exchange.redaction",
+    "runner.exchange.model": "runner.exchange.types",
+    "runner.exchange.request": "runner.exchange.types",
+    "types.readings": "core.types.call",
+    "types.sources": "core.types.call",
+}
 # Names that the API promises for good: `import toolparse_lab.errors` is no mistake.
 KEPT = ("errors", "litellm_bridge", "rjson", "rxml", "types")
 

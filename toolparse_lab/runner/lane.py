@@ -9,9 +9,8 @@ import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from .exchange.request import Questions
 from .exchange.summary import GivenUp
-from .exchange.types import Completion, Model, Request
+from .exchange.types import Completion, Model, Questions, Request
 from .failures import RETRIABLE, is_nobody
 from .local.provider import is_local
 from .routes import shapes_sent

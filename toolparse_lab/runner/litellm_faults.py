@@ -63,7 +63,7 @@ def allow_tools_without_mcp() -> None:
         if _ASKING in sys.modules:
             return
         try:
-            importlib.import_module(_ASKING)
+            importlib.import_module("litellm.responses.mcp.chat_completions_handler")
         except ImportError as e:
             # Another litellm may lack the module itself, and then does not ask it.
             if e.name is not None and e.name.partition(".")[0] == "mcp":

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import StoreError, ToolparseError
 from .complete import complete as ask_litellm
-from .exchange.request import Questions, questions_of
 from .exchange.summary import GivenUp, RunEvent, Summary
-from .exchange.types import Completion, Request
+from .exchange.types import Completion, Questions, Request, questions_of
 from .failures import error_kind, error_message
 from .lane import Lane, Question
 from .ledger import Claims, Recorder

@@ -18,8 +18,7 @@ from typing import Any, Literal, get_args
 
 from ..core.errors import BadOptions, BadSettings, near
 from ..core.types import Policy
-from .exchange.credentials import SecretText, is_secret_name
-from .exchange.redaction import redact
+from .exchange.redaction import SecretText, is_secret_name, redact
 from .exchange.types import Model
 
 FILE = "toolparse.toml"

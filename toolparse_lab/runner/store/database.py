@@ -13,8 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import BadOptions, StoreError
-from ..exchange.credentials import REDACTED, is_secret_name
-from ..exchange.redaction import redact
+from ..exchange.redaction import REDACTED, is_secret_name, redact
 
 # How connections work. SQLite's driver begins transactions on its own, late and never around DDL;
 # its own way is switched off (isolation_level None), and every transaction begins here: IMMEDIATE

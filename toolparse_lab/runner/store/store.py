@@ -24,10 +24,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import StoreError, StoreLost
-from ..exchange.credentials import secrets_in
-from ..exchange.redaction import redact_named, redact_strings
-from ..exchange.request import Questions, questions_of
-from ..exchange.types import Completion, PlanItem, Request
+from ..exchange.redaction import redact_named, redact_strings, secrets_in
+from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
 from . import schema
 from .batches import batches
 from .claims import (
