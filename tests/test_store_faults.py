@@ -21,7 +21,7 @@ from toolparse_lab.core.errors import StoreError, StoreLost
 from toolparse_lab.runner import ledger
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.runner.store import claims, database, rescue, schema
+from toolparse_lab.runner.store import claims, database, schema
 from toolparse_lab.runner.store.recording import import_recording
 from toolparse_lab.runner.store.store import Store
 
@@ -368,7 +368,7 @@ def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
 def test_leftovers_that_fit_nowhere_are_said_to_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rescue, "_append", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+    monkeypatch.setattr(database, "_append", lambda *_: (_ for _ in ()).throw(OSError("no room")))
     other = sqlite3.connect(tmp_path / "runs.db", isolation_level=None, check_same_thread=False)
     with closing(other):
         failure, _ = run_until(tmp_path / "runs.db", lambda store: other.execute("BEGIN IMMEDIATE"))
