@@ -182,7 +182,7 @@ class Store:
     def finish_run(
         self, run_id: str, status: str, summary: Mapping[str, Any] | None = None
     ) -> None:
-        """Set a run's status (running, complete, incomplete, interrupted) and its summary (JSON)."""
+        """Set a run's status (running, complete, incomplete, interrupted) and summary (JSON)."""
         values: dict[str, Any] = {"status": status}
         if summary is not None:
             values["summary"] = _json_text(dict(summary))
