@@ -23,7 +23,6 @@ from .failures import (
     ReportedError,
     error_kind,
     error_message,
-    kind_of_body,
     kind_of_exception,
     kind_of_status,
     reported_kind,
@@ -221,12 +220,16 @@ def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
         return reported_kind(end.error) or kind
     if kind in ("bad_request", "other", "connection", "server_error"):
         if end.status == 200 and not request.stream and (text := end.text()) is not None:
+            try:
+                response = json.loads(text)
+            except (ValueError, RecursionError):
+                broke_off = text.lstrip().startswith(("{", "["))
+                return "connection" if broke_off else "server_error"
             # The Responses API puts an error inside an answer.
-            response = _parsed(text)
-            error = response.get("error") if isinstance(response, Mapping) else None
-            if error is not None:
+            error = response.get("error") if isinstance(response, dict) else None
+            if error is not None or not isinstance(response, (dict, list)):
                 return reported_kind(error) or "server_error"
-            return kind_of_body(text) or kind
+            return kind
         if kind == "bad_request":
             return kind_of_status(end.status) or kind_of_exception(str(e)) or kind
     return kind

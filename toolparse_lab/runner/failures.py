@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -120,15 +119,6 @@ def reported_kind(error: Any) -> ErrorKind | None:
     if kind in (None, "bad_request"):
         return _kind_by_words(message) or kind
     return kind
-
-
-def kind_of_body(text: str) -> ErrorKind | None:
-    """Return the kind of a whole answer's body that cannot be read: it broke off, or is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return "connection" if text.lstrip().startswith(("{", "[")) else "server_error"
-    return None if isinstance(value, (dict, list)) else "server_error"
 
 
 def kind_of_exception(message: str) -> ErrorKind | None:
