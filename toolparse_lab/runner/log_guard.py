@@ -58,7 +58,7 @@ class KeysOut(logging.Filter):
             whole = "".join(traceback.format_exception(*record.exc_info)).rstrip()
             # A formatter takes this text instead of writing the exception itself.
             record.exc_text = redact(whole, _secrets)
-            # Some handlers write the exception in a way of their own, with all that it holds.
+            # Some handlers write the exception in a way of their own, with all that is in it.
             record.exc_info = None
         if record.stack_info:
             record.stack_info = redact(record.stack_info, _secrets)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #
 # Invariants: an answer is on disk before `on_event` or the summary knows it; a question is waiting
 # in its lane, with a worker, settled, or left open because its model was given up; the run ends
-# when the last worker has ended, whatever ended it. Cost: constant for each question beside the
+# when the last worker has ended, whatever ended it. Cost: constant for each question next to the
 # call and the write; memory for the keys, and for the requests under way.
 
 Complete = Callable[[Request], Awaitable[Completion]]
@@ -125,11 +125,10 @@ async def run_requests(
     return summary
 
 
-# How limits are kept. A limit holds before it is passed, so a call may go out only if the run could
-# still pay for it: what was spent, what calls in flight may cost at most, and this call's own
-# estimate. A request that does not fit waits as long as calls are in flight, because most of them
+# How limits are kept. None is ever passed, so a call may go out only if the run could still pay for
+# it: what was spent, what calls in flight may cost at most, and this call's own estimate. A request that does not fit waits as long as calls are in flight, because most of them
 # turn out cheaper than reserved; with none in flight nothing will change any more, and the run
-# stops. Invariant: spent + reserved <= max_cost, as far as the estimates hold.
+# stops. Invariant: spent + reserved <= max_cost, as far as the estimates are true.
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 environment variables.
 
 A flag goes before the environment, the environment before the file, the file before the default. A
-file never holds a credential: it names the environment variable that does.
+file never contains a credential: it names the environment variable that does.
 """
 
 from __future__ import annotations

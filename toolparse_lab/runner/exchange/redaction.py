@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlencode, urlsp
 
 REDACTED = "[redacted]"
 
-# Names of environment variables that hold a credential, by any of their words.
+# Names of environment variables that contain a credential, by any of their words.
 _SECRET_ENV = re.compile(
     r"(?:^|_)"
     r"(?:[A-Z]*API_?KEY|KEY|KEY_ID|[A-Z]*TOKEN|SECRET|[A-Z]*PASSWORD|PASSWD|PASSPHRASE"
@@ -32,7 +32,7 @@ _SECRET_ENV = re.compile(
     r"(?:$|_)",
     re.I,
 )
-# Names of environment variables that hold an address, which may hold a login or a key.
+# Names of environment variables that contain an address, which may have a login or a key in it.
 _ADDRESS_ENV = re.compile(r"(?:^|_)(?:URL|URI|DSN|PROXY|ENDPOINT|BASE|HOST)(?:$|_)", re.I)
 # Names of headers, query parameters and body fields that carry a credential.
 _SECRET_NAME = re.compile(
@@ -64,7 +64,7 @@ _MIN_ENV = 8
 _MIN_SECRET = 4
 # The same for what only its place says: a header of an unknown name, a part of a longer secret.
 _MIN_PART = 8
-_PATH_STARTS = ("/", "./", "~")  # a file that holds the key, as GOOGLE_APPLICATION_CREDENTIALS does
+_PATH_STARTS = ("/", "./", "~")  # a file with the key, as GOOGLE_APPLICATION_CREDENTIALS names it
 # "Bearer KEY", "Token KEY": the scheme in front of a header's credential.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{2,20}) +(\S{4,})")
 # The members of cookies and of connection strings.
@@ -250,7 +250,7 @@ def url_secrets(url: str) -> tuple[str, ...]:
     except ValueError:
         return ()
 
-    # A password may hold an @, a host may not.
+    # A password may have an @ in it, a host may not.
     login = parts.netloc.rpartition("@")[0]
     user, _, password = login.partition(":")
     secrets = [login, unquote(login), password, unquote(password)]
@@ -297,7 +297,7 @@ def _forms(secret: str) -> Iterable[str]:
 
 # -- removal
 
-# What a credential looks like in running text; the first two groups of a match are left standing.
+# What a credential looks like in running text; the first two groups of a match stay.
 _IN_TEXT = (
     re.compile(
         r"()()-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.{0,20000}?-----END [A-Z ]{0,40}KEY-----",

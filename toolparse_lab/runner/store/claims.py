@@ -66,7 +66,7 @@ def process_start(pid: int) -> str | None:
             stat = file.read()
     except OSError:
         return None
-    # The name of the program stands in brackets, and may hold any character.
+    # The name of the program is in brackets, and may have any character in it.
     fields = stat[stat.rfind(b")") + 1 :].split()
     # A process that has ended but whose parent has not noticed is there still.
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode("ascii")

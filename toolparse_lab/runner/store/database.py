@@ -179,7 +179,7 @@ _HINTS = (
 
 @contextmanager
 def translated(url: sa.URL) -> Iterator[None]:
-    """Turn every failure of the database inside into a StoreError that holds no statement, value or
+    """Turn every failure of the database inside into a StoreError without any statement, value or
     password.
     """
     try:
@@ -201,7 +201,7 @@ def translated(url: sa.URL) -> Iterator[None]:
 # How a lost file is saved. A deleted file lives on, without a name, as long as somebody has it
 # open; SQLite would go on writing into it and report nothing. So the file's identity is compared
 # with that of its path before each transaction (two microseconds a file), and one connection stays
-# open from the beginning, through which the whole database can be copied out. The same holds for
+# open from the beginning, through which the whole database can be copied out. The same is true of
 # the log next to it (`-wal`), which has the newest answers and is there as long as somebody has the
 # store open: without it they would be gone at the first crash. Its index (`-shm`) goes with it.
 

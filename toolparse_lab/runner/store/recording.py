@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # How a recording is laid out. One JSON object a line: a head with format and version, then the
 # completions, ASCII only, members and lines sorted. So the same completions always give the same
 # bytes, and a change in one answer is a change in one line, which is what git shows. A file is
-# written beside its place and moved there, so that nobody ever reads half of one.
+# written next to its place and moved there, so that nobody ever reads half of one.
 
 FORMAT = "toolparse-recording"
 VERSION = 1
@@ -171,7 +171,7 @@ class Replay:
     at once, before anything is answered.
     """
 
-    free = True  # no limit on cost holds for what was paid already
+    free = True  # no limit on cost is for what was paid already
 
     def __init__(self, source: Store | str | os.PathLike[str]) -> None:
         self._store: Store | None = None

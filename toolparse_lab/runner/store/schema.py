@@ -170,7 +170,7 @@ tool_results = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
-# Notes and outcomes set by hand; of each part of a trial's remarks the newest row holds.
+# Notes and outcomes set by hand; of each part of a trial's remarks the newest row counts.
 remarks = sa.Table(
     "remarks",
     tables,
@@ -217,7 +217,7 @@ def prepare(
     """Create the tables of an empty database, or migrate an older one, in the connection's
     transaction.
 
-    Raises StoreError for a database of a newer version, or one that holds something else.
+    Raises StoreError for a database of a newer version, or one with something else in it.
     """
     if connection.dialect.name == "postgresql":
         # Two that find an empty database would both create the tables; SQLite's transaction is
