@@ -126,9 +126,10 @@ async def run_requests(
 
 
 # How limits are kept. None is ever passed, so a call may go out only if the run could still pay for
-# it: what was spent, what calls in flight may cost at most, and this call's own estimate. A request that does not fit waits as long as calls are in flight, because most of them
-# turn out cheaper than reserved; with none in flight nothing will change any more, and the run
-# stops. Invariant: spent + reserved <= max_cost, as far as the estimates are true.
+# it: what was spent, what calls in flight may cost at most, and this call's own estimate. A request
+# that does not fit waits as long as calls are in flight, because most of them turn out cheaper than
+# reserved; with none in flight nothing will change any more, and the run stops. Invariant: spent +
+# reserved <= max_cost, as far as the estimates are true.
 
 
 @dataclass(slots=True)
