@@ -205,6 +205,8 @@ class Answer:
             self._take_error(choice)
             if delta is not None:
                 self._add(delta, at)
+            elif (message := _get(choice, "message")) is not None:
+                self._add(message, at)  # a whole answer in the place of a stream
 
     def end_stream(self, stream: Any) -> None:
         """Note the end of a stream whose chunks came through litellm's own wrapper."""
