@@ -23,7 +23,7 @@ from toolparse_lab.runner import litellm_faults
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.types import Model, Request
 from toolparse_lab.runner.litellm_door import close_clients, litellm_module
-from toolparse_lab.runner.litellm_internals import INTERNALS, Internal
+from toolparse_lab.runner.litellm_faults import INTERNALS, Internal
 from toolparse_lab.runner.loop import run_sync
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -31,19 +31,21 @@ NO_MCP = importlib.util.find_spec("mcp") is None
 
 
 def places() -> list[str]:
-    """The places that the list of workarounds names."""
-    return re.findall(r"^- `([\w.]+)`", litellm_faults.__doc__ or "", re.M)
+    """The places that the two lists of workarounds name, from the runner's folder on."""
+    users = {name for item in INTERNALS for name in item.user.split(", ")}
+    listed = re.findall(r"^- `([\w.]+)`", litellm_faults.__doc__ or "", re.M)
+    return [*listed, *sorted(name for name in users if not name.startswith("litellm_bridge"))]
 
 
-def test_the_list_names_places_that_are_there() -> None:
-    assert len(places()) > 15
+def test_the_lists_name_places_that_are_there() -> None:
+    assert len(places()) > 30
     for place in places():
         names = place.split(".")
         # The part that is a module of the runner, and what is in it.
         size = next(n for n in range(len(names), -1, -1) if _is_module(names[:n]))
         start = importlib.import_module(".".join(["toolparse_lab.runner", *names[:size]]))
         source: Any = start if size else litellm_faults
-        assert callable(reduce(getattr, names[size:], source)), place
+        assert reduce(getattr, names[size:], source) is not None, place
 
 
 @pytest.mark.parametrize("item", INTERNALS, ids=lambda item: f"{item.place} {item.text}".strip())

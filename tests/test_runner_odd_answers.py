@@ -100,6 +100,16 @@ def test_a_whole_answer_to_a_streamed_question_is_taken(server: OneAnswer, conte
     assert "".join(chunk.text for chunk in answer.chunks) == "hello"
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_it_is_taken_from_the_lines_of_a_stream_too(server: OneAnswer, indent: int | None) -> None:
+    server.body, server.kind = json.dumps(response(), indent=indent), "application/json"
+    url = f"http://127.0.0.1:{server.server.server_address[1]}/v1"
+    endpoint = Model("hosted_vllm/m", api_base=url, api_key="planted-key-1")
+    asked = Request(endpoint, "m", ({"role": "user", "content": "hi"},), stream=True)
+    answer = asyncio.run(complete(asked))
+    assert (answer.status, answer.raw, answer.completion_tokens) == ("ok", "hello", 2)
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [

@@ -20,8 +20,7 @@ from tests.mock_openai import MockOpenAI
 from tests.waiting import PATIENCE, wait_until
 from toolparse_lab.core.errors import BadOptions, StoreError, UnknownName
 from toolparse_lab.experiments.plan import make_plan
-from toolparse_lab.runner.exchange.request import Questions
-from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
+from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Questions, Request
 from toolparse_lab.runner.loop import run_sync
 from toolparse_lab.runner.pool import (
     RunEvent,

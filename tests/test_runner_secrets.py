@@ -24,12 +24,13 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.core.errors import BadSettings, ProviderError
-from toolparse_lab.runner.exchange.credentials import SecretText, secrets_in
 from toolparse_lab.runner.exchange.redaction import (
+    SecretText,
     redact,
     redact_exact,
     redact_named,
     redact_strings,
+    secrets_in,
 )
 from toolparse_lab.runner.exchange.types import Request
 from toolparse_lab.runner.log_guard import guard_logs

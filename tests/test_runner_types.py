@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolparse_lab.core.errors import BadOptions, UnreadableInput
-from toolparse_lab.runner.exchange.credentials import is_secret_name
-from toolparse_lab.runner.exchange.redaction import redact, redact_named, redact_url
+from toolparse_lab.runner.exchange.redaction import is_secret_name, redact, redact_named, redact_url
 from toolparse_lab.runner.exchange.types import Chunk, Completion, Model, PlanItem, Request
 
 SECRET = "planted-secret-0123456789"

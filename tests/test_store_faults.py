@@ -18,10 +18,10 @@ import sqlalchemy as sa
 
 from tests.postgres_server import empty, postgres_url
 from toolparse_lab.core.errors import StoreError, StoreLost
-from toolparse_lab.runner import claims as runner_claims
+from toolparse_lab.runner import ledger
 from toolparse_lab.runner.exchange.types import Completion, Model, PlanItem, Request
 from toolparse_lab.runner.pool import Summary, run_requests
-from toolparse_lab.runner.store import claims, database, rescue, schema
+from toolparse_lab.runner.store import claims, database, schema
 from toolparse_lab.runner.store.recording import import_recording
 from toolparse_lab.runner.store.store import Store
 
@@ -181,13 +181,13 @@ def test_a_run_that_was_stopped_for_a_while_asks_nothing_that_others_have_answer
                 other.record_many([answer(r) for r in left])
                 other.leave("other")
             if notices == "its own clocks":
-                monkeypatch.setattr(runner_claims, "_EXPIRY", -1.0)
+                monkeypatch.setattr(ledger, "_EXPIRY", -1.0)
             else:
                 await asyncio.sleep(0.3)
         return answer(request)
 
     if notices == "its renewal":
-        monkeypatch.setattr(runner_claims, "_RENEWAL", 0.02)
+        monkeypatch.setattr(ledger, "_RENEWAL", 0.02)
     with Store(path) as store:
         summary = asyncio.run(run_requests(requests, store, complete=complete))
         assert summary.complete
@@ -200,7 +200,7 @@ def test_a_run_is_alive_as_long_as_it_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: bool
 ) -> None:
     states: list[str] = []
-    monkeypatch.setattr(runner_claims, "_RENEWAL", 0.02)
+    monkeypatch.setattr(ledger, "_RENEWAL", 0.02)
 
     async def complete(request: Request) -> Completion:
         with Store(tmp_path / "runs.db") as other:
@@ -220,7 +220,7 @@ def test_a_run_is_alive_as_long_as_it_lasts(
 def test_a_lease_ends_with_its_run_where_the_store_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner_claims, "_RENEWAL", 0.02)
+    monkeypatch.setattr(ledger, "_RENEWAL", 0.02)
     renewals = 0
 
     async def run_and_wait(store: Store) -> int:
@@ -368,7 +368,7 @@ def test_a_full_disk_loses_no_answer(tmp_path: Path) -> None:
 def test_leftovers_that_fit_nowhere_are_said_to_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rescue, "_append", lambda *_: (_ for _ in ()).throw(OSError("no room")))
+    monkeypatch.setattr(database, "_append", lambda *_: (_ for _ in ()).throw(OSError("no room")))
     other = sqlite3.connect(tmp_path / "runs.db", isolation_level=None, check_same_thread=False)
     with closing(other):
         failure, _ = run_until(tmp_path / "runs.db", lambda store: other.execute("BEGIN IMMEDIATE"))

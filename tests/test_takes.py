@@ -17,7 +17,7 @@ import pytest
 import toolparse_lab as tp
 from tests import providers as shapes
 from tests.providers import Providers, Reply
-from toolparse_lab.runner import takes
+from toolparse_lab.runner import routes
 from toolparse_lab.runner.complete import complete
 from toolparse_lab.runner.exchange.details import sampling_of
 from toolparse_lab.runner.exchange.types import Completion, Request
@@ -64,9 +64,9 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "planted-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-secret")
     monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
-    takes.forget_refusals()
+    routes.forget_refusals()
     yield
-    takes.forget_refusals()
+    routes.forget_refusals()
 
 
 def models_at(url: str) -> dict[str, tp.Model]:
@@ -168,7 +168,7 @@ def test_the_length_is_sent_under_the_name_that_is_taken(tmp_path: Path) -> None
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead."
     )
-    takes.note_refusal(model, {"max_tokens": 5}, "max_tokens", message)
+    routes.note_refusal(model, {"max_tokens": 5}, "max_tokens", message)
     plan = tp.Lab(tmp_path / "runs.db").plan(CASES[:1], {"m": model}, ["hermes"], max_tokens=64)
     params = plan.requests[plan.items[0].key].params
     assert (params.get("max_completion_tokens"), params.get("max_tokens")) == (64, None)
@@ -249,7 +249,7 @@ def refusing(message: str, param: str | None = None) -> Reply:
     ],
 )  # fmt: skip
 def test_a_refusal_names_its_parameter(message: str, sent: list[str], refused: str | None) -> None:
-    assert takes.refused_param(message, sent) == refused
+    assert routes.refused_param(message, sent) == refused
 
 
 def test_a_refused_parameter_stops_its_model_and_is_left_out_by_the_next_plan(
@@ -303,8 +303,8 @@ def test_what_one_arm_is_refused_does_not_stop_another_arm(tmp_path: Path) -> No
 
 def test_a_refused_value_is_not_a_parameter_that_is_not_taken() -> None:
     model = tp.Model("openai/own", api_base="http://127.0.0.1:1/v1")
-    takes.note_refusal(model, {"top_p": 9}, "top_p", "top_p must be at most 1")
-    assert takes.untaken(model, {"top_p": 9}) == []
+    routes.note_refusal(model, {"top_p": 9}, "top_p", "top_p must be at most 1")
+    assert routes.untaken(model, {"top_p": 9}) == []
 
 
 # -- where arms and runs differ

@@ -44,9 +44,8 @@ from .middleware.flow import Runnable, asked_of, read_answer
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .parser.any_protocol import AnyProtocol
-from .runner.exchange.completion import PROVIDER_HINTS
 from .runner.exchange.summary import LIMITS
-from .runner.exchange.types import Completion, Model
+from .runner.exchange.types import PROVIDER_HINTS, Completion, Model
 from .runner.loop import run_sync
 from .runner.progress import Show
 from .runner.store.recording import replay

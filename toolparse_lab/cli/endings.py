@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..runner.exchange.completion import PROVIDER_HINTS
+from ..runner.exchange.types import PROVIDER_HINTS
 from ..views.show import visible
 from .hints import as_flags
 

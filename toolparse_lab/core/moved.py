@@ -53,6 +53,10 @@ MOVED = {
 # Files whose classes are in stored pickles, or that a page names, and that another file took in.
 MERGED = {
     "evals.scoring.naive": "evals.scoring.score",
+    "runner.exchange.completion": "runner.exchange.types",
+    "runner.exchange.credentials": "runner.exchange.redaction",
+    "runner.exchange.model": "runner.exchange.types",
+    "runner.exchange.request": "runner.exchange.types",
     "types.readings": "core.types.call",
     "types.sources": "core.types.call",
 }

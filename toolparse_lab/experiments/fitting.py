@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.values.printable import printable
 from ..runner.exchange.types import Model, Request
-from ..runner.takes import LENGTHS, Untaken, shape_of, untaken
+from ..runner.routes import LENGTHS, Untaken, shape_of, untaken
 
 _LONGEST = 40  # characters of a value in the lines of a plan
 

@@ -21,8 +21,7 @@ from ..formats.like import ProtocolLike
 from ..middleware.drive import relay
 from ..middleware.flow import Conversation, Flow, Record, Runnable
 from ..middleware.flow.factors import PlanSettings
-from ..runner.exchange.request import Held, Questions
-from ..runner.exchange.types import Completion, Model, PlanItem, Request
+from ..runner.exchange.types import Completion, Held, Model, PlanItem, Questions, Request
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
 from .arms import FACTORS, Arm, arms_of, check_names, check_params

@@ -18,9 +18,8 @@ from ..evals.cases.collection import Cases, Skipped, unpack_cases
 from ..formats.prompt.own_prompt import OwnPrompt
 from ..middleware.flow import Runnable
 from ..parser.any_protocol import AnyProtocol
-from ..runner.exchange.request import Held, Questions
 from ..runner.exchange.summary import Summary
-from ..runner.exchange.types import Model, PlanItem, Request
+from ..runner.exchange.types import Held, Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store
 from .arms import FACTORS, Arm
 from .case_flow import PromptIssue, Prompts, check_runnable

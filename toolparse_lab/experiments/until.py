@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..evals.reports.figures.interval import Interval
-from ..runner.exchange.request import Questions
 from ..runner.exchange.summary import Summary
-from ..runner.exchange.types import Model, PlanItem, Request
+from ..runner.exchange.types import Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store
 from .plan import Plan
 from .rounds import remaining_limits, run_rounds

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..core.types.call_pieces import CallPieces, joined, json_value, name_and_arguments
 from ..core.types.call_pieces import member as _get
 from ..core.values import write_canonical
-from .body_end import BodyEnd
 from .exchange.types import Chunk
-from .litellm_door import close_body, close_quietly
-from .local.provider import PROVIDER
-from .provider_shapes import (
-    as_chat,
-    chunks_of_lines,
-    finish_reason_of,
-    is_of_ollama,
-    lines_of,
-    ollama_usage,
-)
+from .provider_shapes import as_chat, finish_reason_of, is_of_ollama, json_object, ollama_usage
+from .streams import BodyEnd, chunks_of, close_body, close_quietly, is_direct, unstreamed_text
 
 # How an answer is read. `raw` must be what the model wrote, and litellm rewrites answers on the
 # way: it splits off reasoning, makes up finish reasons, and rebuilds tool calls. So everything is
@@ -77,10 +67,8 @@ class Answer:
     def log(self, details: Mapping[str, Any]) -> None:
         """Take over the body as sent, and the response as it was before litellm read it.
 
-        This is litellm's `logger_fn`, called by it before and after the call.
-
-        `details` is litellm's own dict of the call. Bodies are kept as they are and redacted later,
-        because this runs inside the call's time.
+        This is litellm's `logger_fn`, called before and after the call with litellm's own dict of
+        it. Bodies are redacted later, because this runs inside the call's time.
         """
         body = (details.get("additional_args") or {}).get("complete_input_dict")
         if body:
@@ -99,13 +87,15 @@ class Answer:
         if not response.choices and self.recover():
             return
         self._identify(response)
-        choice = response.choices[0]
-        message = choice.message
-        self.finish_reason = choice.finish_reason
+        message = response.choices[0].message
+        self.finish_reason = response.choices[0].finish_reason
 
-        original = _json_object(self._own_text()) or {}
-        chat = as_chat(original)
-        own = _first_choice(chat)
+        original = self._own_object() or {}
+        chat = as_chat(original) or {}
+        # None where the text has none: litellm's own reading is used then.
+        own: Any = next(iter(chat.get("choices") or ()), None)
+        if not isinstance(own, dict) or not isinstance(own.get("message"), dict):
+            own = None
         if own is not None and ("choices" in original or "finish_reason" in original):
             message = own["message"]
             self._finish(own.get("finish_reason"))
@@ -113,30 +103,27 @@ class Answer:
             self._take_error(own)
         self._add(message)
         if own is not None:
-            self._fill_in(own["message"], chat)
+            # What litellm leaves out of the answer's original.
+            content = own["message"].get("content")
+            if not self.reasoning:
+                thought = own["message"].get("reasoning_content")
+                self._add_text(self.reasoning, thought, None, "reasoning")
+            if not self.content and not self.calls and content and isinstance(content, str):
+                self._add_text(self.content, content, None, "content")
+                self._take_usage(chat)
         elif is_of_ollama(original):
             self._finish(original.get("done_reason"))
             self.usage = ollama_usage(original)  # where one is missing, litellm guesses
         self.got_any = True
         self.check_room()
 
-    def _fill_in(self, message: Mapping[str, Any], chat: Any) -> None:
-        # What litellm leaves out of the answer's original.
-        thought, content = message.get("reasoning_content"), message.get("content")
-        if not self.reasoning:
-            self._add_text(self.reasoning, thought, None, "reasoning")
-        if not self.content and not self.calls and content and isinstance(content, str):
-            self._add_text(self.content, content, None, "content")
-            self._take_usage(chat)
-
     def recover(self) -> bool:
         """Take in a whole answer that litellm refused, from the provider's own text.
 
-        Return False if that holds none.
-
-        An answer without choices is one without text, whatever the reason.
+        Return False if that has none. An answer without choices is one without text, whatever the
+        reason.
         """
-        response = _json_object(self._own_text())
+        response = self._own_object()
         if self.got_any or response is None or response.get("error"):
             return False
         chat = as_chat(response)
@@ -145,9 +132,10 @@ class Answer:
         self._take_object(chat)
         return True
 
-    def _own_text(self) -> str | None:
+    def _own_object(self) -> dict[str, Any] | None:
         # Not every provider's text is logged.
-        return self.original if isinstance(self.original, str) else self.body_end.text()
+        logged = isinstance(self.original, str)
+        return json_object(self.original if logged else self.body_end.text())
 
     def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
         # at: seconds, where a stream was asked for and a whole response came.
@@ -162,16 +150,10 @@ class Answer:
                 self._add_text(self.content, _get(choice, "text"), at, "content")
         self.got_any = True
 
-    async def _read_unstreamed(self, stream: Any) -> bool:
-        # False for a stream. Raises NotAStream with the server's words where it is not an answer
-        # either.
-        text = await _unstreamed_text(stream)
-        return text is not None and self._take_unstreamed(text)
-
     def _take_unstreamed(self, text: str) -> bool:
         at = round(time.perf_counter() - self.started, 6)
         self.original = text
-        response = _json_object(text)
+        response = json_object(text)
         if response is None or not response.get("choices"):
             raise NotAStream(f"no stream came, but: {text.strip()}")
         self._take_object(response, at)
@@ -180,18 +162,23 @@ class Answer:
     async def read_stream(self, stream: Any) -> None:
         """Take in a stream to its end, and close it whatever happens.
 
-        `cut` is then True if it ended without a finish reason.
+        `cut` is then True if it ended without a finish reason. Raises NotAStream with the server's
+        words where neither a stream nor an answer came.
         """
         is_whole = False
         wrapper = stream
         try:
-            is_whole = await self._read_unstreamed(stream)
-            if is_whole:
+            text = await unstreamed_text(stream)
+            if text is not None:
+                is_whole = self._take_unstreamed(text)
                 self.check_room()
                 return
-            async for chunk in _chunks_of(stream):
+            async for chunk in chunks_of(stream):
                 if not self.got_any:
-                    wrapper = _wrapper_of(stream)
+                    # What the generator of a completion endpoint contains.
+                    frame = getattr(stream, "ag_frame", None)
+                    inside = frame.f_locals.values() if frame is not None else ()
+                    wrapper = next(filter(_is_wrapper, inside), stream)
                 if isinstance(chunk, Mapping) and "not_a_stream" in chunk:
                     is_whole = self._take_unstreamed(chunk["not_a_stream"])
                     break
@@ -199,7 +186,7 @@ class Answer:
                 if self.room < 0:
                     break
         finally:
-            if not is_whole and not _is_direct(stream):
+            if not is_whole and not is_direct(stream):
                 self.end_stream(wrapper)
             await close_stream(wrapper)
         self.check_room()
@@ -210,15 +197,6 @@ class Answer:
         at = round(time.perf_counter() - self.started, 6)
         self.got_any = True
         self._identify(chunk)
-        self._add_chunk(chunk, at)
-
-    def end_stream(self, stream: Any) -> None:
-        """Note the end of a stream whose chunks came through litellm's own wrapper."""
-        if stream.__class__.__name__ == "CustomStreamWrapper":
-            self._undo_wrapper(stream)
-        self.cut = self.finish_reason is None
-
-    def _add_chunk(self, chunk: Any, at: float) -> None:
         # A chunk without choices carries the usage, or the provider's facts about the prompt.
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
@@ -227,23 +205,27 @@ class Answer:
             self._take_error(choice)
             if delta is not None:
                 self._add(delta, at)
+            elif (message := _get(choice, "message")) is not None:
+                self._add(message, at)  # a whole answer in the place of a stream
+
+    def end_stream(self, stream: Any) -> None:
+        """Note the end of a stream whose chunks came through litellm's own wrapper."""
+        if _is_wrapper(stream):
+            # It says "stop" for a stream that broke off; these two are what was really received.
+            self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
+            if self.body_end.finish_part is False:
+                self.finish_reason = None
+            # Where the provider counted no tokens it guesses; its chunks have only what was
+            # received.
+            counts = [usage for c in stream.chunks if (usage := _get(c, "usage"))]
+            self.usage = plain(counts[-1]) if counts else None
+        self.cut = self.finish_reason is None
 
     def _finish(self, reason: Any) -> None:
         # The last reason counts, but "stop" does not take back one that says more.
         reason = finish_reason_of(reason)
         if reason and (reason != "stop" or self.finish_reason is None):
             self.finish_reason = reason
-
-    def _undo_wrapper(self, stream: Any) -> None:
-        # The wrapper says "stop" for a stream that broke off; these two hold what was really
-        # received.
-        self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason
-        if self.body_end.finish_part is False:
-            self.finish_reason = None
-        # Where the provider counted no tokens the wrapper guesses; its chunks hold only what was
-        # received.
-        counts = [usage for c in stream.chunks if (usage := _get(c, "usage"))]
-        self.usage = plain(counts[-1]) if counts else None
 
     def _identify(self, response: Any) -> None:
         # The first id counts, the last usage. Empty values and values of another type do not:
@@ -270,13 +252,22 @@ class Answer:
         thought = _get(message, "reasoning_content") or _get(message, "reasoning")
         thought = thought or _get(message, "thinking")
         if not thought and (details := _get(message, "reasoning_details")):
-            thought = _thought_of_details(details)
+            # Some of OpenRouter's are encrypted.
+            parts = details if isinstance(details, (list, tuple)) else ()
+            texts = [_get(part, "text") or _get(part, "summary") for part in parts]
+            thought = "".join(text for text in texts if isinstance(text, str))
         self._add_text(self.reasoning, thought, at, "reasoning")
         content = _get(message, "content")
         if isinstance(content, (list, tuple)):
-            self._add_parts(content, at, thoughts=not thought)
+            # Some parts are reasoning, some have no text.
+            for part in content:
+                part_thought = _thought_of_part(part)
+                if part_thought is None:
+                    self._add_text(self.content, _text_of_part(part), at, "content")
+                elif not thought:  # else the message has its reasoning elsewhere as well
+                    self._add_text(self.reasoning, part_thought, at, "reasoning")
         else:
-            # A refusal stands in a member of its own, in place of the text.
+            # A refusal is in a member of its own, in place of the text.
             content = content or _get(message, "refusal")
             self._add_text(self.content, content, at, "content")
 
@@ -286,16 +277,6 @@ class Answer:
             calls = calls if isinstance(calls, (list, tuple)) else ()
             pieces = [self._cut_piece(c, at) for c in calls or [{"index": 0, "function": legacy}]]
             self.calls.take_list(pieces, whole=at is None)
-
-    def _add_parts(self, parts: Iterable[Any], at: float | None, *, thoughts: bool) -> None:
-        # Some parts are reasoning, some have no text. thoughts: False where the message has its
-        # reasoning elsewhere as well.
-        for part in parts:
-            thought = _thought_of_part(part)
-            if thought is None:
-                self._add_text(self.content, _text_of_part(part), at, "content")
-            elif thoughts:
-                self._add_text(self.reasoning, thought, at, "reasoning")
 
     def _add_text(
         self,
@@ -349,11 +330,8 @@ class Answer:
 
     @property
     def raw(self) -> str:
-        """The text as the model wrote it.
-
-        For native calls canonical JSON of content and calls.
-
-        Canonical JSON has one form for one value, so that equal answers are equal texts.
+        """The text as the model wrote it. For native calls canonical JSON of content and calls, so
+        that equal answers are equal texts.
         """
         text = joined(self.content)
         if not self.native and not self.calls:
@@ -366,32 +344,8 @@ class Answer:
         return write_canonical({"content": text or None, "tool_calls": calls})
 
 
-def _json_object(text: Any) -> dict[str, Any] | None:
-    if not isinstance(text, str) or not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-_SSE_LINES = ("data:", "event:", "id:", "retry:", ":")
-
-
-async def _unstreamed_text(stream: Any) -> str | None:
-    # The body of a response that says it is not a stream, None for any other. Only the provider's
-    # own client shows it. A stream under a wrong name can still be read.
-    inner = getattr(stream, "completion_stream", None)
-    response = getattr(inner, "response", None)
-    if type(inner).__name__ != "AsyncStream" or response is None:
-        return None
-    kind = str(response.headers.get("content-type", "")).lower()
-    if not kind.startswith(("application/json", "text/html", "text/plain")):
-        return None
-    body: bytes = await response.aread()
-    text = body.decode("utf-8", "replace")
-    return None if text.lstrip("\ufeff \r\n").startswith(_SSE_LINES) else text
+def _is_wrapper(stream: Any) -> bool:
+    return type(stream).__name__ == "CustomStreamWrapper"
 
 
 def _text_of_part(part: Any) -> str:
@@ -414,53 +368,6 @@ def _thought_of_part(part: Any) -> str | None:
     return inner if isinstance(inner, str) else ""
 
 
-def _thought_of_details(details: Any) -> str:
-    # Some of OpenRouter's `reasoning_details` are encrypted.
-    parts = details if isinstance(details, (list, tuple)) else ()
-    texts = [_get(part, "text") or _get(part, "summary") for part in parts]
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def _first_choice(chat: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    # None where the text has none: litellm's own reading is used then.
-    choices = (chat or {}).get("choices") or ()
-    choice = choices[0] if choices else None
-    if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
-        return choice
-    return None
-
-
-def _is_direct(stream: Any) -> bool:
-    # One client gives chunks in OpenAI's shape, and so does the embedded model's provider. The
-    # client's stream is known by the name of its class: importing it takes seconds. Others are read
-    # from their lines.
-    inner = getattr(stream, "completion_stream", None)
-    if type(inner).__name__ == "AsyncStream" or lines_of(stream) is not None:
-        return True
-    return getattr(stream, "custom_llm_provider", None) == PROVIDER
-
-
-async def _chunks_of(stream: Any) -> AsyncIterator[Any]:
-    # litellm's wrapper costs up to 1 ms a chunk and changes finish reasons.
-    found = lines_of(stream)
-    if found is not None:
-        source = chunks_of_lines(*found)
-    else:
-        source = stream.completion_stream if _is_direct(stream) else stream
-    async for chunk in source:
-        if chunk is not None:
-            yield chunk
-
-
-def _wrapper_of(stream: Any) -> Any:
-    # The stream itself, or what it contains where it is the generator of a completion endpoint.
-    frame = getattr(stream, "ag_frame", None)
-    for held in frame.f_locals.values() if frame is not None else ():
-        if type(held).__name__ == "CustomStreamWrapper":
-            return held
-    return stream
-
-
 async def close_stream(stream: Any) -> None:
     """Close the provider's stream inside litellm's, and the connection below it.
 
@@ -477,11 +384,8 @@ _JSON_SCALARS = (str, int, float, bool, type(None))
 
 
 def plain(obj: Any) -> Any:
-    """Pydantic objects as JSON without their empty members.
-
-    A value that is not JSON as its text.
-
-    Tuples become lists and keys become texts, as they would in JSON.
+    """Return pydantic objects as JSON without their empty members, and a value that is not JSON as
+    its text. Tuples become lists and keys become texts, as they would in JSON.
     """
     if isinstance(obj, _JSON_SCALARS):
         return obj

@@ -1,7 +1,7 @@
 """One request to one provider through litellm, once: the answer as a Completion, whatever happened.
 
-Retries belong to the pool. Changes that litellm makes on its way to the user is undone in `answer`,
-so that `raw` is the model's own text.
+Retries belong to the pool. What litellm changes on its way to the user is undone in `answer`, so
+that `raw` is the model's own text.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import asyncio
 import json
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.types.call_pieces import joined
 from .answer import Answer, NotAStream, TooLarge, close_stream, plain
-from .body_end import note_error, note_finish_part
 from .exchange.details import token_details
 from .exchange.redaction import redact, redact_named, redact_strings
 from .exchange.types import RAW_COMPLETION, Completion, EndpointKind, Request
@@ -25,7 +23,6 @@ from .failures import (
     ReportedError,
     error_kind,
     error_message,
-    kind_of_body,
     kind_of_exception,
     kind_of_status,
     reported_kind,
@@ -33,25 +30,28 @@ from .failures import (
     status_code,
 )
 from .litellm_door import recording_litellm, text_client, watched_globals
-from .litellm_faults import (
-    allow_tools_without_mcp,
-    hold_logging_worker,
-    keep_finish_parts,
-    unchanged_switches,
-)
+from .litellm_faults import allow_tools_without_mcp, hold_logging_worker, unchanged_switches
 from .local.provider import LOCAL_MODEL, is_local
 from .log_guard import guard_logs
-from .routes import check_model, counts_streams, opened_address, provider_of, token_cost
-from .takes import note_refusal, refused_param
+from .routes import (
+    check_model,
+    counts_streams,
+    note_refusal,
+    opened_address,
+    provider_of,
+    refused_param,
+    token_cost,
+)
+from .streams import keep_finish_parts
 
 # Models whose route and price have been looked up in this process.
 _resolved: set[str] = set()
-# Arguments that are this module's to set, whatever a request's parameters say.
 # Finish reasons that say that the answer has failed.
 _FAILED = frozenset({"error", "network_error", "insufficient_system_resource"})
 # Kinds of a failure that a client may make up for a stream that ended.
 _UNEXPLAINED = frozenset({"server_error", "other"})
 _LONGEST_BODY = 100_000  # characters of a response that is no answer
+# Arguments that are this module's to set, whatever a request's parameters say.
 _RESERVED = frozenset(
     {"model", "messages", "tools", "stream", "timeout", "max_retries", "num_retries", "logger_fn"}
 )
@@ -113,23 +113,17 @@ async def _result_of(call: Coroutine[Any, Any, Any], answer: Answer) -> Any:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await _cancel(task, answer)
+        # Cancelled while litellm still prepares the call in a thread, its coroutine would be left
+        # unawaited: half a second at most is waited for that.
+        for _ in range(50):
+            if task.done() or answer.body is not None:
+                break
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled() and task.exception() is None:
+            await close_stream(task.result())
         raise
-
-
-async def _cancel(task: asyncio.Task[Any], answer: Answer) -> None:
-    # Takes half a second at most, next to the call's own end. Nothing is raised: the caller is
-    # being cancelled already.
-    # Cancelled while litellm still prepares the call in a thread, its coroutine would be left
-    # unawaited.
-    for _ in range(50):
-        if task.done() or answer.body is not None:
-            break
-        await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled() and task.exception() is None:
-        await close_stream(task.result())
 
 
 def _arguments(request: Request) -> dict[str, Any]:
@@ -145,51 +139,37 @@ def _arguments(request: Request) -> dict[str, Any]:
         timeout=model.timeout,
         max_retries=0,  # retries are the pool's, which counts and records each
     )
-    _set_address(out, request)
+    # The login becomes a header, the query goes apart: providers' clients would lose the query, or
+    # refuse the login next to a key. The model's headers win over those of the parameters, both
+    # over the login.
+    headers = {**(out.get("extra_headers") or {}), **(model.headers or {})}
+    if model.api_base:
+        address, login, query = opened_address(model.api_base, provider_of(model.name))
+        out["api_base"] = address
+        headers = {**login, **headers}
+        if query:
+            out["extra_query"] = {**query, **(out.get("extra_query") or {})}
+    if headers:
+        out["extra_headers"] = headers
     if model.api_key:
         out["api_key"] = model.api_key
     if model.extra_body:
-        out["extra_body"] = _joined_members(out.get("extra_body"), model.extra_body)
+        out["extra_body"] = {**(out.get("extra_body") or {}), **model.extra_body}
     allow_tools_without_mcp()
     if request.tools:
         out["tools"] = list(map(dict, request.tools))
     if request.stream:
-        keep_finish_parts(model.name, provider_of(model.name), note_finish_part, note_error)
-        _ask_for_counts(out, model.name)
+        keep_finish_parts(model.name, provider_of(model.name))
+        # Without it the last chunk has no usage, and the price of the answer stays unknown.
+        if "stream_options" not in out and counts_streams(model.name):
+            out["stream_options"] = {"include_usage": True}
     return out
 
 
-def _ask_for_counts(arguments: dict[str, Any], model_name: str) -> None:
-    # Without it the last chunk has no usage, and the price of the answer stays unknown.
-    if "stream_options" not in arguments and counts_streams(model_name):
-        arguments["stream_options"] = {"include_usage": True}
+# -- what became of it
 
 
-def _set_address(arguments: dict[str, Any], request: Request) -> None:
-    # The login becomes a header, the query goes apart: providers' clients would lose the query, or
-    # refuse the login next to a key. The model's headers win over those of the parameters, both
-    # over the login.
-    model = request.model
-    headers = _joined_members(arguments.get("extra_headers"), model.headers)
-    query: dict[str, str] = {}
-    if model.api_base:
-        address, login, query = opened_address(model.api_base, provider_of(model.name))
-        arguments["api_base"] = address
-        headers = {**login, **headers}
-    if headers:
-        arguments["extra_headers"] = headers
-    if query:
-        arguments["extra_query"] = _joined_members(query, arguments.get("extra_query"))
-
-
-def _joined_members(
-    first: Mapping[str, Any] | None, last: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    return {**(first or {}), **(last or {})}
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(NamedTuple):
     kind: str | None = None
     message: str | None = None
     cut: bool = False
@@ -211,14 +191,25 @@ def _failure_of(request: Request, answer: Answer, e: BaseException | None) -> _F
             return _Failure(reported, text[:LONGEST_MESSAGE])
         return _Failure()
 
-    kind: str = _seen_kind(request, answer, e)
+    kind = _seen_kind(request, answer, e)
     message = error_message(e, request.secrets)
     if isinstance(e, TimeoutError) and not str(e):
         message = f"no finished answer after {request.model.timeout:g} s"
-    cut = _broke_off(request, answer)
-    if _may_be_cut(request, answer, e) and _ended_early(answer, kind, e):
-        kind, cut = "cut_stream", True
-    return _Failure(kind, message, cut)
+    if not request.stream or answer.finish_reason is not None:
+        return _Failure(kind, message)
+    # A stream without a finish part. What came of it stays in the record, as a cut stream, though
+    # it may have broken off before any piece could be read.
+    end = answer.body_end
+    page = end.kind.startswith(("text/html", "text/plain"))
+    began = answer.got_any or (end.began and end.status == 200 and not page)
+    # Providers' clients and litellm's versions each have their own exception for it, some with a
+    # status that no server sent. An error that the server wrote into the stream is found while
+    # more bytes may come, or has a kind of its own.
+    named = isinstance(e, (NotAStream, ReportedError)) or end.error is not None
+    ended = kind == "connection" or (end.reached and kind in _UNEXPLAINED)
+    if began and ended and not named:
+        return _Failure("cut_stream", message, cut=True)
+    return _Failure(kind, message, cut=answer.got_any)
 
 
 def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
@@ -229,42 +220,19 @@ def _seen_kind(request: Request, answer: Answer, e: BaseException) -> str:
         return reported_kind(end.error) or kind
     if kind in ("bad_request", "other", "connection", "server_error"):
         if end.status == 200 and not request.stream and (text := end.text()) is not None:
-            failed = _failed_response(text)
-            return failed or kind_of_body(text) or kind
+            try:
+                response = json.loads(text)
+            except (ValueError, RecursionError):
+                broke_off = text.lstrip().startswith(("{", "["))
+                return "connection" if broke_off else "server_error"
+            # The Responses API puts an error inside an answer.
+            error = response.get("error") if isinstance(response, dict) else None
+            if error is not None or not isinstance(response, (dict, list)):
+                return reported_kind(error) or "server_error"
+            return kind
         if kind == "bad_request":
             return kind_of_status(end.status) or kind_of_exception(str(e)) or kind
     return kind
-
-
-def _failed_response(text: str) -> str | None:
-    # The Responses API puts an error inside an answer.
-    response = _parsed(text)
-    error = response.get("error") if isinstance(response, Mapping) else None
-    return None if error is None else reported_kind(error) or "server_error"
-
-
-def _ended_early(answer: Answer, kind: str, e: BaseException) -> bool:
-    # Providers' clients and litellm's versions each have their own exception for it, some with a
-    # status that no server sent. An error that the server wrote into the stream is found while
-    # more bytes may come, or has a kind of its own.
-    if isinstance(e, ReportedError) or answer.body_end.error is not None:
-        return False
-    return kind == "connection" or (answer.body_end.reached and kind in _UNEXPLAINED)
-
-
-def _may_be_cut(request: Request, answer: Answer, e: BaseException) -> bool:
-    # A stream began and has no finish part, though no piece may be read.
-    if not request.stream or answer.finish_reason is not None or isinstance(e, NotAStream):
-        return False
-    if answer.got_any:
-        return True
-    end = answer.body_end
-    return end.began and end.status == 200 and not end.kind.startswith(("text/html", "text/plain"))
-
-
-def _broke_off(request: Request, answer: Answer) -> bool:
-    # The pieces before stay in the record, as a cut stream.
-    return request.stream and answer.got_any and answer.finish_reason is None
 
 
 def _response_record(
@@ -284,26 +252,20 @@ def _response_record(
         # The wait is read again by the lane, which decides when to ask again.
         details = {"status_code": status_code(e), "retry_after": retry_after(e)}
         record.update((name, value) for name, value in details.items() if value is not None)
-        if name := _refused_by(request, answer, e):
-            record["refused"] = name
+        if error_kind(e) == "bad_request":
+            params = {k: v for k, v in request.sent_params.items() if v is not None}
+            if request.tools:
+                params["tools"] = True
+            message = f"{answer.original or ''} {getattr(e, 'body', None) or ''} {e}"
+            name = refused_param(message, params)
+            if name:
+                record["refused"] = name
+                # Kept for the plans that this process makes later.
+                note_refusal(request.model, params, name, message)
         if isinstance(answer.original, str) and not answer.got_any:
             # Redacted before it is cut, as the beginning of a key is not recognised as one.
             record["body"] = redact(answer.original, request.secrets)[:_LONGEST_BODY]
     return redact_strings(record, request.secrets) or None
-
-
-def _refused_by(request: Request, answer: Answer, e: BaseException) -> str | None:
-    # Kept for the plans that this process makes later.
-    if error_kind(e) != "bad_request":
-        return None
-    params = {k: v for k, v in request.sent_params.items() if v is not None}
-    if request.tools:
-        params["tools"] = True
-    message = f"{answer.original or ''} {getattr(e, 'body', None) or ''} {e}"
-    name = refused_param(message, params)
-    if name is not None:
-        note_refusal(request.model, params, name, message)
-    return name
 
 
 def _sent_body(request: Request, body: Any) -> dict[str, Any] | None:
@@ -332,33 +294,26 @@ def _parsed(body: Any) -> Any:
         return None
 
 
-def _endpoint_kind(request: Request, answer: Answer) -> EndpointKind:
-    # Decides how `raw` is read. An answer with calls is native even where no tools were offered:
-    # its text alone would lose them.
-    if request.model.name.startswith(RAW_COMPLETION):
-        return "raw_completion"
-    return "native_tools" if request.tools or answer.calls else "chat_text"
-
-
-def _count(value: Any) -> int | None:
-    # Some servers send usage with null in it.
-    return value if isinstance(value, int) else None
-
-
 def completion_of(
     request: Request, answer: Answer, created: str, e: BaseException | None
 ) -> Completion:
-    """Return the record of an answer.
+    """Return the record of an answer, without the fields that only the pool knows.
 
     `e` is the exception that ended it, `created` when it was asked (ISO).
-
-    Fields that only the pool knows (attempt, queue_wait) are set by it.
     """
     failure = _failure_of(request, answer, e)
     usage = answer.usage or {}
-    prompt_tokens = _count(usage.get("prompt_tokens"))
-    completion_tokens = _count(usage.get("completion_tokens"))
+    # Some servers send usage with null in it.
+    prompt_tokens, completion_tokens = (
+        count if isinstance(count, int) else None
+        for count in (usage.get("prompt_tokens"), usage.get("completion_tokens"))
+    )
     details = token_details({"usage": usage})
+    # Decides how `raw` is read. An answer with calls is native even where no tools were offered:
+    # its text alone would lose them.
+    endpoint_kind: EndpointKind = "native_tools" if request.tools or answer.calls else "chat_text"
+    if request.model.name.startswith(RAW_COMPLETION):
+        endpoint_kind = "raw_completion"
     cost = token_cost(
         request.model,
         prompt_tokens,
@@ -380,7 +335,7 @@ def completion_of(
         ttft=answer.chunks[0].at if answer.chunks else None,
         chunks=tuple(answer.chunks),
         reasoning=joined(answer.reasoning),
-        endpoint_kind=_endpoint_kind(request, answer),
+        endpoint_kind=endpoint_kind,
         stream=request.stream,
         cut=failure.cut,
         system_fingerprint=answer.ids.get("system_fingerprint"),

@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from .exchange.redaction import redact
@@ -20,12 +18,15 @@ RETRIABLE: frozenset[str] = frozenset(
     {"timeout", "rate_limited", "server_error", "connection", "cut_stream"}
 )
 """Failures that may go away by asking again."""
+LONGEST_MESSAGE = 500
+PACKAGES = {"google": "google-cloud-aiplatform", "boto3": "boto3", "botocore": "boto3"}
+"""Module of a provider -> the package that has it, in the words of litellm's own messages."""
 
 
 class ReportedError(Exception):
     """An error that a server wrote where an answer was awaited.
 
-    The message holds its words, `body` the error and `event` what it came in.
+    The message is in its words, `body` is the error and `event` what it came in.
     """
 
     def __init__(self, error: Any, event: Any = None) -> None:
@@ -39,26 +40,34 @@ class ReportedError(Exception):
 # own, and litellm maps many of them wrongly. So the sources are asked from sure to vague: the class
 # by name (no client is imported for it), the kind of error below it, the HTTP status, and the class
 # again where it is one of the two that litellm gives to everything it does not understand.
-
-# First match wins: a class, then what its subclasses say more precisely.
-_BY_CLASS: tuple[tuple[str, ErrorKind], ...] = (
-    ("ContextWindowExceededError", "context_overflow"),
-    ("ContentPolicyViolationError", "refused"),
-    ("RateLimitError", "rate_limited"),
-    ("AuthenticationError", "auth"),
-    ("PermissionDeniedError", "auth"),
-    ("NotFoundError", "not_found"),
-    ("Timeout", "timeout"),
-    ("APITimeoutError", "timeout"),
-    ("TimeoutError", "timeout"),
-    ("TimeoutException", "timeout"),
-    ("ServiceUnavailableError", "server_error"),
-    ("BadGatewayError", "server_error"),
-    ("UnprocessableEntityError", "bad_request"),
-    ("UnsupportedParamsError", "bad_request"),
-    ("BadRequestError", "bad_request"),
-    ("UnicodeEncodeError", "bad_request"),
-)
+#
+# A kind is known by the names of the exceptions' classes, by HTTP statuses, and by the names that
+# servers give an error in `code`, `type` or `status`. The first match counts, from the most telling
+# on.
+_KINDS: tuple[tuple[ErrorKind, tuple[str, ...], tuple[int, ...], str], ...] = (
+    ("context_overflow", ("ContextWindowExceededError",), (413,),
+     r"context_?(?:length|size|window)|exceed_context|request_too_large"),
+    ("refused", ("ContentPolicyViolationError",), (),
+     r"content_?(?:filter|policy)|moderation|invalid_prompt|guardrail"),
+    ("rate_limited", ("RateLimitError",), (429,),
+     r"rate_?limit|resource_?exhausted|throttl|too_?many_?requests|insufficient_quota"
+     r"|quota_?exceeded"),
+    ("timeout", ("Timeout", "APITimeoutError", "TimeoutError", "TimeoutException"), (408, 504),
+     r"time_?out|deadline"),
+    ("auth", ("AuthenticationError", "PermissionDeniedError"), (401, 403),
+     r"authenti|permission|unauthori[sz]ed|access_?denied|invalid_api_key|forbidden"),
+    ("not_found", ("NotFoundError",), (404,), r"not_?found"),
+    # 424: the model, or the server that this one asks, has failed.
+    ("server_error", ("ServiceUnavailableError", "BadGatewayError"), (424,),
+     r"overloaded|unavailable|server_?error|internal|api_error|upstream|bad_?gateway|server_busy"
+     r"|model_?(?:stream_?)?error"),
+    ("bad_request", ("UnprocessableEntityError", "UnsupportedParamsError", "BadRequestError",
+                     "UnicodeEncodeError"), (),
+     r"invalid|bad_?request|validation|unprocessable|failed_precondition"),
+)  # fmt: skip
+_BY_CLASS = {name: kind for kind, classes, _, _ in _KINDS for name in classes}
+_BY_STATUS: dict[int, ErrorKind] = {code: kind for kind, _, codes, _ in _KINDS for code in codes}
+_BY_NAME = tuple((re.compile(names, re.I), kind) for kind, _, _, names in _KINDS)
 # What servers answer with a plain 400, and which no retry and no other question would mend.
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|size|window)|maximum context|exceed_context|prompt is too long"
@@ -88,40 +97,8 @@ _NO_KEY = re.compile(
     r"|(?:no|without an?) api[ _]?key"
     r"|api[ _]?key (?:is |was )?(?:missing|not (?:set|found|provided))"
 )
-PACKAGES = {"google": "google-cloud-aiplatform", "boto3": "boto3", "botocore": "boto3"}
-"""Module of a provider -> the package that has it, in the words of litellm's own messages."""
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
 _TIMED_OUT = re.compile(r"(?i)\btimed? ?out\b")
-LONGEST_MESSAGE = 500
-
-
-_BY_STATUS: Mapping[int, ErrorKind] = MappingProxyType(
-    {
-        401: "auth",
-        403: "auth",
-        404: "not_found",
-        408: "timeout",
-        413: "context_overflow",
-        424: "server_error",  # the model, or the server behind this one, has failed
-        429: "rate_limited",
-        504: "timeout",
-    }
-)
-
-
-# The names that servers give an error in `code`, `type` or `status`, from the most telling on.
-_BY_NAME: tuple[tuple[str, ErrorKind], ...] = (
-    (r"context_?(?:length|size|window)|exceed_context|request_too_large", "context_overflow"),
-    (r"content_?(?:filter|policy)|moderation|invalid_prompt|guardrail", "refused"),
-    (r"rate_?limit|resource_?exhausted|throttl|too_?many_?requests|insufficient_quota"
-     r"|quota_?exceeded", "rate_limited"),
-    (r"time_?out|deadline", "timeout"),
-    (r"authenti|permission|unauthori[sz]ed|access_?denied|invalid_api_key|forbidden", "auth"),
-    (r"not_?found", "not_found"),
-    (r"overloaded|unavailable|server_?error|internal|api_error|upstream|bad_?gateway|server_busy"
-     r"|model_?(?:stream_?)?error", "server_error"),
-    (r"invalid|bad_?request|validation|unprocessable|failed_precondition", "bad_request"),
-)  # fmt: skip
 
 
 def reported_kind(error: Any) -> ErrorKind | None:
@@ -138,22 +115,10 @@ def reported_kind(error: Any) -> ErrorKind | None:
             return by_status
     names = [error.get(name) for name in ("code", "type", "status", "error_type")]
     text = " ".join(name for name in names if isinstance(name, str))
-    kind = next((k for words, k in _BY_NAME if re.search(words, text, re.IGNORECASE)), None)
+    kind = next((kind for words, kind in _BY_NAME if words.search(text)), None)
     if kind in (None, "bad_request"):
-        if _OVERFLOW.search(message):
-            return "context_overflow"
-        if _REFUSED.search(message):
-            return "refused"
+        return _kind_by_words(message) or kind
     return kind
-
-
-def kind_of_body(text: str) -> ErrorKind | None:
-    """Return the kind of a whole answer's body that cannot be read: it broke off, or is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return "connection" if text.lstrip().startswith(("{", "[")) else "server_error"
-    return None if isinstance(value, (dict, list)) else "server_error"
 
 
 def kind_of_exception(message: str) -> ErrorKind | None:
@@ -165,6 +130,21 @@ def kind_of_exception(message: str) -> ErrorKind | None:
 def kind_of_status(status: int | None) -> ErrorKind | None:
     """Return the kind that an HTTP status alone tells, None where it does not."""
     return None if status is None else _BY_STATUS.get(status)
+
+
+def _kind_by_words(message: str) -> ErrorKind | None:
+    # A prompt that is too long, or filtered, among other refused requests.
+    if _OVERFLOW.search(message):
+        return "context_overflow"
+    return "refused" if _REFUSED.search(message) else None
+
+
+def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
+    if status is None or status < 400:
+        return None
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return "server_error" if status >= 500 else _kind_by_words(message) or "bad_request"
 
 
 def _chain(e: BaseException) -> Iterator[BaseException]:
@@ -187,9 +167,7 @@ def _unwrapped(e: BaseException) -> BaseException:
 
 
 def error_kind(e: BaseException) -> ErrorKind:
-    """Return the class of a failure.
-
-    Every exception has one. `other` is for anything else.
+    """Return the class of a failure, `other` where none is known.
 
     It decides the next step: whether the question is asked again, and whether its endpoint is given
     up.
@@ -198,6 +176,7 @@ def error_kind(e: BaseException) -> ErrorKind:
     message = str(e)
     if _missing_module(e) is not None:
         return "setup"
+    # Of the whole hierarchy, since clients derive their classes from each other's.
     names = {c.__name__ for c in type(e).__mro__}
     if isinstance(e, ReportedError):
         return reported_kind(e.body) or "server_error"
@@ -205,28 +184,34 @@ def error_kind(e: BaseException) -> ErrorKind:
         return "timeout"
     if _UNSENDABLE.search(message):
         return "bad_request"
-
-    if status_code(e) in (None, 500) and _NO_KEY.search(message):
+    status = status_code(e)
+    if status in (None, 500) and _NO_KEY.search(message):
         return "auth"
 
-    by_class = _kind_by_class(names, message)
+    by_class = next((kind for name, kind in _BY_CLASS.items() if name in names), None)
+    if by_class == "bad_request":
+        return _kind_by_words(message) or by_class
     if by_class is not None:
         return by_class
-    # litellm reports a refused or reset connection as an internal server error.
-    if _is_connection_failure(e, message):
+    # litellm reports a refused or reset connection as an internal server error. Clients that hide
+    # the exception below them still name it in their message.
+    below = any(isinstance(cause, OSError) for cause in _chain(e))
+    if below or _CONNECTION.search(message):
         return "timeout" if _TIMED_OUT.search(message) else "connection"
-
     # litellm gives its APIConnectionError a status that no server sent.
     if "APIConnectionError" in names:
         return "connection"
-    by_status = _kind_by_status(status_code(e), message)
+    by_status = _kind_by_status(status, message)
     if by_status is not None:
         return by_status
     # An error in a stream has no status, and OpenAI's client keeps it as it came.
     body = getattr(e, "body", None)
     if "APIError" in names and isinstance(body, (Mapping, str)) and body:
         return reported_kind(body) or "server_error"
-    return _kind_by_default(names)
+    if "TransportError" in names:
+        return "connection"
+    # `other` is not retried, because no one knows what that would cost.
+    return "server_error" if "InternalServerError" in names else "other"
 
 
 def _missing_module(e: BaseException) -> str | None:
@@ -240,45 +225,17 @@ def _missing_module(e: BaseException) -> str | None:
     return None
 
 
-def _kind_by_default(names: set[str]) -> ErrorKind:
-    # `other` is not retried, because no one knows what that would cost.
-    if "TransportError" in names:
-        return "connection"
-    return "server_error" if "InternalServerError" in names else "other"
-
-
-def _kind_by_class(names: set[str], message: str) -> ErrorKind | None:
-    # names: of the whole class hierarchy, since clients derive their classes from each other's. The
-    # message tells a prompt that is too long, or filtered, from other refused requests.
-    kind = next((kind for name, kind in _BY_CLASS if name in names), None)
-    if kind != "bad_request":
-        return kind
-    if _OVERFLOW.search(message):
-        return "context_overflow"
-    return "refused" if _REFUSED.search(message) else kind
-
-
-def _is_connection_failure(e: BaseException, message: str) -> bool:
-    # Clients that hide the exception below them still name it in their message.
-    if any(isinstance(cause, (ConnectionError, OSError)) for cause in _chain(e)):
-        return True
-    return _CONNECTION.search(message) is not None
-
-
 def is_nobody(kind: str | None, message: str | None) -> bool:
     """Return True for a failure before any server was reached: a refused connection, an unknown
-    host.
-
-    A connection that broke off later was somebody's. `kind` and `message` are those of the
-    completion.
+    host. `kind` and `message` are those of the completion.
     """
     return kind == "connection" and _NOBODY.search(message or "") is not None
 
 
 def status_code(e: BaseException) -> int | None:
-    # Clients keep it under two names, as a number or as text.
+    # Clients keep it under two names, as a number or as text. A stream has begun with 200; the
+    # status of its failure is a member of the error's body.
     e = _unwrapped(e)
-    # A stream has begun with 200; the status of its failure is a member of the error's body.
     body = getattr(e, "body", None)
     in_body = body.get("code") if isinstance(body, dict) else None
     for value in (getattr(e, "status_code", None), getattr(e, "code", None), in_body):
@@ -289,25 +246,10 @@ def status_code(e: BaseException) -> int | None:
 
 
 def _status(value: Any) -> int | None:
-    # Members called `code` hold many things, such as "context_length_exceeded".
+    # Members called `code` may be many things, such as "context_length_exceeded".
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value)
-    if isinstance(value, int) and 100 <= value < 600:
-        return value
-    return None
-
-
-def _kind_by_status(status: int | None, message: str) -> ErrorKind | None:
-    # The message tells a prompt that is too long from other bad requests.
-    if status is None:
-        return None
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-    if 400 <= status < 500:
-        if _OVERFLOW.search(message):
-            return "context_overflow"
-        return "refused" if _REFUSED.search(message) else "bad_request"
-    return "server_error" if status >= 500 else None
+    return value if isinstance(value, int) and 100 <= value < 600 else None
 
 
 def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
@@ -325,7 +267,9 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
         text = inner
     text = re.sub(r"^(?:litellm\.[\w.]+: )+", "", text)
     if text.endswith("Connection error."):
-        text = _with_reason(text, e)
+        # It hides the host and the port that a user needs to see.
+        cause = next((c for c in _chain(e) if str(c).startswith("Cannot connect")), None)
+        text = text if cause is None else f"{text.removesuffix('.')}: {cause}"
     text = re.sub(r" ssl:(?:<[^>]*>|default|None|False)", "", text)
     package = PACKAGES.get(_missing_module(e) or "")
     for noise in ("This looks like a bug in LiteLLM", "\nTraceback (most recent"):
@@ -337,60 +281,41 @@ def error_message(e: BaseException, secrets: tuple[str, ...] = ()) -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 3] + "..."
 
 
-def _with_reason(text: str, e: BaseException) -> str:
-    # "Connection error." hides the host and the port that a user needs to see.
-    for cause in _chain(e):
-        if str(cause).startswith("Cannot connect"):
-            return f"{text.removesuffix('.')}: {cause}"
-    return text
-
-
 def retry_after(e: BaseException, *, now: float | None = None) -> float | None:
     """Return seconds the provider asked to wait (`Retry-After` as seconds or as a date,
     `retry-after-ms`), or None. `now` is the time in seconds since the epoch.
     """
-    for headers in _all_headers(e):
-        wait = _wait_in(headers, now)
-        if wait is not None:
-            return wait
+    # From the outside in: the outermost exception is the one that the client meant to show.
+    for source in _chain(e):
+        for holder in (getattr(source, "response", None), source):
+            for attribute in ("headers", "litellm_response_headers"):
+                wait = _wait_in(getattr(holder, attribute, None), now)
+                if wait is not None:
+                    return wait
     # Google has no header for it.
     found = _RETRY_DELAY.search(str(e))
     return None if found is None else _number(found[1])
 
 
-def _all_headers(e: BaseException) -> Iterator[Any]:
-    # From the outside in: the outermost exception is the one that the client meant to show.
-    for source in _chain(e):
-        for holder in (getattr(source, "response", None), source):
-            for attribute in ("headers", "litellm_response_headers"):
-                yield getattr(holder, attribute, None)
-
-
 def _wait_in(headers: Any, now: float | None) -> float | None:
-    # Milliseconds are the more precise of the two, and win.
     if headers is None or not hasattr(headers, "items"):
         return None
     # litellm repeats the provider's headers under names of its own.
     values = {str(k).lower().removeprefix("llm_provider-"): str(v) for k, v in headers.items()}
-    if "retry-after-ms" in values:
+    if "retry-after-ms" in values:  # the more precise of the two
         wait = _number(values["retry-after-ms"])
         return None if wait is None else wait / 1000
-    if "retry-after" in values:
-        return _seconds_of(values["retry-after"], now)
-    return None
-
-
-def _seconds_of(text: str, now: float | None) -> float | None:
+    text = values.get("retry-after")
+    if text is None:
+        return None
     wait = _number(text)
-    return _seconds_until(text, now) if wait is None else wait
-
-
-def _seconds_until(date: str, now: float | None) -> float | None:
-    # The provider's clock may differ from ours: a wait in the past is no wait.
+    if wait is not None:
+        return wait
     try:
-        then = email.utils.parsedate_to_datetime(date).timestamp()
+        then = email.utils.parsedate_to_datetime(text).timestamp()
     except (TypeError, ValueError):
         return None
+    # The provider's clock may differ from ours: a wait in the past is no wait.
     return max(0.0, then - (time.time() if now is None else now))
 
 

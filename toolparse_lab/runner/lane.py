@@ -9,12 +9,11 @@ import random
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from .exchange.request import Questions
 from .exchange.summary import GivenUp
-from .exchange.types import Completion, Model, Request
+from .exchange.types import Completion, Model, Questions, Request
 from .failures import RETRIABLE, is_nobody
 from .local.provider import is_local
-from .takes import shapes_sent
+from .routes import shapes_sent
 
 # How a lane works. All questions of one endpoint wait in one lane, and three things decide when the
 # next one goes out. The window says how many calls may be under way: a fixed number, or one that
@@ -42,10 +41,9 @@ class Breaker:
     """Counts failures in a row that say that no one is there, or that nothing will be answered.
 
     After `limit` of them (0: never) the endpoint is `down`: one call at a time finds out whether it
-    is back, after 1, 2, 4 … seconds. Where none of these is answered, and at once where a key or a
-    name is refused, it is `lost`. Any other failure is an answer of a server that lives.
-
-    An endpoint that nobody was ever met at gets fewer probes than one that went away.
+    is back, after 1, 2, 4 … seconds; fewer of them where no server was ever met. Where none of
+    these is answered, and at once where a key or a name is refused, it is `lost`. Any other failure
+    is an answer of a server that lives.
     """
 
     limit: int
@@ -64,34 +62,23 @@ class Breaker:
         return self.limit > 0 and self.failed >= self.limit
 
     def note(self, kind: str | None, now: float, *, nobody: bool = False) -> None:
-        """Count an attempt.
-
-        `kind`: None for an answer, else the error kind. `now` in seconds of any clock. `nobody`: no
-        connection came about.
-
-        Attempts that were under way when the endpoint went down arrive later, and must not count as
-        probes.
+        """Count an attempt. kind: None for an answer, else the error kind. now: seconds of any
+        clock. nobody: no connection came about.
         """
         self.met |= not nobody
         if kind == "setup" and self.limit:  # no call of this process will do better
             self.lost = kind
         if kind is None or kind not in _DEAD:
-            # A rate limit is no news of that kind, see `exhausted`; all else is a server that
-            # lives.
+            # A rate limit is no news of that kind, see `exhausted`.
             if kind != "rate_limited":
                 self.failed = self.probes = 0
             return
 
         was_down = self.down
         self.failed += 1
-        if not self.down or self.lost:
+        # An attempt from before the endpoint was known to be down is no probe, and no news.
+        if not self.down or self.lost or (was_down and now < self.opens):
             return
-        if was_down and now < self.opens:
-            # An attempt from before the endpoint was known to be down: no probe, and no news.
-            return
-        self._probe_later(kind, now)
-
-    def _probe_later(self, kind: str, now: float) -> None:
         # A refused key will not be accepted later, while a server that is not there may come back.
         most = _PROBES.get(kind, _MOST_PROBES) if self.met else _FIRST_PROBES
         if kind in _HOPELESS or self.probes >= most:
@@ -113,7 +100,7 @@ class Window:
 
     Adaptive, it doubles with every round of answers until a rate limit or a time-out halves it, or
     answers take twice as long as they did at best. From then on it grows by one a round, and
-    shrinks by one while they take that long.
+    shrinks by one while they take that long: as TCP does it.
     """
 
     size: float
@@ -124,12 +111,8 @@ class Window:
     halved: float = float("-inf")
 
     def answered(self, latency: float | None) -> None:
-        if self.adaptive and latency:
-            self._adapt(latency)
-
-    def _adapt(self, latency: float) -> None:
-        # As TCP does it: fast growth until the first sign of a queue (twice the best time), careful
-        # growth from then on.
+        if not self.adaptive or not latency:
+            return
         # A moving average over about five answers: one slow answer is no congestion.
         self.recent = 0.8 * self.recent + 0.2 * latency if self.recent else latency
         # What is best is forgotten slowly, since answers differ in length.
@@ -167,6 +150,8 @@ class Lane:
 
     window: Window
     breaker: Breaker
+    turn: deque[Lane] = field(default_factory=deque)
+    """the lanes that are asked after this one"""
     waiting: deque[str] = field(default_factory=deque)
     unclaimed: deque[str] = field(default_factory=deque)
     """keys that other processes may ask, too; they wait only once they are claimed"""
@@ -189,21 +174,18 @@ class Lane:
     """when its first worker began, on the clock of the pool"""
 
     @classmethod
-    def of(cls, model: Model, give_up_after: int | None) -> Lane:
-        """Return the lane of a model's endpoint, still empty.
-
-        `give_up_after` failures in a row close it (None: never).
-
-        The window of an adaptive model begins small: the first round shows how fast the endpoint
-        is.
+    def of(cls, model: Model, give_up_after: int | None, turn: deque[Lane] | None = None) -> Lane:
+        """Return the lane of a model's endpoint, still empty; `give_up_after` failures in a row
+        close it (None: never).
         """
-        breaker = Breaker(give_up_after or 0)
-        # The embedded model answers one at a time, whatever is asked of it.
-        if is_local(model.name):
-            return cls(Window(1), breaker)
-        if model.max_connections == "adaptive":
-            return cls(Window(_FIRST_CONNECTIONS, adaptive=True), breaker)
-        return cls(Window(int(model.max_connections)), breaker)
+        if is_local(model.name):  # answers one at a time, whatever is asked of it
+            window = Window(1)
+        elif model.max_connections == "adaptive":
+            # Small at first: the first round shows how fast the endpoint is.
+            window = Window(_FIRST_CONNECTIONS, adaptive=True)
+        else:
+            window = Window(int(model.max_connections))
+        return cls(window, Breaker(give_up_after or 0), deque() if turn is None else turn)
 
     def join(self, alias: str, model: Model) -> None:
         # Aliases of one endpoint share its connections, since the server cannot tell them apart.
@@ -232,7 +214,7 @@ class Lane:
     def take(self, questions: Questions) -> Question | None:
         # Only here a request is made from its key, so that no more than those under way are in
         # memory.
-        if self.over:
+        if self.breaker.lost is not None:
             return None
         if self.again:
             return self.again.popleft()
@@ -249,13 +231,7 @@ class Lane:
         return wait * random.uniform(1.0, 1.1) if wait > 0 else 0.0  # noqa: S311
 
     def note(self, completion: Completion, now: float) -> None:
-        """Learn from an attempt about the endpoint.
-
-        A replayed one teaches nothing.
-
-        Only rate limits and time-outs say that the endpoint has too much to do. Any other failure
-        says nothing of its load.
-        """
+        """Learn from an attempt about the endpoint. A replayed one teaches nothing."""
         if completion.fidelity == "replayed":
             return
         self.calls += 1
@@ -264,6 +240,7 @@ class Lane:
         if completion.ok:
             self.window.answered(completion.latency)
         elif completion.error_kind in ("rate_limited", "timeout"):
+            # Any other failure says nothing of the endpoint's load.
             self.window.crowded(now)
 
     def note_params(self, request: Request, completion: Completion) -> bool:
@@ -291,13 +268,6 @@ class Lane:
             return False
         return any(self.refusals[p] >= _MOST_REFUSALS for p in shapes_sent(request).items())
 
-    def note_last_try(self, completion: Completion) -> None:
-        """Learn from a failure after which its question is not asked again: a rate limit that held
-        for so long may be a quota.
-        """
-        if completion.error_kind == "rate_limited" and completion.fidelity != "replayed":
-            self.breaker.exhausted()
-
     def wait_before_retry(
         self, question: Question, completion: Completion, backoff: float, now: float
     ) -> float | None:
@@ -307,7 +277,10 @@ class Lane:
         half of it and all of it. The time that the provider asked for is the least. A rate limit
         closes the lane for that time.
         """
-        if not _may_be_repeated(question, completion):
+        # A recording says the same each time; the first try does not count as a retry.
+        if completion.fidelity == "replayed" or completion.error_kind not in RETRIABLE:
+            return None
+        if question.tries > question.request.model.max_retries:
             return None
         longest = min(backoff * 2.0 ** (question.tries - 1), 30.0)
         wait: float = longest * random.uniform(0.5, 1.0)  # noqa: S311
@@ -321,12 +294,3 @@ class Lane:
             pause = wait if requested is None else requested
             self.closed_until = max(self.closed_until, now + pause)
         return wait
-
-
-def _may_be_repeated(question: Question, completion: Completion) -> bool:
-    # The first try does not count as a retry.
-    if completion.fidelity == "replayed":  # a recording says the same each time
-        return False
-    if completion.error_kind not in RETRIABLE:
-        return False
-    return question.tries <= question.request.model.max_retries

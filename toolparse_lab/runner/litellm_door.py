@@ -1,11 +1,10 @@
-"""The one door through which litellm is imported: the settings needed before and after, once."""
+"""litellm, imported in this one place: the settings needed before and after, and its clients."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import importlib
-import inspect
 import logging
 import os
 import threading
@@ -15,8 +14,9 @@ from typing import Any
 from ..core.errors import MissingExtra
 from .litellm_faults import ignore_warnings, remember_context_lengths
 from .local.provider import register
+from .streams import close_quietly
 
-# How the door works. Importing litellm takes 2 to 5 seconds, so it happens when a model is first
+# How it is imported. Importing litellm takes 2 to 5 seconds, so it happens when a model is first
 # asked, and once, under a lock: threads that ask at the same moment wait for the one that imports.
 # An application whose models go through the bridge is a host: its loggers and litellm's settings
 # stay as they are. What litellm would print, count or limit is switched off where a run is
@@ -30,19 +30,14 @@ _quiet = False
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 # Settings of the process that change a request or its answer.
 _WATCHED = (
-    "drop_params",
-    "modify_params",
-    "add_function_to_prompt",
-    "num_retries",
-    "cache",
-    "api_base",
+    "drop_params", "modify_params", "add_function_to_prompt", "num_retries", "cache", "api_base",
     "headers",
-)
+)  # fmt: skip
 
 
 def litellm_module() -> Any:
-    """litellm, imported once (2-5 s) without network access or warnings, and with the embedded
-    model registered as provider `toolparse-local`. Raises MissingExtra.
+    """Return litellm, imported once (2-5 s) without network access or warnings, and with the
+    embedded model registered as provider `toolparse-local`. Raises MissingExtra.
     """
     global _module
     if _module is None:
@@ -55,8 +50,8 @@ def litellm_module() -> Any:
 
 
 def recording_litellm() -> Any:
-    """`litellm_module` for recordings: it prints nothing, counts nothing, and takes an endless
-    repetition as the answer that it is.
+    """Return `litellm_module` for recordings: it prints nothing, counts nothing, and takes an
+    endless repetition as the answer that it is.
     """
     global _quiet
     litellm = litellm_module()
@@ -101,18 +96,14 @@ def _set_up(litellm: Any) -> None:
 
 
 def watched_globals() -> dict[str, Any]:
-    """litellm's process-wide switches that change the request sent, where someone has set them.
-
-    Objects are given as True: they may hold keys, and are no JSON.
-
-    An empty dict is the normal case, and nothing is recorded then.
+    """Return litellm's process-wide switches that change the request sent, where someone has set
+    them. Objects are given as True: they may have keys in them, and are not JSON.
     """
     litellm = litellm_module()
-    values = {name: getattr(litellm, name, None) for name in _WATCHED}
     return {
         name: value if isinstance(value, (bool, int, str)) else True
-        for name, value in values.items()
-        if value
+        for name in _WATCHED
+        if (value := getattr(litellm, name, None))
     }
 
 
@@ -136,9 +127,7 @@ def text_client(api_base: str | None, api_key: str | None) -> Any:
 
 
 async def close_clients() -> None:
-    """Close litellm's pooled HTTP clients of this event loop.
-
-    Call it before the loop is closed.
+    """Close litellm's pooled HTTP clients of this event loop, before the loop is closed.
 
     Clients of other loops stay as they are. A connection closed from outside its own loop only
     schedules its end there, on a loop that nothing wakes. Its socket would stay open until the
@@ -148,45 +137,15 @@ async def close_clients() -> None:
         return
     with contextlib.suppress(AttributeError):
         cache = _module.in_memory_llm_clients_cache
-        for client in _pop_clients(cache):
+        # litellm adds a mark of the running loop to the key of each client: its id up to 1.106, and
+        # later another one. Sync clients have no loop in their key, and stay for the next call.
+        ending = cache.update_cache_key_with_event_loop("")
+        keys = [key for key in list(cache.cache_dict) if str(key).endswith(ending)]
+        # Taken out first, so that a later loop that happens to get the same id does not find them.
+        clients = [cache.cache_dict.pop(key, None) for key in keys]
+        for key in keys:
+            cache.ttl_dict.pop(key, None)
+        for client in clients:
             await close_quietly(client)
     # Transports tell their sockets to close in the loop's next round.
     await asyncio.sleep(0)
-
-
-def _pop_clients(cache: Any) -> list[Any]:
-    # Taken out, so that a later loop that happens to get the same id does not find them. Sync
-    # clients have no loop in their key, and stay for the next call.
-    # litellm adds a mark of the running loop to the key of each client: its id up to 1.106, and
-    # later another one.
-    ending = cache.update_cache_key_with_event_loop("")
-    keys = [key for key in list(cache.cache_dict) if str(key).endswith(ending)]
-    clients = [cache.cache_dict.pop(key, None) for key in keys]
-    for key in keys:
-        cache.ttl_dict.pop(key, None)
-    return clients
-
-
-async def close_quietly(closable: Any) -> None:
-    """Call `aclose` or `close` of an object that has one, and wait for it where it is awaitable.
-
-    Nothing is raised: at that point there is no one to whom a failure to close would matter.
-    """
-    close = getattr(closable, "aclose", None) or getattr(closable, "close", None)
-    if close is None:
-        return
-    with contextlib.suppress(Exception):
-        result = close()
-        if inspect.isawaitable(result):
-            await result
-
-
-async def close_body(body: Any) -> None:
-    """Close the body of a response, and what it is made of.
-
-    litellm 1.80 gives httpx the body of its own transport as a plain iterator. Closing the response
-    closes that, and the connection stays open.
-    """
-    while body is not None:
-        await close_quietly(body)
-        body = getattr(body, "_stream", None)

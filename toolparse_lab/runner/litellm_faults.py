@@ -1,48 +1,27 @@
-"""The workarounds for litellm: those that change litellm or the process are here, the others are
-listed with their places.
+"""The workarounds for litellm, and what this package uses of it that it does not promise.
 
-Each was needed with litellm 1.106 and is harmless with the others that were tried, 1.80 to 1.110.
-`make newest` meets a newer one: walk through this list, take one out, and run the tests that its
-place names. What is used of litellm without a promise is listed in `litellm_internals`.
+Each workaround was needed with litellm 1.106 and is harmless with the others that were tried, 1.80
+to 1.110. Those that change litellm or the process are here; `INTERNALS` lists what they and others
+take hold of, so that a change shows as its name and not as a strange answer. `make newest` meets a
+newer version: walk through both lists, take one out, and run the tests that its place names.
 
-Here, because they reach into litellm:
+The workarounds that take hold of nothing:
 
-- `allow_tools_without_mcp`: every request with tools fails where the package `mcp` is missing
-- `unchanged_switches`: the provider `ollama` switches a setting of the whole process
 - `hold_logging_worker`: the logging task of one event loop is dropped when another loop asks
 - `ignore_warnings`: its types and modules cause warnings that are not the caller's
 - `chunk_form`: before 1.89 it knows no chunks of its own type in a custom provider's stream
-- `let_params_pass`: a custom provider cannot say which parameters it takes
-- `name_outer_stream`: chunks of a custom provider's stream are named after the model string
-- `remember_context_lengths`: each call of a `huggingface/` model asks huggingface.co for one
-- `join_text_parts`: of the texts in an answer of Mistral it keeps the last
-- `keep_finish_parts`: each chunk of Gemini ends its stream, errors in Anthropic's lose their type
-
-At the one import:
-
 - `litellm_door._import`: importing it fetches a price list from the network, and pydantic warns
-- `litellm_door._set_up`: a repetitive answer is an error, and it prints, counts and downloads
-- `litellm_door.text_client`: it makes a client for each call of a completion endpoint
-- `litellm_door.close_clients`: its clients are closed from any loop, which leaves sockets open
-
-If a request is made:
-
 - `complete._result_of`: a call cancelled early leaves a coroutine that no one awaits
 - `routes.opened_address`: a query in the address ends up before the path, and a login is refused
 - `routes._listed_price`: self-hosted models are listed as free of charge
 - `log_guard.guard_logs`: requests are logged whole, keys included, at level DEBUG
-
-If an answer is read:
-
-- `answer.Answer.log`: finish reasons, reasoning and calls are rewritten. The answer is logged only
-- `answer._chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
+- `streams.chunks_of`: its stream wrapper costs up to 1 ms a chunk and changes finish reasons
 - `provider_shapes.chunks_of_lines`: its readers end early and make up finish reasons
 - `provider_shapes.as_chat`: it loses reasoning, refusals and texts of some whole answers
-- `answer.Answer._undo_wrapper`: a stream that broke off ends with "stop" and guessed token counts
 - `answer.close_stream`: a stream that is dropped keeps its connection
 - `failures.error_kind`: a refused connection is an internal server error
-- `local.provider._ending`: what a custom provider sends with or after its finish reason disappears
-- `local.provider._log_body`: a custom provider's request is not logged as others are
+- `local.provider._provider_class`: what a custom provider sends with or after its finish reason
+  disappears, and its request is not logged as others are
 """
 
 from __future__ import annotations
@@ -58,7 +37,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 _lock = threading.Lock()
 
@@ -83,20 +62,12 @@ def allow_tools_without_mcp() -> None:
     with _lock:
         if _ASKING in sys.modules:
             return
-        missing = _missing_mcp()
-        if missing is not None:
-            sys.modules[_ANSWERING], sys.modules[_ASKING] = _stand_ins(missing)
-
-
-def _missing_mcp() -> ImportError | None:
-    # None for a module that imports well: it needs no workaround.
-    try:
-        importlib.import_module("litellm.responses.mcp.chat_completions_handler")
-    except ImportError as e:
-        # Another litellm may lack the module itself, and then does not ask it.
-        if e.name is not None and e.name.partition(".")[0] == "mcp":
-            return e
-    return None
+        try:
+            importlib.import_module("litellm.responses.mcp.chat_completions_handler")
+        except ImportError as e:
+            # Another litellm may lack the module itself, and then does not ask it.
+            if e.name is not None and e.name.partition(".")[0] == "mcp":
+                sys.modules[_ANSWERING], sys.modules[_ASKING] = _stand_ins(e)
 
 
 def _stand_ins(missing: ImportError) -> tuple[ModuleType, ModuleType]:
@@ -153,10 +124,7 @@ _workers: set[asyncio.Task[Any]] = set()
 
 def hold_logging_worker() -> None:
     """Keep litellm's logging task of this loop alive: litellm drops it when another loop asks, and
-    asyncio then complains about a task that was destroyed.
-
-    The task stays until it is done. litellm's module may be absent in other versions, and then
-    there is nothing to keep.
+    asyncio then complains about a task that was destroyed. The task stays until it is done.
     """
     module = sys.modules.get("litellm.litellm_core_utils.logging_worker")
     task = getattr(getattr(module, "GLOBAL_LOGGING_WORKER", None), "_worker_task", None)
@@ -180,8 +148,6 @@ def remember_context_lengths() -> None:
 
 # -- chunks of a custom provider (before 1.89)
 
-_TAKES_CHUNKS = (1, 89)
-
 
 @functools.lru_cache(maxsize=1)
 def chunk_form() -> Callable[[Any], Any]:
@@ -189,7 +155,7 @@ def chunk_form() -> Callable[[Any], Any]:
     provider's stream: the chunk itself, and before 1.89 a dict around it.
     """
     version = re.match(r"(\d+)\.(\d+)", importlib.metadata.version("litellm"))
-    if version is None or (int(version[1]), int(version[2])) >= _TAKES_CHUNKS:
+    if version is None or (int(version[1]), int(version[2])) >= (1, 89):
         return lambda chunk: chunk
     return _chunk_as_dict
 
@@ -246,101 +212,25 @@ def let_params_pass(provider: str, names: Iterable[str]) -> None:
 
 # -- the model of a custom provider's stream (1.106)
 
-_NAMES = ("model", "_cached_model_name")
-
 
 def name_outer_stream(model: Any) -> None:
     """Let litellm's stream around a custom provider's give its chunks the model that the provider
     says, as litellm does in a whole answer and for providers of its own.
 
-    To be called by a function that the body of the provider's stream calls.
-
-    litellm overwrites the model of chunks with its own model string, and hands a provider no way to
-    say another. Its stream is found by who asks for the chunk. If that is something else, nothing
-    is done.
+    To be called by a function that the body of the provider's stream calls. litellm overwrites the
+    model of chunks with its own model string, and hands a provider no way to say another. Its
+    stream is found by who asks for the chunk. If that is something else, nothing is done.
     """
     frame = sys._getframe(3)  # our caller, the stream it belongs to, and litellm's method
     outer = frame.f_locals.get("self")
     if not hasattr(outer, "completion_stream"):
         return
-    for name in _NAMES:
+    for name in ("model", "_cached_model_name"):
         if hasattr(outer, name):
             setattr(outer, name, model)
 
 
-# -- finish parts of streams (1.80 to 1.110)
-
-
-def keep_finish_parts(
-    model: str, provider: str, note: Callable[[bool], None], note_error: Callable[[Any], None]
-) -> None:
-    """Let litellm's readers of streams hand on what they lose; nothing is done for others.
-
-    Gemini: `note` knows of each chunk whether it has a finish reason (litellm reads "stop" from
-    every chunk, and a stream that was cut looks finished), and a comment is no broken JSON.
-    Anthropic: `note_error` knows the error in a stream, of which litellm keeps the message alone.
-    Responses: refusals are text, and reasoning content is reasoning.
-    """
-    if "claude" in model and provider.startswith(("anthropic", "vertex_ai")):
-        module = importlib.import_module("litellm.llms.anthropic.chat.handler")
-        before = functools.partial(_anthropic, note_error)
-        _wrap_parser(module, "ModelResponseIterator", before)
-    elif provider in ("gemini", "vertex_ai", "vertex_ai_beta"):
-        module = importlib.import_module(
-            "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
-        )
-        _wrap_parser(module, "ModelResponseIterator", functools.partial(_gemini, note))
-        _skip_comments(module)
-    elif provider in ("openai", "azure"):
-        with contextlib.suppress(ImportError):  # not in the oldest
-            module = importlib.import_module(
-                "litellm.completion_extras.litellm_responses_transformation.transformation"
-            )
-            _wrap_parser(module, "OpenAiResponsesToChatCompletionStreamIterator", _responses)
-
-
-_wrapped_parsers: set[str] = set()
-
-
-def _wrap_parser(module: ModuleType, name: str, before: Callable[[Any], Any]) -> None:
-    # Done once.
-    with _lock:
-        key = f"{module.__name__}:{name}"
-        if key in _wrapped_parsers:
-            return
-        _wrapped_parsers.add(key)
-        parser = getattr(module, name, None)
-        original = getattr(parser, "chunk_parser", None)
-        if original is None:  # another litellm
-            return
-
-        @functools.wraps(original)
-        def chunk_parser(self: Any, chunk: Any) -> Any:
-            return original(self, before(chunk) if isinstance(chunk, dict) else chunk)
-
-        setattr(parser, "chunk_parser", chunk_parser)  # noqa: B010 - the class is not known
-
-
-def _skip_comments(module: ModuleType) -> None:
-    # Gemini's reader fails at comments between events. Done once.
-    reader = getattr(module, "ModelResponseIterator", None)
-    original = getattr(reader, "_common_chunk_parsing_logic", None)
-    if original is None or hasattr(original, "skips_comments"):
-        return
-
-    @functools.wraps(original)
-    def parse(self: Any, chunk: Any) -> Any:
-        is_comment = isinstance(chunk, str) and chunk.startswith(":")
-        return original(self, "" if is_comment else chunk)
-
-    parse.__dict__["skips_comments"] = True
-    setattr(reader, "_common_chunk_parsing_logic", parse)  # noqa: B010 - the class is not known
-
-
-def _anthropic(note_error: Callable[[Any], None], chunk: dict[str, Any]) -> dict[str, Any]:
-    if chunk.get("type") == "error":
-        note_error(chunk.get("error"))
-    return chunk
+# -- texts of Mistral (1.80 to 1.110)
 
 
 def join_text_parts(model: str) -> None:
@@ -368,28 +258,7 @@ def join_text_parts(model: str) -> None:
         return original(response_data)
 
     convert.__dict__["joins_texts"] = True
-    name = "_handle_content_list_to_str_conversion"
-    setattr(config, name, staticmethod(convert))
-
-
-_READ_AS = {
-    "response.refusal.delta": "response.output_text.delta",
-    "response.reasoning_text.delta": "response.reasoning_summary_text.delta",
-}
-
-
-def _responses(chunk: dict[str, Any]) -> dict[str, Any]:
-    # An enum of litellm's, or a text.
-    kind = getattr(chunk.get("type"), "value", chunk.get("type"))
-    return {**chunk, "type": _READ_AS[kind]} if kind in _READ_AS else chunk
-
-
-def _gemini(note: Callable[[bool], None], chunk: dict[str, Any]) -> dict[str, Any]:
-    candidates = chunk.get("candidates") or ()
-    feedback = chunk.get("promptFeedback") or {}
-    finished = any(candidate.get("finishReason") for candidate in candidates)
-    note(finished or bool(feedback.get("blockReason")))
-    return chunk
+    setattr(config, "_handle_content_list_to_str_conversion", staticmethod(convert))  # noqa: B010
 
 
 # -- warnings (1.106)
@@ -413,3 +282,129 @@ def ignore_warnings() -> None:
         if ("ignore", message, Warning, module, 0) not in warnings.filters:
             pattern = "" if message is None else message.pattern
             warnings.filterwarnings("ignore", pattern, Warning, module.pattern)
+
+
+# -- what is used without a promise
+
+
+class Internal(NamedTuple):
+    """One thing of litellm that may change without notice.
+
+    place: module, and after a colon the path of names in it; a text is looked for in that module's
+    or class's source. user: who uses it, from the runner's folder on. seen: the versions that have
+    it, the last as it was tried.
+    """
+
+    place: str
+    user: str
+    why: str
+    text: str = ""
+    seen: str = "1.80 to 1.110"
+
+
+_STREAM = "litellm.litellm_core_utils.streaming_handler:CustomStreamWrapper"
+_LOGGING = "litellm.litellm_core_utils.litellm_logging"
+
+INTERNALS: tuple[Internal, ...] = (
+    # Changed while they run.
+    Internal("litellm.main:get_optional_params", "litellm_faults.let_params_pass",
+             "replaced: a custom provider cannot say which parameters it takes"),
+    Internal("litellm.responses.mcp.chat_completions_handler:acompletion_with_mcp",
+             "litellm_faults.allow_tools_without_mcp",
+             "replaced where `mcp` is missing: every request with tools fails in 1.106",
+             seen="1.106 to 1.110"),
+    Internal("litellm:add_function_to_prompt", "litellm_faults.unchanged_switches",
+             "set back: the provider `ollama` switches it for the whole process"),
+    Internal("litellm:custom_provider_map", "local.provider.register, litellm_bridge.register",
+             "extended: our own providers"),
+    Internal("litellm.utils:custom_llm_setup", "local.provider.register, litellm_bridge.register",
+             "called: makes litellm read the list of providers again"),
+    Internal("litellm:REPEATED_STREAMING_CHUNK_LIMIT", "litellm_door._set_up",
+             "raised: an endless repetition is an answer"),
+    Internal("litellm:suppress_debug_info", "litellm_door._set_up", "set: it prints on failures"),
+    Internal("httpx:AsyncClient.send", "streams._wrap_send",
+             "wrapped: the one way out of every provider's client, so that a stream's end is seen"),
+    Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
+             "ModelResponseIterator.chunk_parser",
+             "streams.keep_finish_parts",
+             "wrapped: a chunk without a finish reason is read as one that has it"),
+    Internal("litellm.utils:_get_max_position_embeddings",
+             "litellm_faults.remember_context_lengths",
+             "wrapped: huggingface.co is asked for the length of a context with each call"),
+    Internal("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini:"
+             "ModelResponseIterator._common_chunk_parsing_logic",
+             "streams.keep_finish_parts",
+             "wrapped: a comment between events is read as broken JSON"),
+    Internal("litellm.llms.anthropic.chat.handler:ModelResponseIterator.chunk_parser",
+             "streams.keep_finish_parts",
+             "wrapped: an error in a stream loses its type"),
+    Internal("litellm.completion_extras.litellm_responses_transformation.transformation:"
+             "OpenAiResponsesToChatCompletionStreamIterator.chunk_parser",
+             "streams.keep_finish_parts",
+             "wrapped: refusals and reasoning content are not read", seen="1.110"),
+    Internal("litellm.llms.mistral.chat.transformation:"
+             "MistralConfig._handle_content_list_to_str_conversion",
+             "litellm_faults.join_text_parts",
+             "wrapped: of several texts in an answer the last is kept", seen="1.110"),
+    # The clients.
+    Internal("litellm:in_memory_llm_clients_cache.cache_dict", "litellm_door.close_clients",
+             "clients are closed in their own loop"),
+    Internal("litellm:in_memory_llm_clients_cache.ttl_dict", "litellm_door.close_clients",
+             "clients are closed in their own loop"),
+    Internal("litellm:in_memory_llm_clients_cache.update_cache_key_with_event_loop",
+             "litellm_door.close_clients", "the mark of a loop in a client's key"),
+    Internal("litellm.litellm_core_utils.logging_worker:GLOBAL_LOGGING_WORKER._worker_task",
+             "litellm_faults.hold_logging_worker", "the logging task is dropped with its loop"),
+    Internal("litellm:openai_compatible_providers", "routes.opened_address",
+             "the providers that are asked through OpenAI's client, which sends extra_query"),
+    Internal("litellm:AsyncOpenAI", "litellm_door.text_client",
+             "the client of a completion endpoint, of which litellm makes one for each call"),
+    # What a model takes.
+    Internal("litellm.utils:get_optional_params", "routes._by_tables",
+             "called without sending: it raises UnsupportedParamsError for what a model refuses"),
+    Internal("litellm.utils:DEFAULT_CHAT_COMPLETION_PARAM_VALUES", "routes._by_tables",
+             "the parameters that litellm's tables are about"),
+    # The streams.
+    Internal(_STREAM, "streams.chunks_of, litellm_bridge", "the provider's own stream is inside",
+             "self.completion_stream"),
+    Internal(_STREAM, "answer.Answer.read_stream", "found by its name in a generator around it"),
+    Internal(_STREAM, "answer.Answer.end_stream", "the wrapper makes up a finish reason",
+             "self.received_finish_reason"),
+    Internal(_STREAM, "answer.Answer.end_stream", "the wrapper makes up a finish reason",
+             "self.intermittent_finish_reason"),
+    Internal(_STREAM, "answer.Answer.end_stream", "the wrapper guesses token counts",
+             "self.chunks"),
+    Internal(_STREAM, "streams.is_direct", "the embedded model's stream is known by it",
+             "self.custom_llm_provider"),
+    Internal(_STREAM, "litellm_faults.name_outer_stream", "chunks are named after the model string",
+             "self.model"),
+    Internal("openai:AsyncStream", "streams.is_direct", "its chunks have OpenAI's shape already"),
+    *(Internal(f"litellm.llms.{place}", "provider_shapes._READERS",
+               "known by its name; lines are in `streaming_response`") for place in (
+        "openai.chat.gpt_transformation:OpenAIChatCompletionStreamingHandler",
+        "openrouter.chat.transformation:OpenRouterChatCompletionStreamingHandler",
+        "cohere.common_utils:CohereV2ModelResponseIterator",
+        "ollama.chat.transformation:OllamaChatCompletionResponseIterator",
+        "ollama.completion.transformation:OllamaTextCompletionResponseIterator",
+    )),
+    Internal("litellm.exceptions:MidStreamFallbackError", "failures._unwrapped",
+             "it is around every failure of a stream", "self.original_exception"),
+    # What is logged.
+    Internal(_LOGGING, "answer.Answer.log", "the response as the provider sent it",
+             '"post_api_call"'),
+    Internal(_LOGGING, "answer.Answer.log", "the response as the provider sent it",
+             '"original_response"'),
+    Internal(_LOGGING, "answer.Answer.log", "the body as it was sent", "complete_input_dict"),
+    Internal("litellm:_async_success_callback", "litellm_bridge.callbacks",
+             "whether someone looks at what is logged"),
+    Internal("litellm.integrations.custom_logger:CustomLogger.logging_hook",
+             "litellm_bridge.callbacks", "changes what callbacks are told"),
+    Internal("litellm.integrations.custom_logger:CustomLogger.async_logging_hook",
+             "litellm_bridge.callbacks", "changes what callbacks are told"),
+    # The exact words.
+    Internal("litellm.exceptions:APIConnectionError", "failures.error_kind",
+             "it has a status that no server sent", "status_code"),
+    Internal("litellm.utils:get_optional_params", "litellm_bridge.refusal",
+             "a parameter is named in the message of a refusal",
+             "does not support parameters"),
+)  # fmt: skip

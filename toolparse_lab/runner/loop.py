@@ -39,23 +39,20 @@ def _private_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
         running = _loops.get(os.getpid())
         if running is None:
             loop = asyncio.new_event_loop()
-            thread = threading.Thread(
-                target=_serve, args=(loop,), name="toolparse-loop", daemon=True
-            )
+
+            def serve() -> None:
+                asyncio.set_event_loop(loop)
+                loop.run_forever()
+
+            thread = threading.Thread(target=serve, name="toolparse-loop", daemon=True)
             thread.start()
             running = _loops[os.getpid()] = (loop, thread)
         return running
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()
-
-
 def run_sync(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine, run on a private background loop.
-
-    Works where a loop is running already (Jupyter).
+    """Return the result of a coroutine, run on a private background loop: also where a loop is
+    running already (Jupyter).
 
     Ctrl-C, and SIGTERM where no one else takes it, cancels the coroutine, waits until it has
     cleaned up, and raises KeyboardInterrupt. A second Ctrl-C does not wait. Raises BadOptions when

@@ -21,12 +21,10 @@ Show: TypeAlias = bool | Literal["lines"] | None
 
 
 def visible() -> bool:
-    """Return True if someone can see a bar: in a terminal, or in a notebook.
-
-    IPython is looked up and not imported: where no one has loaded it, there is no notebook.
-    """
+    """Return True if someone can see a bar: in a terminal, or in a notebook."""
     if sys.stderr is not None and sys.stderr.isatty():
         return True
+    # Not imported: where no one has loaded it, there is no notebook.
     ipython = sys.modules.get("IPython")
     if ipython is None:
         return False
@@ -71,9 +69,8 @@ class Progress:
                 print(f"{self._count:,}{of} {self._unit}s", file=sys.stderr, flush=True)
 
     def show_summary(self, *, done: int, failed: int, cost: float, final: bool = False) -> None:
-        """Set the numbers of the bar (`cost` in US dollars).
-
-        Draw it only where the last drawing is long enough ago, or it is the final one.
+        """Set the numbers of the bar (`cost` in US dollars), and draw it where the last drawing is
+        long enough ago, or it is the final one.
         """
         if self._bar is None:
             return

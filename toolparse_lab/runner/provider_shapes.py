@@ -10,11 +10,12 @@ from typing import Any
 
 from .failures import ReportedError
 
-# Only what litellm loses on its way is read here: of Cohere the reasoning, the text beside calls
+# Only what litellm loses on its way is read here: of Cohere the reasoning, the text next to calls
 # and finish reasons; of Gemini the text that a filter has ended; of the Responses API refusals,
 # reasoning content, and answers without any text; of Ollama the counts that were not made and the
 # reason of /api/generate.
 
+_Event = Mapping[str, Any]
 _REASONS_OF_COHERE = {
     "COMPLETE": "stop",
     "STOP_SEQUENCE": "stop",
@@ -40,7 +41,7 @@ def finish_reason_of(reason: Any) -> str | None:
     return "content_filter" if reason.lower() in _FILTERED else reason
 
 
-def as_chat(response: Mapping[str, Any]) -> dict[str, Any] | None:
+def as_chat(response: _Event) -> dict[str, Any] | None:
     """Return an answer of OpenAI, Cohere, Gemini or the Responses API in the shape of a chat
     completion, None for any other."""
     if isinstance(response.get("choices"), list):
@@ -54,39 +55,38 @@ def as_chat(response: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _chat(message: Mapping[str, Any], finish: str | None, usage: Any, **ids: Any) -> dict[str, Any]:
+def json_object(text: Any) -> dict[str, Any] | None:
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _chat(message: _Event, finish: str | None, usage: Any, **ids: Any) -> dict[str, Any]:
     choices = [{"index": 0, "message": dict(message), "finish_reason": finish}]
     return {**ids, "choices": choices, "usage": usage}
 
 
-def finish_of_cohere(reason: Any) -> str | None:
-    """Return a finish reason of Cohere in OpenAI's words, an unknown one as it is."""
-    return _REASONS_OF_COHERE.get(reason, reason) if isinstance(reason, str) else None
+def _chunk(delta: _Event, finish: str | None = None, **members: Any) -> _Event:
+    return {**members, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
-def cohere_usage(usage: Any) -> dict[str, Any] | None:
-    """Return Cohere's token counts in OpenAI's words, None where there are none."""
-    tokens = usage.get("tokens") if isinstance(usage, Mapping) else None
-    if not isinstance(tokens, Mapping):
-        return None
-    counts = _counts(tokens.get("input_tokens"), tokens.get("output_tokens"))
-    cached = usage.get("cached_tokens")
-    if counts is not None and isinstance(cached, int):
-        counts["prompt_tokens_details"] = {"cached_tokens": cached}
-    return counts
+def _member(value: _Event, name: str) -> _Event:
+    found = value.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
-def ollama_usage(response: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return Ollama's token counts in OpenAI's words, None where one of them is missing."""
-    return _counts(response.get("prompt_eval_count"), response.get("eval_count"))
-
-
-def is_of_ollama(response: Mapping[str, Any]) -> bool:
-    """True for a whole answer of /api/chat or /api/generate."""
-    return "done" in response and ("message" in response or "response" in response)
+def _items(value: Any) -> Iterator[_Event]:
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, Mapping):
+            yield item
 
 
 def _counts(sent: Any, received: Any) -> dict[str, Any] | None:
+    # OpenAI's words for token counts, None where one of them is missing.
     if not isinstance(sent, (int, float)) or not isinstance(received, (int, float)):
         return None
     sent, received = int(sent), int(received)
@@ -97,24 +97,47 @@ def _counts(sent: Any, received: Any) -> dict[str, Any] | None:
     }
 
 
-def _of_cohere(response: Mapping[str, Any]) -> dict[str, Any]:
+# -- whole answers
+
+
+def is_of_ollama(response: _Event) -> bool:
+    """Return True for a whole answer of /api/chat or /api/generate."""
+    return "done" in response and ("message" in response or "response" in response)
+
+
+def ollama_usage(response: _Event) -> dict[str, Any] | None:
+    """Return Ollama's token counts in OpenAI's words, None where one of them is missing."""
+    return _counts(response.get("prompt_eval_count"), response.get("eval_count"))
+
+
+def _finish_of_cohere(reason: Any) -> str | None:
+    # An unknown one as it is.
+    return _REASONS_OF_COHERE.get(reason, reason) if isinstance(reason, str) else None
+
+
+def _cohere_usage(usage: Any) -> dict[str, Any] | None:
+    tokens = usage.get("tokens") if isinstance(usage, Mapping) else None
+    if not isinstance(tokens, Mapping):
+        return None
+    counts = _counts(tokens.get("input_tokens"), tokens.get("output_tokens"))
+    cached = usage.get("cached_tokens")
+    if counts is not None and isinstance(cached, int):
+        counts["prompt_tokens_details"] = {"cached_tokens": cached}
+    return counts
+
+
+def _of_cohere(response: _Event) -> dict[str, Any]:
     message = dict(response["message"])
     plan = message.pop("tool_plan", None)
     if plan and isinstance(plan, str):
         content = message.get("content")
         texts = [content] if isinstance(content, str) else list(content or ())
         message["content"] = [*texts, {"type": "thinking", "thinking": plan}]
-    finish = finish_of_cohere(response.get("finish_reason"))
-    return _chat(message, finish, cohere_usage(response.get("usage")), id=response.get("id"))
+    finish = _finish_of_cohere(response.get("finish_reason"))
+    return _chat(message, finish, _cohere_usage(response.get("usage")), id=response.get("id"))
 
 
-def _items(value: Any) -> Iterator[Mapping[str, Any]]:
-    for item in value if isinstance(value, list) else ():
-        if isinstance(item, Mapping):
-            yield item
-
-
-def _of_responses(response: Mapping[str, Any]) -> dict[str, Any]:
+def _of_responses(response: _Event) -> dict[str, Any]:
     thoughts: list[Any] = []
     texts: list[Any] = []
     for item in _items(response["output"]):
@@ -123,10 +146,9 @@ def _of_responses(response: Mapping[str, Any]) -> dict[str, Any]:
             thoughts += [part.get("text") for part in parts]
         elif item.get("type") == "message":
             texts += [part.get("text") or part.get("refusal") for part in _items(item["content"])]
-    details = response.get("incomplete_details") or {}
     finish = "stop"
     if response.get("status") == "incomplete":
-        reason = details.get("reason")
+        reason = (response.get("incomplete_details") or {}).get("reason")
         finish = "length" if reason == "max_output_tokens" else str(reason)
     message = {
         "content": "".join(t for t in texts if isinstance(t, str)),
@@ -139,12 +161,11 @@ def _of_responses(response: Mapping[str, Any]) -> dict[str, Any]:
             "prompt_tokens_details": usage.get("input_tokens_details"),
             "completion_tokens_details": usage.get("output_tokens_details"),
         }
-    ids = {"id": response.get("id"), "model": response.get("model")}
-    return _chat(message, finish, counts, **ids)
+    return _chat(message, finish, counts, id=response.get("id"), model=response.get("model"))
 
 
-def _of_gemini(response: Mapping[str, Any]) -> dict[str, Any]:
-    candidate: Mapping[str, Any] = next(_items(response.get("candidates")), {})
+def _of_gemini(response: _Event) -> dict[str, Any]:
+    candidate: _Event = next(_items(response.get("candidates")), {})
     parts = list(_items((candidate.get("content") or {}).get("parts")))
     message = {
         "content": "".join(str(p.get("text") or "") for p in parts if not p.get("thought")),
@@ -164,12 +185,13 @@ def _of_gemini(response: Mapping[str, Any]) -> dict[str, Any]:
     return _chat(message, finish, counts, id=response.get("responseId"))
 
 
+# -- lines
+
 # Why. litellm's readers of these streams take `[DONE]` for the reason "stop", end at a comment
-# behind the finish reason and so lose the token counts, rewrite finish reasons, drop reasoning of
+# after the finish reason and so lose the token counts, rewrite finish reasons, drop reasoning of
 # Cohere, take text of Ollama for a call, and give errors another kind. They are known by the names
 # of their classes, or of one they derive from, and have the lines inside.
 
-_Event = Mapping[str, Any]
 _Read = Callable[[_Event], Iterator[_Event]]
 
 
@@ -177,7 +199,8 @@ def lines_of(stream: Any) -> tuple[AsyncIterator[str], _Read] | None:
     """Return the lines inside litellm's stream and their reader, None where it is not read here."""
     inner = getattr(stream, "completion_stream", None)
     lines: Any = getattr(inner, "streaming_response", None)
-    reader = _reader_of(inner)
+    names = (c.__name__ for c in type(inner).__mro__)
+    reader = next((_READERS[name] for name in names if name in _READERS), None)
     if reader is None or not hasattr(lines, "__aiter__"):
         return None
     return lines, reader()
@@ -194,7 +217,7 @@ async def chunks_of_lines(lines: AsyncIterator[str], read: _Read) -> AsyncIterat
     async with contextlib.aclosing(_closable(lines)) as closable:
         async for line in closable:
             text = line.strip().removeprefix("data:").strip()
-            event = _object(text)
+            event = json_object(text)
             if event is None:
                 if strange is not None and text and not line.startswith((":", "data:", "event:")):
                     strange.append(line)
@@ -218,22 +241,8 @@ async def _closable(lines: AsyncIterator[str]) -> AsyncGenerator[str, None]:
             await close()
 
 
-def _object(text: str) -> _Event | None:
-    if not text.startswith("{"):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _openai() -> _Read:
     return lambda event: iter((event,))
-
-
-def _chunk(delta: _Event, finish: str | None = None, **members: Any) -> _Event:
-    return {**members, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
 
 def _cohere() -> _Read:
@@ -261,8 +270,8 @@ def _cohere() -> _Read:
         elif kind == "message-end":
             if delta.get("error"):
                 raise ReportedError(delta["error"], event)
-            finish = finish_of_cohere(delta.get("finish_reason"))
-            yield _chunk({}, finish, usage=cohere_usage(delta.get("usage")))
+            finish = _finish_of_cohere(delta.get("finish_reason"))
+            yield _chunk({}, finish, usage=_cohere_usage(delta.get("usage")))
 
     return read
 
@@ -276,13 +285,11 @@ def _ollama() -> _Read:
         message = _member(event, "message") or {
             "content": event.get("response"), "thinking": event.get("thinking"),
         }  # fmt: skip
-        calls = message.get("tool_calls")
         pieces = []
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
-                # Its calls come whole; older servers give no id, and results need one.
-                pieces.append({"id": f"call_{uuid.uuid4().hex}", **call, "index": count})
-                count += 1
+        for call in _items(message.get("tool_calls")):
+            # Its calls come whole; older servers give no id, and results need one.
+            pieces.append({"id": f"call_{uuid.uuid4().hex}", **call, "index": count})
+            count += 1
         finish = None
         if event.get("done"):
             finish = str(event.get("done_reason") or "stop")
@@ -293,11 +300,6 @@ def _ollama() -> _Read:
     return read
 
 
-def _member(value: _Event, name: str) -> _Event:
-    found = value.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
 _READERS: Mapping[str, Callable[[], _Read]] = {
     "OpenAIChatCompletionStreamingHandler": _openai,
     "OpenRouterChatCompletionStreamingHandler": _openai,
@@ -305,8 +307,3 @@ _READERS: Mapping[str, Callable[[], _Read]] = {
     "OllamaChatCompletionResponseIterator": _ollama,
     "OllamaTextCompletionResponseIterator": _ollama,
 }
-
-
-def _reader_of(inner: Any) -> Callable[[], _Read] | None:
-    names = (c.__name__ for c in type(inner).__mro__)
-    return next((_READERS[name] for name in names if name in _READERS), None)

@@ -2,7 +2,7 @@
 environment variables.
 
 A flag goes before the environment, the environment before the file, the file before the default. A
-file never holds a credential: it names the environment variable that does.
+file never contains a credential: it names the environment variable that does.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, Literal, get_args
 
 from ..core.errors import BadOptions, BadSettings, near
 from ..core.types import Policy
-from .exchange.credentials import SecretText, is_secret_name
-from .exchange.redaction import redact
+from .exchange.redaction import SecretText, is_secret_name, redact
 from .exchange.types import Model
 
 FILE = "toolparse.toml"
@@ -45,32 +44,18 @@ class Setting:
         return PREFIX + self.name.upper()
 
 
-SETTINGS: Mapping[str, Setting] = {
-    s.name: s
-    for s in (
-        Setting(
-            "store",
-            "place",
-            "toolparse.db",
-            "where answers are recorded: a path, or an SQLAlchemy URL",
-        ),
-        Setting("cases", "place", None, "the cases to ask: a file, or bfcl"),
-        Setting("protocols", "list", None, "prompt protocols of a run"),
-        Setting(
-            "policy",
-            "choice",
-            "safe",
-            "the coercion policy that answers are read under",
-            get_args(Policy),
-        ),
-        Setting("max_cost", "number", None, "US dollars that one run may spend at most"),
-        Setting(
-            "max_calls", "count", None, "calls that one run may make at most, retries included"
-        ),
-        Setting("deadline", "number", None, "seconds that one run may take at most"),
-        Setting("color", "choice", "auto", "colour on a terminal", ("auto", "always", "never")),
-    )
-}
+SETTINGS: Mapping[str, Setting] = {s.name: s for s in (
+    Setting("store", "place", "toolparse.db",
+            "where answers are recorded: a path, or an SQLAlchemy URL"),
+    Setting("cases", "place", None, "the cases to ask: a file, or bfcl"),
+    Setting("protocols", "list", None, "prompt protocols of a run"),
+    Setting("policy", "choice", "safe", "the coercion policy that answers are read under",
+            get_args(Policy)),
+    Setting("max_cost", "number", None, "US dollars that one run may spend at most"),
+    Setting("max_calls", "count", None, "calls that one run may make at most, retries included"),
+    Setting("deadline", "number", None, "seconds that one run may take at most"),
+    Setting("color", "choice", "auto", "colour on a terminal", ("auto", "always", "never")),
+)}  # fmt: skip
 MODEL_KEYS = (*(f.name for f in fields(Model) if f.init and f.name != "api_key"), "api_key_env")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]+@")
@@ -80,31 +65,28 @@ _CREDENTIAL = "put it into an environment variable and name that"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of settings: `table` is its contents, `text` its text, for the lines of the fault in
-    it.
-    """
+    """A file of settings: `table` is its contents, `text` its text, for the lines of its faults."""
 
     path: Path
     table: Mapping[str, Any]
     text: str = field(repr=False)
 
     def place(self, *keys: str) -> str:
-        """`path:line` of a key, the path alone where the line is not plain to see."""
+        """Return `path:line` of a key, the path alone where the line is not plain to see."""
         for key in reversed(keys):
             name = rf"""(?:{re.escape(key)}|"{re.escape(key)}")"""
             # `key = …`, `key.member = …`, or a table's head with the key in it.
             match = re.search(rf"^\s*(?:{name}\s*[=.]|\[[^\]]*\b{name}[\].])", self.text, re.M)
             if match:
                 return f"{self.path}:{self.text.count(chr(10), 0, match.end()) + 1}"
-
         return str(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings that hold, and where each came from.
+    """The settings that count, and where each came from.
 
-    `values` and `origins` are by the names of `SETTINGS`, `tables` holds the models as they are
+    `values` and `origins` are by the names of `SETTINGS`, `tables` has the models as they are
     written. Credentials are looked up when a model is asked for, so that one without its variable
     does not stand in the way of the others.
 
@@ -124,10 +106,7 @@ class Settings:
 
     @property
     def models(self) -> dict[str, Model]:
-        """Every configured model by its alias.
-
-        Raises BadSettings if a variable is not set.
-        """
+        """Every configured model by its alias. Raises BadSettings if a variable is not set."""
         return {alias: self.model(alias) for alias in self.tables}
 
     def model(self, alias: str) -> Model:
@@ -147,19 +126,15 @@ class Settings:
 
     @property
     def unknown(self) -> dict[str, str]:
-        """Environment variables that look like settings and are none.
-
-        Each leads to the nearest real name, or to ''.
+        """Environment variables that look like settings and are none, each with the nearest real
+        name, or "".
         """
         variables = {s.variable for s in SETTINGS.values()} | {CONFIG, *_ELSEWHERE}
-        unknown: dict[str, str] = {}
-
-        for name in sorted(self.environ):
-            if name.startswith(PREFIX) and name not in variables:
-                nearest = difflib.get_close_matches(name, variables, 1, 0.8)
-                unknown[name] = nearest[0] if nearest else ""
-
-        return unknown
+        return {
+            name: next(iter(difflib.get_close_matches(name, variables, 1, 0.8)), "")
+            for name in sorted(self.environ)
+            if name.startswith(PREFIX) and name not in variables
+        }
 
 
 def load_settings(
@@ -169,7 +144,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Return the settings that hold in a folder.
+    """Return the settings that count in a folder.
 
     Args:
         config: a file. Without it, the file that `TOOLPARSE_CONFIG` names, else the nearest
@@ -183,18 +158,27 @@ def load_settings(
     'none'
     """
     environ = os.environ if environ is None else environ
-    source = find_source(config or environ.get(CONFIG) or None, Path(start or Path.cwd()))
+    source = _find_source(config or environ.get(CONFIG) or None, Path(start or Path.cwd()))
     table = dict(source.table) if source else {}
     tables = table.pop("models", {})
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
 
-    # The last one that has a value holds, so they come in the order of the sentence above.
+    # The last one that has a value counts, so they come in the order of the sentence above.
     for name, setting in SETTINGS.items():
         values[name], origins[name] = setting.default, "default"
         if source and name in table:
-            values[name] = _from_file(setting, table[name], source)
-            origins[name] = source.place(name)
+            where, value = source.place(name), table[name]
+            if isinstance(value, str) and _PASSWORD.search(value):
+                raise BadSettings(
+                    f"{where}: a password does not stand in a file",
+                    got=f"{name} with a password",
+                    hint=f"put the whole address into the environment variable {setting.variable}",
+                )
+            value = checked_value(setting, value, where)
+            if setting.kind == "place" and is_path(value):  # wherever the command is run
+                value = str(source.path.parent / value)
+            values[name], origins[name] = value, where
 
         if environ.get(setting.variable):
             where = f"environment variable {setting.variable}"
@@ -207,54 +191,32 @@ def load_settings(
 
     if source:
         check_keys(table, SETTINGS, source, "setting", also=("models",))
-        tables = _check_models(tables, source)
+        if not isinstance(tables, Mapping):
+            raise BadSettings(
+                f"{source.place('models')}: models are a table",
+                got=tables,
+                expected="[models.NAME]",
+            )
+        tables = {alias: _check_model(alias, value, source) for alias, value in tables.items()}
 
     return Settings(values, origins, tables, source, environ)
 
 
-def _from_file(setting: Setting, value: Any, source: Source) -> Any:
-    where = source.place(setting.name)
-    if isinstance(value, str) and _PASSWORD.search(value):
-        raise BadSettings(
-            f"{where}: a password does not stand in a file",
-            got=f"{setting.name} with a password",
-            hint=f"put the whole address into the environment variable {setting.variable}",
+def _find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | None:
+    paths = [start.resolve(), *start.resolve().parents]
+    places = [folder / name for folder in paths for name in (FILE, PROJECT)]
+    for path in places if config is None else [Path(config).expanduser()]:
+        if config is None and not path.is_file():
+            continue
+        table, text = read_toml(
+            path, "file of settings", "`toolparse init` writes one to begin with"
         )
-    return _beside(checked_value(setting, value, where), setting, source.path)
-
-
-def find_source(config: str | os.PathLike[str] | None, start: Path) -> Source | None:
-    """Return the file of settings that holds.
-
-    Raises BadSettings for one that is named and not there.
-    """
-    if config is not None:
-        path = Path(config).expanduser()
-        table, text = _read(path)
         if path.name == PROJECT:
-            table = table.get("tool", {}).get("toolparse", {})
-
+            tool = table.get("tool", {})
+            if config is None and "toolparse" not in tool:
+                continue
+            table = tool.get("toolparse", {})
         return Source(path, table, text)
-
-    for folder in (start.resolve(), *start.resolve().parents):
-        source = _source_in(folder)
-        if source is not None:
-            return source
-
-    return None
-
-
-def _source_in(folder: Path) -> Source | None:
-    # A project without our table has none.
-    if (folder / FILE).is_file():
-        table, text = _read(folder / FILE)
-        return Source(folder / FILE, table, text)
-
-    if (folder / PROJECT).is_file():
-        table, text = _read(folder / PROJECT)
-        if "toolparse" in table.get("tool", {}):
-            return Source(folder / PROJECT, table["tool"]["toolparse"], text)
-
     return None
 
 
@@ -283,36 +245,15 @@ def read_toml(
         raise BadSettings(f"{where}: this is no TOML", got=str(e)) from None
 
 
-def _read(path: Path) -> tuple[dict[str, Any], str]:
-    return read_toml(path, "file of settings", "`toolparse init` writes one to begin with")
-
-
 def model_of(
     alias: str, table: Any, source: Source, environ: Mapping[str, str] | None = None
 ) -> Model:
-    """Return a model from a table of a TOML file, with its credentials.
-
-    Raises BadSettings.
-    """
-    checked = _check_models({alias: table}, source)
-    return _model(alias, checked[alias], source, os.environ if environ is None else environ)
+    """Return a model from a table of a TOML file, with its credentials. Raises BadSettings."""
+    checked = _check_model(alias, table, source)
+    return _model(alias, checked, source, os.environ if environ is None else environ)
 
 
-def checked_value(setting: Setting, value: Any, where: str) -> Any:
-    """Return the value of a setting, a single name of a list as a list.
-
-    where: its place. Raises BadSettings.
-    """
-    is_one_name = setting.kind == "list" and isinstance(value, str)
-    settled = [value] if is_one_name else value
-    if not _fits(setting, settled):
-        raise BadSettings(
-            f"{where}: `{setting.name}` has a value it cannot have",
-            got=repr(value),
-            expected=_EXPECTED.get(setting.kind) or " or ".join(setting.choices),
-        )
-    return settled
-
+# -- values
 
 _EXPECTED = {
     "text": "a text",
@@ -324,17 +265,30 @@ _EXPECTED = {
 """Kind of a setting -> the values it may have; those of a choice are its own."""
 
 
-def _fits(setting: Setting, value: Any) -> bool:
-    if setting.kind == "choice":
-        return value in setting.choices
-    if setting.kind == "list":
-        return isinstance(value, list) and bool(value) and all(map(_is_text, value))
-    if setting.kind in ("text", "place"):
-        return _is_text(value)
+def checked_value(setting: Setting, value: Any, where: str) -> Any:
+    """Return the value of a setting, a single name of a list as a list.
 
-    # In Python True is a number.
-    kinds = int if setting.kind == "count" else (int, float)
-    return isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+    where: its place. Raises BadSettings.
+    """
+    settled = [value] if setting.kind == "list" and isinstance(value, str) else value
+    match setting.kind:
+        case "choice":
+            fits = settled in setting.choices
+        case "list":
+            fits = isinstance(settled, list) and bool(settled) and all(map(_is_text, settled))
+        case "text" | "place":
+            fits = _is_text(settled)
+        case _:
+            # In Python True is a number.
+            kinds = int if setting.kind == "count" else (int, float)
+            fits = isinstance(settled, kinds) and not isinstance(settled, bool) and settled >= 0
+    if not fits:
+        raise BadSettings(
+            f"{where}: `{setting.name}` has a value it cannot have",
+            got=repr(value),
+            expected=_EXPECTED.get(setting.kind) or " or ".join(setting.choices),
+        )
+    return settled
 
 
 def _is_text(value: Any) -> bool:
@@ -345,21 +299,12 @@ def _from_text(setting: Setting, text: str) -> Any:
     # A value that is not of the kind is complained of later.
     if setting.kind == "list":
         return [part.strip() for part in text.split(",") if part.strip()]
-
     if setting.kind in ("number", "count"):
         try:
             return int(text) if setting.kind == "count" else float(text)
         except ValueError:
             return text
-
     return text
-
-
-def _beside(value: Any, setting: Setting, path: Path) -> Any:
-    # A path in a file is relative to the file, wherever the command is run.
-    if setting.kind != "place" or not is_path(value):
-        return value
-    return str(path.parent / value)
 
 
 def is_path(value: str) -> bool:
@@ -378,7 +323,7 @@ def check_keys(
     what: str,
     also: tuple[str, ...] = (),
 ) -> None:
-    """Raises BadSettings for a key that is unknown, with its line and the nearest name."""
+    """Raise BadSettings for a key that is unknown, with its line and the nearest name."""
     names = (*allowed, *also)
     for key in table:
         if key not in names:
@@ -389,12 +334,7 @@ def check_keys(
             )
 
 
-def _check_models(tables: Any, source: Source) -> dict[str, Mapping[str, Any]]:
-    if not isinstance(tables, Mapping):
-        raise BadSettings(
-            f"{source.place('models')}: models are a table", got=tables, expected="[models.NAME]"
-        )
-    return {alias: _check_model(alias, value, source) for alias, value in tables.items()}
+# -- models
 
 
 def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
@@ -413,22 +353,18 @@ def _check_model(alias: str, value: Any, source: Source) -> Mapping[str, Any]:
         )
 
     check_keys(table, MODEL_KEYS, source, f"setting of the model {alias!r} called")
-    if not _is_variable(table.get("api_key_env", "API_KEY")):
+    variable = table.get("api_key_env", "API_KEY")
+    # A text like a key is taken for the key itself.
+    is_name = isinstance(variable, str) and _VARIABLE.fullmatch(variable)
+    if not is_name or redact(variable) != variable:
         raise BadSettings(
             f"{source.place(alias, 'api_key_env')}: api_key_env of {alias!r} names no "
             "environment variable",
             expected='the name of a variable, such as "MY_KEY", and not the key itself',
         )
-
     for name, member in table.items():
         _no_literal(member, (name,), alias, source)
-
     return table
-
-
-def _is_variable(name: Any) -> bool:
-    # Text like a key is taken for the key itself.
-    return isinstance(name, str) and bool(_VARIABLE.fullmatch(name)) and redact(name) == name
 
 
 def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -> None:
@@ -440,17 +376,15 @@ def _no_literal(value: Any, path: tuple[str, ...], alias: str, source: Source) -
     elif isinstance(value, list):
         for member in value:
             _no_literal(member, path, alias, source)
-    elif isinstance(value, str) and path != ("api_key_env",) and _is_credential(value, path):
+    elif isinstance(value, str) and path != ("api_key_env",):
+        # The model's own settings have names that are known, so only deeper ones are suspect.
+        if (len(path) == 1 or not is_secret_name(path[-1])) and redact(value) == value:
+            return
         raise BadSettings(
             f"{source.place(alias, path[-1])}: a credential does not stand in a file",
             got=f"{'.'.join(path)} of the model {alias!r}",
             hint=f'{_CREDENTIAL}: {path[-1]} = {{ env = "MY_VARIABLE" }}',
         )
-
-
-def _is_credential(value: str, path: tuple[str, ...]) -> bool:
-    # The model's own settings have names that are known, so only deeper ones are suspect.
-    return (len(path) > 1 and is_secret_name(path[-1])) or redact(value) != value
 
 
 def _variable(value: Any) -> str | None:
@@ -461,13 +395,30 @@ def _variable(value: Any) -> str | None:
 
 def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, str]) -> Model:
     where = source.place(alias) if source else f"model {alias!r}"
-    variables = _Variables(environ, alias, where)
-    values = variables.filled(dict(table))
+
+    def value_of(variable: str) -> str:
+        if not environ.get(variable):
+            raise BadSettings(
+                f"{where}: the environment variable {variable} is not set",
+                got=f"model {alias!r}",
+                hint=f"export {variable}=… before the command",
+            )
+        return environ[variable]
+
+    def filled(value: Any) -> Any:
+        variable = _variable(value)
+        if variable is not None:
+            return SecretText(value_of(variable))
+        if isinstance(value, Mapping):
+            return {k: filled(v) for k, v in value.items()}
+        return [filled(v) for v in value] if isinstance(value, list) else value
+
+    values = filled(dict(table))
     key = values.pop("api_key_env", None)
     if key is not None:
-        values["api_key"] = variables.value(str(key))
+        values["api_key"] = value_of(str(key))
 
-    # Names and addresses stand in every record, the latter without their logins.
+    # Names and addresses are in every record, the latter without their logins.
     for name in ("name", "api_base"):
         if isinstance(values.get(name), SecretText):
             values[name] = str(values[name])
@@ -477,7 +428,6 @@ def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, 
     if isinstance(price, Mapping):
         cached = [price["cached"]] if "cached" in price else []
         price = [price.get("input"), price.get("output"), *cached]
-
     if isinstance(price, list):
         values["price"] = tuple(price)
 
@@ -486,38 +436,9 @@ def _model(alias: str, table: Any, source: Source | None, environ: Mapping[str, 
             raise BadSettings(
                 f"{where}: {name} of the model {alias!r} is a table", got=values[name]
             )
-
     try:
         return Model(**values)
     except BadOptions as e:
         raise BadSettings(
             f"{where}: model {alias!r}: {e.message}", got=e.got, expected=e.expected, hint=e.hint
         ) from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Variables:
-    # where: the place of the settings, for errors.
-    environ: Mapping[str, str]
-    alias: str
-    where: str
-
-    def value(self, variable: str) -> str:
-        if not self.environ.get(variable):
-            raise BadSettings(
-                f"{self.where}: the environment variable {variable} is not set",
-                got=f"model {self.alias!r}",
-                hint=f"export {variable}=… before the command",
-            )
-        return self.environ[variable]
-
-    def filled(self, value: Any) -> Any:
-        variable = _variable(value)
-        if variable is not None:
-            return SecretText(self.value(variable))
-        if isinstance(value, Mapping):
-            return {k: self.filled(v) for k, v in value.items()}
-        if isinstance(value, list):
-            return [self.filled(v) for v in value]
-
-        return value

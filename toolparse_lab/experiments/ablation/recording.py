@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...core.errors import MissingRecording
-from ...runner.exchange.request import Held
-from ...runner.exchange.types import Request
+from ...runner.exchange.types import Held, Request
 from ...runner.pool import Summary, run_requests
 from ..rounds import remaining_limits
 from ..run import Run

@@ -25,13 +25,11 @@ from ...evals.cases.loading import load_cases
 from ...evals.cases.row_files import RowSource, has_more_lines, is_packed
 from ...evals.cases.rows import BadRows, Errors, Others
 from ...parser.capture import Captured
-from ...runner.exchange.credentials import secrets_in
-from ...runner.exchange.redaction import redact, redact_named, redact_strings
-from ...runner.exchange.request import Held
+from ...runner.exchange.redaction import redact, redact_named, redact_strings, secrets_in
 from ...runner.exchange.summary import Summary
-from ...runner.exchange.types import Chunk, Completion, Model, PlanItem
+from ...runner.exchange.types import Chunk, Completion, Held, Model, PlanItem
 from ...runner.progress import Progress, Show
-from ...runner.store.batches import batches
+from ...runner.store.rows import batches
 from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan

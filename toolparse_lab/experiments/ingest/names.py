@@ -12,7 +12,7 @@ from typing import Any
 from ...evals.cases.row_files import RowSource
 from ...evals.cases.rows import Others, Renaming
 from ...evals.frames.columns import columns_of
-from ...runner.exchange.credentials import is_secret_name
+from ...runner.exchange.redaction import is_secret_name
 
 GUESSES: Mapping[str, tuple[str, ...]] = {
     "output": ("completion", "raw_output", "output_text", "generated_text", "generation",

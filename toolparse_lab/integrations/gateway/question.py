@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...runner.exchange.credentials import secrets_in, url_secrets
+from ...runner.exchange.redaction import secrets_in, url_secrets
 from ...runner.local.gate import Refusal
 from .http_body import Headers
 

@@ -29,9 +29,8 @@ from ...experiments.ingest.cells import tool_choice_of
 from ...experiments.plan import Plan
 from ...parser.any_protocol import AnyProtocol
 from ...runner.exchange.redaction import redact_strings
-from ...runner.exchange.request import Held
 from ...runner.exchange.summary import Summary
-from ...runner.exchange.types import Completion, Model, PlanItem
+from ...runner.exchange.types import Completion, Held, Model, PlanItem
 from ...runner.store.store import Store
 from .exchange import Exchange
 

@@ -12,7 +12,7 @@ from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
 from ...parser.echoes import judged
 from ...parser.parse import Reader, with_lost_calls
-from ...runner.exchange.completion import Completion
+from ...runner.exchange.types import Completion
 from ..answer import was_cut
 from ..choice import read_choice, read_tools
 from ..forced import parse_forced

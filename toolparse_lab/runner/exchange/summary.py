@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
@@ -79,69 +78,52 @@ class Summary:
         return self.missing == 0
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON, as it is stored with the run.
-
-        Failures become a plain dict, since a Counter is no JSON type.
-        """
+        """Return JSON, as it is stored with the run."""
         return {**dataclasses.asdict(self), "failures": dict(self.failures)}
 
     def joined(self, later: Summary) -> Summary:
-        """This summary and that of a later part of the same run, as one.
+        """Return this summary and that of a later part of the same run, as one.
 
         Counts, costs and seconds are added. How the run ended comes from the later part. A model
-        that was given up in both parts keeps the later reason.
+        that was given up in both parts keeps the later reason, and its open questions of both.
         """
         counts = {
             f.name: getattr(self, f.name) + getattr(later, f.name)
             for f in dataclasses.fields(Summary)
-            if f.name not in _NOT_ADDED
+            if f.name not in ("run_id", "stopped", "given_up")
         }
-
-        # A model may be given up in both parts: its open questions of both add up.
         given_up = dict(self.given_up)
         for alias, reason in later.given_up.items():
-            not_asked = reason["not_asked"]
-            if alias in given_up:
-                not_asked += given_up[alias]["not_asked"]
-            given_up[alias] = {**reason, "not_asked": not_asked}
-
+            before = given_up[alias]["not_asked"] if alias in given_up else 0
+            given_up[alias] = {**reason, "not_asked": before + reason["not_asked"]}
         return Summary(run_id=self.run_id, stopped=later.stopped, given_up=given_up, **counts)
 
     def __str__(self) -> str:
-        # One line for a terminal: what happened, what it cost, and what went wrong.
         """Return the line that a run ends with in a terminal: counts, calls, seconds, US dollars,
-        and remarks.
+        and notes.
         """
         counts = [f"{self.done} recorded", f"{self.cached} known before", f"{self.failed} failed"]
         open_questions = self.missing - self.failed
         if open_questions:
             counts.append(f"{open_questions} left to ask")
-
         calls = counted(self.calls, "call")
         text = f"{', '.join(counts)}; {calls} in {self.seconds:.1f} s, ${self.cost:.4f}"
         if self.unpriced:
             text += f" and {counted(self.unpriced, 'answer')} without a known price"
-        return "; ".join((text, *self._remarks()))
-
-    def _remarks(self) -> Iterator[str]:
-        # Each after a semicolon. A run without any of them is a good one.
+        # A run without any of these is a good one.
+        notes = []
         if self.failures:
             kinds = ", ".join(f"{kind} {n}" for kind, n in self.failures.most_common())
-            yield f"failures: {kinds}"
-
-        for alias, reason in self.given_up.items():
-            yield (
-                f"{alias} was given up after {counted(reason['calls'], 'call')} in "
-                f"{reason['seconds']:.1f} s ({reason['kind']}: {reason['message']}), "
-                f"{reason['not_asked']} not asked"
-            )
-
+            notes.append(f"failures: {kinds}")
+        notes += [
+            f"{alias} was given up after {counted(reason['calls'], 'call')} in "
+            f"{reason['seconds']:.1f} s ({reason['kind']}: {reason['message']}), "
+            f"{reason['not_asked']} not asked"
+            for alias, reason in self.given_up.items()
+        ]
         if self.stopped:
-            yield f"stopped: {self.stopped}"
-
-
-# The fields that say something of a whole run and are no counts.
-_NOT_ADDED = ("run_id", "stopped", "given_up")
+            notes.append(f"stopped: {self.stopped}")
+        return "; ".join((text, *notes))
 
 
 @dataclass(frozen=True, slots=True)

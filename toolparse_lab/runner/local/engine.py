@@ -28,14 +28,8 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 
-_TOKEN_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-
-
 class EngineError(Exception):
-    """The engine refused or broke off a request.
-
-    `status` is the code that an HTTP server would answer.
-    """
+    """The engine refused or broke off a request. `status` is the code of an HTTP server."""
 
     def __init__(self, message: str, *, status: int = 500, kind: str = "") -> None:
         self.status = status
@@ -59,9 +53,33 @@ class Answer:
     def text(self) -> str:
         return "".join(text for _, text in self.parts)
 
+    def add(self, chunk: dict[str, Any], at: float) -> str:
+        # The text of a chunk, at seconds since the engine began.
+        error = chunk.get("error")
+        if error:
+            raise EngineError(
+                str(error.get("message", error)),
+                status=int(error.get("code", 500)),
+                kind=str(error.get("type", "")),
+            )
+        self.system_fingerprint = chunk.get("system_fingerprint") or self.system_fingerprint
+        self.created = chunk.get("created") or self.created
+        if chunk.get("usage"):
+            names = ("prompt_tokens", "completion_tokens", "total_tokens")
+            self.usage = {name: n for name, n in chunk["usage"].items() if name in names}
+        text = ""
+        for choice in chunk.get("choices") or ():
+            piece = (choice.get("delta") or {}).get("content")
+            if piece:
+                text += piece
+                self.parts.append((at, piece))
+            self.logprobs += (choice.get("logprobs") or {}).get("content") or []
+            self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        return text
+
 
 def thread_count() -> int:
-    """Threads of the engine: TOOLPARSE_LOCAL_THREADS, else 1 (more are slower on a busy
+    """Return the threads of the engine: TOOLPARSE_LOCAL_THREADS, else 1 (more are slower on a busy
     machine).
     """
     text = os.environ.get("TOOLPARSE_LOCAL_THREADS", "1")
@@ -114,9 +132,8 @@ def engine_params(
 
 
 class LocalEngine:
-    """SmolLM2-135M-Instruct.
-
-    Thread-safe: concurrent requests wait for each other, in the order they came.
+    """SmolLM2-135M-Instruct. Thread-safe: concurrent requests wait for each other, in the order
+    they came.
     """
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -146,7 +163,7 @@ class LocalEngine:
         params: Mapping[str, Any] | None = None,
         *,
         on_text: Callable[[str], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
         timeout: float | None = None,
     ) -> Answer:
         """Return the answer to one chat.
@@ -160,89 +177,44 @@ class LocalEngine:
         body: dict[str, Any] = {**DEFAULTS, **(params or {}), "messages": list(messages)}
         body["stream"] = True  # the only way a running answer can be stopped
         body["stream_options"] = {"include_usage": True}
+        answer = Answer()
+        failures: list[EngineError] = []
+
+        def take(chunk: dict[str, Any]) -> bool:
+            # True stops the engine. Nothing may be raised: the native loop that calls this would
+            # drop the exception.
+            now = time.perf_counter() - started
+            try:
+                text = answer.add(chunk, now)
+                if text and on_text is not None:
+                    on_text(text)
+                if cancelled():
+                    raise EngineError("cancelled", status=499)
+                if timeout is not None and now > timeout:
+                    raise EngineError(f"no finished answer after {timeout:g} s", status=408)
+            except EngineError as e:
+                failures.append(e)
+            except Exception as e:
+                failures.append(EngineError(f"{type(e).__name__}: {e}"))
+            return bool(failures)
+
         with self._lock:
             # The caller may have gone while others were answered.
-            if cancelled is not None and cancelled():
+            if cancelled():
                 raise EngineError("cancelled", status=499)
             server = self._loaded()
-            reader = _ChunkReader(on_text, cancelled, timeout)
+            started = time.perf_counter()
             try:
-                server.handle_chat_completions(body, reader.take)
+                server.handle_chat_completions(body, take)
             except (TypeError, ValueError, RuntimeError) as e:
                 raise EngineError(f"The engine cannot take this request: {e}", status=400) from None
-            reader.answer.seconds = reader.seconds
+            answer.seconds = time.perf_counter() - started
 
-        if reader.failure is not None:
-            raise reader.failure
-        if reader.answer.finish_reason is None:
+        if failures:
+            raise failures[0]
+        if answer.finish_reason is None:
             raise EngineError("the engine stopped without finishing its answer")
-        return reader.answer
-
-
-class _ChunkReader:
-    def __init__(
-        self,
-        on_text: Callable[[str], None] | None,
-        cancelled: Callable[[], bool] | None,
-        timeout: float | None,
-    ) -> None:
-        self.answer = Answer()
-        self.failure: EngineError | None = None
-        self._on_text = on_text
-        self._cancelled = cancelled
-        self._timeout = timeout
-        self._started = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self._started
-
-    def take(self, chunk: dict[str, Any]) -> bool:
-        # True stops the engine, with the reason in `failure`. Nothing may be raised: the native
-        # loop that calls this would drop the exception.
-        now = self.seconds
-        try:
-            text = _add_chunk(self.answer, chunk, now)
-            if text and self._on_text is not None:
-                self._on_text(text)
-            self._check(now)
-        except EngineError as e:
-            self.failure = self.failure or e
-        except Exception as e:
-            self.failure = self.failure or EngineError(f"{type(e).__name__}: {e}")
-        return self.failure is not None
-
-    def _check(self, now: float) -> None:
-        if self._cancelled is not None and self._cancelled():
-            raise EngineError("cancelled", status=499)
-        if self._timeout is not None and now > self._timeout:
-            raise EngineError(f"no finished answer after {self._timeout:g} s", status=408)
-
-
-def _add_chunk(answer: Answer, chunk: dict[str, Any], at: float) -> str:
-    # at: seconds since the engine began.
-    error = chunk.get("error")
-    if error:
-        raise EngineError(
-            str(error.get("message", error)),
-            status=int(error.get("code", 500)),
-            kind=str(error.get("type", "")),
-        )
-    answer.system_fingerprint = chunk.get("system_fingerprint") or answer.system_fingerprint
-    answer.created = chunk.get("created") or answer.created
-    if chunk.get("usage"):
-        counts = chunk["usage"]
-        answer.usage = {name: counts[name] for name in counts if name in _TOKEN_COUNTS}
-
-    text = ""
-    for choice in chunk.get("choices") or ():
-        piece = (choice.get("delta") or {}).get("content")
-        if piece:
-            text += piece
-            answer.parts.append((at, piece))
-        answer.logprobs += (choice.get("logprobs") or {}).get("content") or []
-        answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
-    return text
+        return answer
 
 
 _engines: dict[int, LocalEngine] = {}

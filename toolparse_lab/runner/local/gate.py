@@ -1,15 +1,15 @@
-"""The door of the embedded model's endpoint: who may ask, told by the Host, Origin and key of a
+"""The gate of the embedded model's endpoint: who may ask, told by the Host, Origin and key of a
 request.
 """
 
 # How it works. A page in a browser may reach any server on its own machine: by a form or `fetch` to
 # a loopback address (its Origin says so), or by a name of its own that it lets point to 127.0.0.1
 # (then its Host says so). The engine's HTTP server looks at neither, so it listens on a port of its
-# own, under a key that nobody else knows, and this door stands before it.
+# own, under a key that nobody else knows, and this gate is in front of it.
 #
-# The door reads the head of a request, checks it, puts the engine's key into it and passes the rest
+# The gate reads the head of a request, checks it, puts the engine's key into it and passes the rest
 # on, byte by byte in both directions. One connection carries one request ("Connection: close" is
-# put into it), so that no second request hides behind a first one that was good.
+# put into it), so that no second request hides after a first one that was good.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -38,7 +38,7 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)")
 _KINDS = {401: "authentication_error", 403: "permission_error"}
 # What says nothing but that the endpoint is there, and is asked for before a key is known.
 _OPEN_PATHS = ("/health", "/v1/health")
-# Headers that belong to one connection, or are the door's own to set.
+# Headers that belong to one connection, or are the gate's own to set.
 _OWN_HEADERS = frozenset(
     {"connection", "keep-alive", "proxy-connection", "upgrade", "authorization", "x-api-key"}
 )
@@ -68,10 +68,8 @@ class Rules:
         """
         if is_loopback(self.host):
             _check_names(headers)
-        if self.api_key and path.partition("?")[0] not in _OPEN_PATHS:
-            self._check_key(headers)
-
-    def _check_key(self, headers: list[tuple[str, str]]) -> None:
+        if not self.api_key or path.partition("?")[0] in _OPEN_PATHS:
+            return
         keys = [v.removeprefix("Bearer ") for k, v in headers if k == "authorization"]
         keys += [v for k, v in headers if k == "x-api-key"]
         own = self.api_key.encode()
@@ -123,10 +121,7 @@ def is_loopback(name: str) -> bool:
 
 
 class Gate:
-    """The door, open from the start until `close`.
-
-    `port` is that where it listens. Raises SetupError if it cannot.
-    """
+    """`port` is that where it listens, until `close`. Raises SetupError if it cannot."""
 
     def __init__(self, host: str, port: int, rules: Rules) -> None:
         self._rules = rules
@@ -147,22 +142,17 @@ class Gate:
     def start(self) -> None:
         """Begin to listen, on a thread of its own."""
         self._thread.start()
-        self._run(self._listen)
-
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
+        listen = asyncio.start_server(self._serve, sock=self._socket, limit=_MOST_HEAD)
+        self._server = asyncio.run_coroutine_threadsafe(listen, self._loop).result()
 
     def close(self) -> None:
         """Free the port and end every connection. A second call does nothing."""
         if self._thread.is_alive():
-            self._run(self._end)
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         self._loop.close()
         self._socket.close()
-
-    def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        asyncio.run_coroutine_threadsafe(work(), self._loop).result()
 
     async def _end(self) -> None:
         self._server.close()
@@ -174,23 +164,26 @@ class Gate:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # One connection, which carries one request.
         try:
-            await self._answer(reader, writer)
+            try:
+                head = await _head_of(reader)
+                if head is not None:
+                    line, headers = parsed_head(head)
+                    self._rules.check(line.split(" ")[1], headers)
+                    await self.answer(line, headers, reader, writer)
+            except Refusal as e:
+                writer.write(refusal_bytes(e))
+                # A connection that is closed while bytes come in is reset, and the refusal lost
+                # with it.
+                with suppress(OSError, TimeoutError):
+                    async with asyncio.timeout(_REFUSAL_SECONDS):
+                        await writer.drain()
+                        writer.write_eof()
+                        while await reader.read(_PIECE):
+                            pass
         except (OSError, asyncio.CancelledError):
             pass  # one of both sides is gone
         finally:
             writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await _head_of(reader)
-            if head is None:
-                return
-            line, headers = parsed_head(head)
-            self._rules.check(line.split(" ")[1], headers)
-            await self.answer(line, headers, reader, writer)
-        except Refusal as e:
-            writer.write(refusal_bytes(e))
-            await _let_read(reader, writer)
 
     async def answer(
         self,
@@ -209,15 +202,12 @@ class Gate:
         except OSError:
             raise Refusal(502, "The engine does not answer.") from None
         try:
-            inner_writer.write(self._inner_head(line, headers) + body)
+            lines = [line, *(f"{k}: {v}" for k, v in headers if k not in _OWN_HEADERS)]
+            lines += [f"Authorization: Bearer {self._inner_key}", "Connection: close"]
+            inner_writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
             await until_first(_pass_on(reader, inner_writer), _pass_on(inner_reader, writer))
         finally:
             inner_writer.close()
-
-    def _inner_head(self, line: str, headers: list[tuple[str, str]]) -> bytes:
-        lines = [line, *(f"{k}: {v}" for k, v in headers if k not in _OWN_HEADERS)]
-        lines += [f"Authorization: Bearer {self._inner_key}", "Connection: close"]
-        return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -277,16 +267,6 @@ def refusal_bytes(e: Refusal) -> bytes:
     return head.encode() + body
 
 
-async def _let_read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    # A connection that is closed while bytes come in is reset, and the refusal lost with it.
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(_REFUSAL_SECONDS):
-            await writer.drain()
-            writer.write_eof()
-            while await reader.read(_PIECE):
-                pass
-
-
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):
         while piece := await reader.read(_PIECE):
@@ -297,9 +277,8 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 async def until_first(
     request: Coroutine[Any, Any, None], response: Coroutine[Any, Any, None]
 ) -> None:
-    """Pass on in both directions.
-
-    Whichever side ends first ends both, so that the engine stops where no one listens any more.
+    """Pass on in both directions. Whichever side ends first ends both, so that the engine stops
+    where no one listens any more.
     """
     tasks = [asyncio.ensure_future(request), asyncio.ensure_future(response)]
     try:

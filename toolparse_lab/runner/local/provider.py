@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .engine import MODEL_NAME, Answer, EngineError, local_engine
@@ -29,7 +28,7 @@ def is_local(name: str) -> bool:
 
 
 def engine_parameters(optional_params: Mapping[str, Any]) -> dict[str, Any]:
-    """litellm's optional parameters as the engine's own.
+    """Return litellm's optional parameters as the engine's own.
 
     Grammar, response_format, stop, seed and the rest pass through unchanged. Raises EngineError
     (400) for a feature that this model does not have.
@@ -67,69 +66,14 @@ def register(litellm: Any) -> None:
 # it is set when the caller has gone, the engine looks at it after each token and ends its answer.
 
 
-def _seconds(timeout: Any) -> float | None:
-    # None for no limit.
-    seconds = getattr(timeout, "read", timeout)
-    return float(seconds) if isinstance(seconds, (int, float)) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Shapes:
-    # The embedded model's answers as litellm's objects.
-    types: Any  # litellm.types.utils
-
-    def response(self, answer: Answer, model: str) -> Any:
-        choice = self.types.Choices(
-            finish_reason=answer.finish_reason,
-            index=0,
-            message=self.types.Message(content=answer.text, role="assistant"),
-            logprobs={"content": answer.logprobs} if answer.logprobs else None,
-        )
-        response = self.types.ModelResponse(
-            choices=[choice],
-            created=answer.created or int(time.time()),
-            model=model,
-            system_fingerprint=answer.system_fingerprint,
-        )
-        response.usage = self.types.Usage(**answer.usage)
-        return response
-
-    def piece(
-        self,
-        id: str,
-        model: str,
-        text: str = "",
-        finish_reason: str | None = None,
-        answer: Answer | None = None,
-    ) -> Any:
-        # answer: its last chunk carries the counted tokens.
-        delta = self.types.Delta(content=text, role="assistant")
-        choice = self.types.StreamingChoices(index=0, delta=delta, finish_reason=finish_reason)
-        chunk = self.types.ModelResponseStream(
-            id=id,
-            choices=[choice],
-            model=model,
-            system_fingerprint=answer.system_fingerprint if answer else None,
-        )
-        if answer is not None:
-            chunk.usage = self.types.Usage(**answer.usage)
-        return chunk
-
-
-def _ending(shapes: _Shapes, id: str, model: str, answer: Answer) -> tuple[Any, Any]:
-    # litellm drops what comes with or after the finish reason, so the counted tokens come
-    # before it.
-    counts = shapes.piece(id, model, answer=answer)
-    return counts, shapes.piece(id, model, finish_reason=answer.finish_reason)
-
-
 def _ask(
     litellm: Any,
     kw: Mapping[str, Any],
     on_text: Callable[[str], None] | None = None,
-    cancelled: Callable[[], bool] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Answer:
-    model = kw["model"]
+    model, timeout = kw["model"], kw.get("timeout")
+    seconds = getattr(timeout, "read", timeout)
     try:
         if model != MODEL_NAME:
             raise EngineError(
@@ -140,10 +84,19 @@ def _ask(
             engine_parameters(kw["optional_params"]),
             on_text=on_text,
             cancelled=cancelled,
-            timeout=_seconds(kw.get("timeout")),
+            timeout=float(seconds) if isinstance(seconds, (int, float)) else None,
         )
     except EngineError as e:
-        raise _as_litellm(litellm, e, model) from None
+        kinds = {
+            400: litellm.BadRequestError,
+            404: litellm.NotFoundError,
+            408: litellm.Timeout,
+            499: litellm.APIConnectionError,  # cancelled: nobody is left to read it
+        }
+        kind = kinds.get(e.status, litellm.InternalServerError)
+        if e.kind == "exceed_context_size_error":
+            kind = litellm.ContextWindowExceededError
+        raise kind(message=str(e), model=model, llm_provider=PROVIDER) from None
 
 
 # The end of a stream in its queue: the finished answer, or what broke it off.
@@ -152,8 +105,53 @@ _Item: TypeAlias = str | BaseException | Answer
 
 def _provider_class(litellm: Any) -> Any:
     # litellm takes seconds to import, so the class cannot be made before.
-    shapes = _Shapes(importlib.import_module("litellm.types.utils"))
+    types: Any = importlib.import_module("litellm.types.utils")
     executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-local")
+
+    def whole(answer: Answer, model: str) -> Any:
+        choice = types.Choices(
+            finish_reason=answer.finish_reason,
+            index=0,
+            message=types.Message(content=answer.text, role="assistant"),
+            logprobs={"content": answer.logprobs} if answer.logprobs else None,
+        )
+        response = types.ModelResponse(
+            choices=[choice],
+            created=answer.created or int(time.time()),
+            model=model,
+            system_fingerprint=answer.system_fingerprint,
+        )
+        response.usage = types.Usage(**answer.usage)
+        return response
+
+    def piece(
+        id: str,
+        model: str,
+        text: str = "",
+        finish: str | None = None,
+        counted: Answer | None = None,
+    ) -> Any:
+        delta = types.Delta(content=text, role="assistant")
+        chunk = types.ModelResponseStream(
+            id=id,
+            choices=[types.StreamingChoices(index=0, delta=delta, finish_reason=finish)],
+            model=model,
+            system_fingerprint=counted.system_fingerprint if counted else None,
+        )
+        if counted is not None:
+            chunk.usage = types.Usage(**counted.usage)
+        return chunk
+
+    def pieces(id: str, model: str, item: _Item) -> Iterator[Any]:
+        if isinstance(item, BaseException):
+            raise item
+        if isinstance(item, str):
+            yield piece(id, model, item)
+            return
+        # litellm drops what comes with or after the finish reason, so the counted tokens come
+        # before it.
+        yield piece(id, model, counted=item)
+        yield piece(id, model, finish=item.finish_reason)
 
     def spawn(
         kw: Mapping[str, Any], deliver: Callable[[_Item], None], stopped: threading.Event
@@ -167,18 +165,26 @@ def _provider_class(litellm: Any) -> Any:
 
         executor.submit(work)
 
+    def log_body(kw: Mapping[str, Any]) -> None:
+        # As litellm does it for providers of its own.
+        body = {k: v for k, v in kw["optional_params"].items() if k not in _NOT_SENT}
+        body["messages"] = kw["messages"]
+        kw["logging_obj"].pre_call(
+            input=kw["messages"], api_key="", additional_args={"complete_input_dict": body}
+        )
+
     class EmbeddedModel(litellm.CustomLLM):  # type: ignore[misc]
         def completion(self, *args: Any, **kw: Any) -> Any:
-            return shapes.response(_ask(litellm, kw), kw["model"])
+            return whole(_ask(litellm, kw), kw["model"])
 
         async def acompletion(self, *args: Any, **kw: Any) -> Any:
-            _log_body(kw)
+            log_body(kw)
             stopped = threading.Event()
             future = asyncio.get_running_loop().run_in_executor(
                 executor, lambda: _ask(litellm, kw, cancelled=stopped.is_set)
             )
             try:
-                return shapes.response(await future, kw["model"])
+                return whole(await future, kw["model"])
             finally:
                 stopped.set()
 
@@ -186,17 +192,16 @@ def _provider_class(litellm: Any) -> Any:
             stopped, id = threading.Event(), f"chatcmpl-{uuid.uuid4()}"
             ready: queue.SimpleQueue[_Item] = queue.SimpleQueue()
             spawn(kw, ready.put, stopped)
+            item: _Item = ""
             try:
-                while isinstance(item := ready.get(), str):
-                    yield shapes.piece(id, kw["model"], item)
-                if isinstance(item, BaseException):
-                    raise item
-                yield from _ending(shapes, id, kw["model"], item)
+                while isinstance(item, str):
+                    item = ready.get()
+                    yield from pieces(id, kw["model"], item)
             finally:
                 stopped.set()
 
         async def astreaming(self, *args: Any, **kw: Any) -> AsyncIterator[Any]:
-            _log_body(kw)
+            log_body(kw)
             stopped, id = threading.Event(), f"chatcmpl-{uuid.uuid4()}"
             loop = asyncio.get_running_loop()
             ready: asyncio.Queue[_Item] = asyncio.Queue()
@@ -207,35 +212,13 @@ def _provider_class(litellm: Any) -> Any:
                     loop.call_soon_threadsafe(ready.put_nowait, item)
 
             spawn(kw, deliver, stopped)
+            item: _Item = ""
             try:
-                while isinstance(item := await ready.get(), str):
-                    yield shapes.piece(id, kw["model"], item)
-                if isinstance(item, BaseException):
-                    raise item
-                for last in _ending(shapes, id, kw["model"], item):
-                    yield last
+                while isinstance(item, str):
+                    item = await ready.get()
+                    for chunk in pieces(id, kw["model"], item):
+                        yield chunk
             finally:
                 stopped.set()
 
     return EmbeddedModel
-
-
-def _log_body(kw: Mapping[str, Any]) -> None:
-    body = {k: v for k, v in kw["optional_params"].items() if k not in _NOT_SENT}
-    body["messages"] = kw["messages"]
-    kw["logging_obj"].pre_call(
-        input=kw["messages"], api_key="", additional_args={"complete_input_dict": body}
-    )
-
-
-def _as_litellm(litellm: Any, e: EngineError, model: str) -> Exception:
-    common = {"message": str(e), "model": model, "llm_provider": PROVIDER}
-    if e.kind == "exceed_context_size_error":
-        return litellm.ContextWindowExceededError(**common)  # type: ignore[no-any-return]
-    kinds = {
-        400: litellm.BadRequestError,
-        404: litellm.NotFoundError,
-        408: litellm.Timeout,
-        499: litellm.APIConnectionError,  # cancelled: nobody is left to read it
-    }
-    return kinds.get(e.status, litellm.InternalServerError)(**common)  # type: ignore[no-any-return]

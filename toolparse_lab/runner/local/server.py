@@ -1,6 +1,4 @@
-"""The embedded model behind an OpenAI-compatible endpoint on loopback, for clients that
-want HTTP.
-"""
+"""The embedded model as an OpenAI-compatible endpoint on loopback, for clients of HTTP."""
 
 from __future__ import annotations
 
@@ -19,10 +17,7 @@ _LAST_PORT = 65_535
 
 
 class LocalServer:
-    """A running endpoint.
-
-    A context manager. `url` ends in /v1. `close` frees the port and the weights.
-    """
+    """A running endpoint, and a context manager. `url` ends in /v1."""
 
     def __init__(self, server: Any, gate: Gate, url: str, api_key: str) -> None:
         self._server = server
@@ -86,18 +81,18 @@ def serve_local(
     params = engine_params(threads=threads, api_key=inner_key)
     import xllamacpp  # after `engine_params`, which says what to install where it is missing
 
-    door = gate(host, port, Rules(host, api_key or ""))
+    front = gate(host, port, Rules(host, api_key or ""))
     try:
         server = xllamacpp.Server(params)
         # A server that is closed before its loop runs never ends; one token shows that it runs.
         server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False})
         inside = urlsplit(str(server.listening_address))
-        door.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
+        front.open((inside.hostname or "127.0.0.1", inside.port or 0), inner_key)
     except RuntimeError as e:
-        door.close()
+        front.close()
         raise SetupError("the embedded model's endpoint did not start", got=str(e)) from None
     except BaseException:
-        door.close()
+        front.close()
         raise
     name = f"[{host}]" if ":" in host else host
-    return LocalServer(server, door, f"http://{name}:{door.port}/v1", api_key or "")
+    return LocalServer(server, front, f"http://{name}:{front.port}/v1", api_key or "")

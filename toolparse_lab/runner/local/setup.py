@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from ...core.errors import SetupError
@@ -38,49 +38,31 @@ def install_commands() -> list[list[str]]:
     return [[*base, ENGINE_PACKAGE], [*base, "--no-deps", WEIGHTS_PACKAGE]]
 
 
-def _as_text(commands: Sequence[Sequence[str]]) -> str:
-    return " && ".join(shlex.join(c) for c in commands)
-
-
 def local_model_path() -> Path:
     """Return the path of the weights, found without importing their package.
 
     Raises SetupError with the exact command where the weights or the engine are missing.
     """
-    hint = f"run `toolparse setup-local`, or: {_as_text(install_commands())}"
-    if importlib.util.find_spec(ENGINE_PACKAGE) is None:
-        raise SetupError(
-            "the embedded model's engine is not installed",
-            got=f"no package {ENGINE_PACKAGE}",
-            hint=hint,
-            code="missing-model-package",
+    engine, weights = install_commands()
+    hint = f"run `toolparse setup-local`, or: {shlex.join(engine)} && {shlex.join(weights)}"
+
+    def missing(what: str, got: str) -> SetupError:
+        return SetupError(
+            f"the embedded model's {what}", got=got, hint=hint, code="missing-model-package"
         )
+
+    if importlib.util.find_spec(ENGINE_PACKAGE) is None:
+        raise missing("engine is not installed", f"no package {ENGINE_PACKAGE}")
     try:
         path = Path(str(importlib.metadata.distribution(WEIGHTS_PACKAGE).locate_file(WEIGHTS_FILE)))
-    except importlib.metadata.PackageNotFoundError:
-        raise SetupError(
-            "the embedded model's weights are not installed",
-            got=f"no package {WEIGHTS_PACKAGE}",
-            hint=hint,
-            code="missing-model-package",
-        ) from None
-    try:
         with path.open("rb") as f:
             whole = f.read(4) == _GGUF
+    except importlib.metadata.PackageNotFoundError:
+        raise missing("weights are not installed", f"no package {WEIGHTS_PACKAGE}") from None
     except OSError as e:
-        raise SetupError(
-            "the embedded model's weights cannot be read",
-            got=str(e),
-            hint=hint,
-            code="missing-model-package",
-        ) from None
+        raise missing("weights cannot be read", str(e)) from None
     if not whole:
-        raise SetupError(
-            "the embedded model's weights are damaged",
-            got=f"{path.name} is no GGUF file",
-            hint=hint,
-            code="missing-model-package",
-        )
+        raise missing("weights are damaged", f"{path.name} is no GGUF file")
     return path
 
 
@@ -110,44 +92,35 @@ def setup_local(
         path = local_model_path()
         say(f"The embedded model is ready: {path.name}.")
         return path
-    steps = _missing_steps()
-    if steps[0][1][0] == "uv" and shutil.which("uv") is None:
+    engine, weights = install_commands()
+    steps = [(f"Installing the weights, {WEIGHTS_PACKAGE} (about 93 MB).", weights)]
+    if importlib.util.find_spec(ENGINE_PACKAGE) is None:
+        steps.insert(0, (f"Installing the engine, {ENGINE_PACKAGE} (about 34 MB).", engine))
+    else:
+        # What is missing or damaged is then the weights' own file.
+        weights.append("--force-reinstall")
+    if engine[0] == "uv" and shutil.which("uv") is None:
+        commands = " && ".join(shlex.join(command) for _, command in steps)
         raise SetupError(
             "this interpreter has neither pip nor uv",
             got=sys.executable,
             hint=f"run `{sys.executable} -m ensurepip`, then `toolparse setup-local`; or with uv "
-            f"installed: {_as_text([command for _, command in steps])}",
+            f"installed: {commands}",
         )
 
     for line, command in steps:
         say(line)
-        _install(command, run)
+        result = run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            # An index's address may have a login in it.
+            output = redact((result.stderr or "") + (result.stdout or "")).strip()
+            raise SetupError(
+                "the installer failed",
+                got=output[-_SHOWN_OUTPUT:] or f"exit code {result.returncode}",
+                hint=f"in an environment that may be written to, run: {shlex.join(command)}",
+            )
     # Python remembers which folders had no such package.
     importlib.invalidate_caches()
     path = local_model_path()
     say(f"The embedded model is ready: {path.name}.")
     return path
-
-
-def _missing_steps() -> list[tuple[str, list[str]]]:
-    engine, weights = install_commands()
-    steps = []
-    if importlib.util.find_spec(ENGINE_PACKAGE) is None:
-        steps.append((f"Installing the engine, {ENGINE_PACKAGE} (about 34 MB).", engine))
-    else:
-        # What is missing or damaged is then the weights' own file.
-        weights = [*weights, "--force-reinstall"]
-    steps.append((f"Installing the weights, {WEIGHTS_PACKAGE} (about 93 MB).", weights))
-    return steps
-
-
-def _install(command: list[str], run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    result = run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        # An index's address may hold a login.
-        output = redact((result.stderr or "") + (result.stdout or "")).strip()
-        raise SetupError(
-            "the installer failed",
-            got=output[-_SHOWN_OUTPUT:] or f"exit code {result.returncode}",
-            hint=f"in an environment that may be written to, run: {shlex.join(command)}",
-        )

@@ -14,8 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from . import schema
-from .batches import batches
-from .rows import insert_or_keep
+from .rows import batches, insert_or_keep
 
 # How it is told who lives. A worker renews its lease while it lives, and is dead where the lease is
 # over. Clocks are set, and machines sleep, so that a lease has two ends: one by the uptime of the
@@ -67,7 +66,7 @@ def process_start(pid: int) -> str | None:
             stat = file.read()
     except OSError:
         return None
-    # The name of the program stands in brackets, and may hold any character.
+    # The name of the program is in brackets, and may have any character in it.
     fields = stat[stat.rfind(b")") + 1 :].split()
     # A process that has ended but whose parent has not noticed is there still.
     return "" if fields[0] in (b"Z", b"X") else fields[19].decode("ascii")
@@ -91,25 +90,25 @@ def now_of(connection: sa.Connection) -> float:
 def add_worker(
     connection: sa.Connection, owner: str, run_id: str | None, expires: float, since: float
 ) -> None:
-    """Write the row of a worker of this process.
-
-    `expires` by the database's clock, `since` by the store's (see below), in seconds.
+    """Write the row of a worker of this process. `expires` by the database's clock, `since` by the
+    store's (see below), in seconds.
     """
     pid = os.getpid()
-    row = {"owner": owner, "run_id": run_id, "host": host(), "pid": pid, "since": since}
-    ends = _lease_ends(expires, expires - now_of(connection))
-    row["started"] = own_start(pid)
-    connection.execute(schema.workers.insert().values(**row, **ends))
+    connection.execute(
+        schema.workers.insert().values(
+            owner=owner, run_id=run_id, host=host(), pid=pid, started=own_start(pid), since=since,
+            **_lease_ends(expires, expires - now_of(connection)),
+        )
+    )  # fmt: skip
 
 
 def renew(
     connection: sa.Connection, owners: Mapping[str, str | None], lease: float = LEASE
 ) -> set[str]:
-    """Let these workers (id -> run) live for `lease` seconds from now.
+    """Let these workers (id -> run) live for `lease` seconds from now. A row that others have
+    removed is written again.
 
-    A row that others have removed is written again.
-
-    Returns those that lived until now, so that no one can have taken their claims.
+    Return those that lived until now, so that no one can have taken their claims.
     """
     now = now_of(connection)
     w = schema.workers.c
@@ -127,21 +126,20 @@ def _lease_ends(expires: float, lease: float) -> dict[str, float | None]:
     return {"expires": expires, "uptime": None if awake is None else awake + lease}
 
 
-def live_owners(connection: sa.Connection, now: float) -> set[str]:
-    """Return the workers that live."""
-    return {row.owner for row in connection.execute(sa.select(schema.workers)) if _lives(row, now)}
+def _living(connection: sa.Connection) -> list[Any]:
+    # The rows of the workers that live.
+    now = now_of(connection)
+    return [r for r in connection.execute(sa.select(schema.workers)).all() if _lives(r, now)]
 
 
 def live_runs(connection: sa.Connection) -> set[str]:
-    """The ids of the runs that someone is working on."""
-    now = now_of(connection)
-    rows = connection.execute(sa.select(schema.workers)).all()
-    return {row.run_id for row in rows if row.run_id and _lives(row, now)}
+    """Return the ids of the runs that someone is working on."""
+    return {row.run_id for row in _living(connection) if row.run_id}
 
 
 def _lives(worker: Any, now: float) -> bool:
     # now: by the database's clock.
-    if _has_ended(worker):
+    if worker.host == host() and _has_ended(worker):
         return False
     awake = uptime()
     same_machine = worker.host.split("/")[1:2] == [boot_id()]
@@ -151,9 +149,8 @@ def _lives(worker: Any, now: float) -> bool:
 
 
 def _has_ended(worker: Any) -> bool:
-    # Known only of a process on this machine.
-    # On Windows the signal 0 would end the process.
-    if worker.host != host() or sys.platform == "win32":
+    # On this machine.
+    if sys.platform == "win32":  # the signal 0 would end the process there
         return False
     try:
         os.kill(worker.pid, 0)
@@ -201,11 +198,12 @@ class Claimed:
 def enter(connection: sa.Connection, owner: str, run_id: str | None) -> float:
     """Add a worker, and forget the claims of dead ones.
 
-    Returns the time of the store's clock, behind all failures until now.
+    Return the time of the store's clock, after all failures until now.
     """
     now = now_of(connection)
     w, c = schema.workers.c, schema.claims.c
-    dead = set(connection.execute(sa.select(w.owner)).scalars()) - live_owners(connection, now)
+    living = {row.owner for row in _living(connection)}
+    dead = set(connection.execute(sa.select(w.owner)).scalars()) - living
     for batch in batches(sorted(dead)):
         connection.execute(schema.claims.delete().where(c.owner.in_(batch), c.failed.is_(None)))
         connection.execute(schema.workers.delete().where(w.owner.in_(batch)))
@@ -219,12 +217,6 @@ def leave(connection: sa.Connection, owner: str) -> None:
     c = schema.claims.c
     connection.execute(schema.claims.delete().where(c.owner == owner, c.failed.is_(None)))
     connection.execute(schema.workers.delete().where(schema.workers.c.owner == owner))
-
-
-def forget_workers(connection: sa.Connection) -> None:
-    """Take all workers away, in a copy on which no one works."""
-    connection.execute(schema.claims.delete())
-    connection.execute(schema.workers.delete())
 
 
 def serialize(connection: sa.Connection) -> None:
@@ -245,7 +237,7 @@ def take(
     """Claim those of `keys` that no one else has: the keys that are `owner`'s now, and those that
     have failed elsewhere since a time of the store's clock, with the kind of failure.
     """
-    living = live_owners(connection, now_of(connection))
+    living = {row.owner for row in _living(connection)}
     if owner not in living:
         # Claims of a worker that is not there would be anybody's.
         renew(connection, {owner: run_id})

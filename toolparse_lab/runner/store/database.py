@@ -1,25 +1,31 @@
-"""The store's database: its address, its connections, and its failures as StoreError."""
+"""The store's database: its address, its connections, its failures as StoreError, and what is saved
+elsewhere: a SQLite file that is deleted or replaced while it is open, and answers that a store does
+not take.
+"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import tempfile
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from ...core.errors import BadOptions, StoreError
-from ..exchange.credentials import REDACTED, is_secret_name
-from ..exchange.redaction import redact
+from ..exchange.redaction import REDACTED, is_secret_name, redact
 
 # How connections work. SQLite's driver begins transactions on its own, late and never around DDL;
 # its own way is switched off (isolation_level None), and every transaction begins here: IMMEDIATE
 # for a writer, which then waits for its turn once, at the start, instead of failing in the middle
-# when it wants to write what it has read. WAL lets readers go on beside one writer. With
+# when it wants to write what it has read. WAL lets readers go on next to one writer. With
 # `synchronous = NORMAL` a commit survives kill -9 at any moment; only a power failure may take the
 # newest commits with it, and never a part of one. PostgreSQL needs none of this; its server may be
 # away for a while, which is waited for where nothing has begun yet.
@@ -57,14 +63,28 @@ def database_url(url: str | Path) -> sa.URL:
     return sa.URL.create("sqlite", database=str(Path(text).expanduser()))
 
 
+def file_of(url: sa.URL) -> Path | None:
+    """Return the file of a store in a plain SQLite file, or None for any other one."""
+    if url.get_backend_name() != "sqlite" or url.query or url.database in (None, "", ":memory:"):
+        return None
+    return Path(str(url.database))
+
+
 def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
     """Return an engine whose transactions are real ones on SQLite too.
 
     `busy_timeout` (seconds) is how long a SQLite writer waits for another one. Raises StoreError
     for a missing driver.
     """
+    options: dict[str, Any] = {}
+    if url.get_backend_name() != "sqlite":
+        # A server that was restarted is no reason to stop a run.
+        options = {"pool_pre_ping": True}
+    elif url.database in (None, "", ":memory:"):
+        # A database in memory lives in its connection: one for all threads.
+        options = {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
     try:
-        engine = sa.create_engine(url, **_engine_options(url))
+        engine = sa.create_engine(url, **options)
     except (ImportError, sa.exc.NoSuchModuleError) as e:
         hint = _POSTGRES_HINT
         if url.get_backend_name() != "postgresql":
@@ -72,24 +92,9 @@ def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
         raise StoreError(
             f"the driver of the store {shown_url(url)} is not installed", got=str(e), hint=hint
         ) from None
+    if engine.dialect.name != "sqlite":
+        return engine
 
-    if engine.dialect.name == "sqlite":
-        _begin_transactions_here(engine, busy_timeout)
-    return engine
-
-
-def _engine_options(url: sa.URL) -> dict[str, Any]:
-    if url.get_backend_name() != "sqlite":
-        # A server that was restarted is no reason to stop a run.
-        return {"pool_pre_ping": True}
-    if url.database in (None, "", ":memory:"):
-        # A database in memory lives in its connection: one for all threads.
-        return {"poolclass": sa.StaticPool, "connect_args": {"check_same_thread": False}}
-    return {}
-
-
-def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
-    # Out of its driver's hands. See the top of this file.
     @sa.event.listens_for(engine, "connect")
     def _(connection: Any, record: Any) -> None:
         connection.isolation_level = None
@@ -105,6 +110,8 @@ def _begin_transactions_here(engine: sa.Engine, busy_timeout: float) -> None:
     def _(connection: sa.Connection) -> None:
         writing = connection.get_execution_options().get("toolparse_write")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine
 
 
 def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
@@ -123,10 +130,8 @@ def _write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
 
 
 def connected(engine: sa.Engine, patience: float) -> sa.Connection:
-    """Return a connection.
-
-    For `patience` seconds it is tried again where the server does not answer, as when it is started
-    again. Raises sqlalchemy.exc.OperationalError.
+    """Return a connection, tried for `patience` seconds where the server does not answer, as when
+    it is started again. Raises sqlalchemy.exc.OperationalError.
     """
     until = time.monotonic() + patience
     while True:
@@ -139,10 +144,8 @@ def connected(engine: sa.Engine, patience: float) -> sa.Connection:
 
 
 def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
-    """Finish the writes under way and close every connection, in the writer's own thread.
-
-    Waits for nothing: a store may be collected while that very thread runs, which cannot wait for
-    itself.
+    """Finish the writes under way and close every connection, in the writer's own thread. Waits for
+    nothing: a store may be collected while that very thread runs, which cannot wait for itself.
     """
     try:
         writer.submit(engine.dispose)
@@ -176,13 +179,15 @@ _HINTS = (
 
 @contextmanager
 def translated(url: sa.URL) -> Iterator[None]:
-    """Turn every failure of the database inside into a StoreError that holds no statement, value or
+    """Turn every failure of the database inside into a StoreError without any statement, value or
     password.
     """
     try:
         yield
     except (sa.exc.SQLAlchemyError, sqlite3.Error) as e:
-        message = _driver_message(e)
+        # SQLAlchemy's own text would have the statement with its values in it.
+        name = e if isinstance(e, sqlite3.Error) else type(e).__name__
+        message = str(getattr(e, "orig", None) or name)
         hint = next((text for word, text in _HINTS if word in message.lower()), None)
         raise StoreError(
             f"the store {shown_url(url)} failed; what was recorded before is kept",
@@ -193,9 +198,139 @@ def translated(url: sa.URL) -> Iterator[None]:
         raise StoreError(f"the store {shown_url(url)} failed", got=str(e)) from None
 
 
-def _driver_message(e: Exception) -> str:
-    # SQLAlchemy's text would hold the statement with its values.
-    original = getattr(e, "orig", None)
-    if original:
-        return str(original)
-    return str(e) if isinstance(e, sqlite3.Error) else type(e).__name__
+# How a lost file is saved. A deleted file lives on, without a name, as long as somebody has it
+# open; SQLite would go on writing into it and report nothing. So the file's identity is compared
+# with that of its path before each transaction (two microseconds a file), and one connection stays
+# open from the beginning, through which the whole database can be copied out. The same is true of
+# the log next to it (`-wal`), which has the newest answers and is there as long as somebody has the
+# store open: without it they would be gone at the first crash. Its index (`-shm`) goes with it.
+
+
+class Anchor:
+    """Keeps a SQLite file open: `is_lost` says whether its path leads elsewhere by now."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._connection = sqlite3.connect(self.path, check_same_thread=False)
+        # Also where nobody calls `close`, of which Python 3.13 and later warn.
+        self._finalizer = weakref.finalize(self, self._connection.close)
+        # The first read opens the log of what is not in the file itself yet.
+        self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        log = (self.path.with_name(self.path.name + end) for end in ("-wal", "-shm"))
+        self._log = [(path, identity) for path in log if (identity := _identity(path))]
+        self._identity = _identity(self.path)
+
+    def is_lost(self) -> bool:
+        # Deleted, moved away, replaced or emptied; the file itself, or its log.
+        if _identity(self.path) != self._identity:
+            return True
+        return any(_identity(path) != identity for path, identity in self._log)
+
+    def fate(self) -> str:
+        # In words that go on after "The store" and its path.
+        now = _identity(self.path)
+        if now == self._identity:
+            return "lost the log of its newest answers (-wal)"
+        if now is None:
+            return "was deleted"
+        return "was emptied" if now[:2] == (self._identity or now)[:2] else "was replaced"
+
+    def save(self) -> Path:
+        """Copy the database into a new file next to the lost one, or where that cannot be, in the
+        folder for temporary files. Raises sqlite3.Error or OSError where none can be written.
+        """
+        failure: Exception | None = None
+        for path in _places(self.path, "rescued", ".db"):
+            try:
+                with closing(sqlite3.connect(path)) as copy:
+                    self._connection.backup(copy)
+            except (sqlite3.Error, OSError) as e:
+                failure = e
+                with suppress(OSError):
+                    path.unlink()
+            else:
+                return path
+        raise failure or OSError("no place for a copy")
+
+    def close(self) -> None:
+        self._finalizer()
+
+
+class Leftovers:
+    """A recording of the answers that a store has not taken, made when there is a first one: next
+    to the store, or where that cannot be, in the folder for temporary files.
+    """
+
+    def __init__(self, store: Path | None) -> None:
+        self._store = Path("toolparse") if store is None else store.absolute()
+        self.path: Path | None = None
+        self.lost = 0
+        """how many could not be saved"""
+        self.failure: OSError | None = None
+        """the reason"""
+
+    def add(self, lines: Sequence[str]) -> None:
+        # What cannot be written is counted.
+        if not lines:
+            return
+        text = "".join(f"{line}\n" for line in lines)
+        places = _places(self._store, "unwritten", ".jsonl")
+        for path in places if self.path is None else [self.path]:
+            try:
+                # What a model has said may be nobody else's business.
+                path.touch(mode=0o600)
+                _append(path, text)
+            except OSError as e:
+                self.failure = e
+                if self.path is None:
+                    path.unlink(missing_ok=True)
+            else:
+                self.path = path
+                return
+        self.lost += len(lines)
+
+    def explain(self, failure: StoreError) -> StoreError:
+        if self.path is None and not self.lost:
+            return failure
+        parts, hints = [failure.message], [failure.hint] if failure.hint else []
+        if self.path is not None:
+            parts.append(f"The answers that it did not take are in {self.path}.")
+            adding = "toolparse_lab.runner.store.recording.import_recording(path, store)"
+            hints.append(f"add those answers: {adding}")
+        if self.lost:
+            parts.append(f"{self.lost} answers could not be saved elsewhere: {self.failure}.")
+        return type(failure)(" ".join(parts), got=failure.got, hint="; ".join(hints))
+
+
+def _append(path: Path, text: str) -> None:
+    # All of it or nothing.
+    with path.open("r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            rest = memoryview(text.encode("ascii"))
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(size)
+            raise
+
+
+def _places(store: Path, word: str, end: str) -> Iterator[Path]:
+    # The best one first.
+    name = f"{store.stem}-{word}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}{end}"
+    for folder in (store.parent, Path(tempfile.gettempdir())):
+        path = folder / name
+        if folder.is_dir() and not path.exists():
+            yield path
+
+
+def _identity(path: Path) -> tuple[int, int, bool] | None:
+    # None if there is no file. Not its text: a file that is opened and closed loses the locks that
+    # SQLite has on it in this process.
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    # The index of the log may be empty for a moment; a database never is.
+    return status.st_dev, status.st_ino, status.st_size > 0 or path.name.endswith(("-wal", "-shm"))

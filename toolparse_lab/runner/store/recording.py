@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.errors import BadOptions, MissingRecording, UnreadableInput
 from ..exchange.types import Completion, Request
-from .batches import batches
+from .rows import batches
 
 if TYPE_CHECKING:
     from .store import Store
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # How a recording is laid out. One JSON object a line: a head with format and version, then the
 # completions, ASCII only, members and lines sorted. So the same completions always give the same
 # bytes, and a change in one answer is a change in one line, which is what git shows. A file is
-# written beside its place and moved there, so that nobody ever reads half of one.
+# written next to its place and moved there, so that nobody ever reads half of one.
 
 FORMAT = "toolparse-recording"
 VERSION = 1
@@ -30,9 +30,7 @@ VERSION = 1
 def export_recording(
     store: Store, path: str | Path, *, run_id: str | None = None, keys: Iterable[str] | None = None
 ) -> int:
-    """Write a run's completions, or those of `keys`, one line each, sorted by key.
-
-    Return how many.
+    """Write a run's completions, or those of `keys`, one line each, sorted by key. Return how many.
 
     The same completions give the same bytes. Raises MissingRecording for keys the store does not
     know, BadOptions where neither or both of `run_id` and `keys` are given.
@@ -84,10 +82,7 @@ def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def read_recording(path: str | Path) -> Iterator[Completion]:
-    """Yield the completions of a recording.
-
-    Raises UnreadableInput that names the line.
-    """
+    """Yield the completions of a recording. Raises UnreadableInput that names the line."""
     path = Path(path)
     try:
         f = path.open("rb")
@@ -103,10 +98,24 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
             if not line.strip():
                 continue
             place = f"{path.name}, line {number}"
-            obj = _json_object(line, place)
+            try:
+                obj = json.loads(line.decode("utf-8"))
+            except UnicodeDecodeError as e:
+                raise UnreadableInput(f"{place}: not UTF-8, so no recording.", got=str(e)) from None
+            except (ValueError, RecursionError) as e:
+                raise UnreadableInput(f"{place}: not JSON.", got=str(e)) from None
+            if not isinstance(obj, dict):
+                got = line[:80].decode("utf-8", "replace")
+                raise UnreadableInput(f"{place}: not a recorded completion.", got=got)
             # A head is optional: lines of several recordings may be joined by hand.
             if number == 1 and obj.get("format") == FORMAT:
-                _check_version(obj.get("version"))
+                if obj.get("version") != VERSION:
+                    raise UnreadableInput(
+                        "this recording was written by a newer version of toolparse_lab",
+                        got=f"version {obj.get('version')}",
+                        expected=f"at most {VERSION}",
+                        hint="upgrade toolparse_lab",
+                    )
                 continue
             try:
                 yield Completion.from_dict(obj)
@@ -114,29 +123,6 @@ def read_recording(path: str | Path) -> Iterator[Completion]:
                 raise UnreadableInput(
                     f"{place}: {e.message}", got=e.got, expected=e.expected
                 ) from None
-
-
-def _json_object(line: bytes, place: str) -> dict[str, Any]:
-    try:
-        obj = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as e:
-        raise UnreadableInput(f"{place}: not UTF-8, so no recording.", got=str(e)) from None
-    except (ValueError, RecursionError) as e:
-        raise UnreadableInput(f"{place}: not JSON.", got=str(e)) from None
-    if not isinstance(obj, dict):
-        got = line[:80].decode("utf-8", "replace")
-        raise UnreadableInput(f"{place}: not a recorded completion.", got=got)
-    return obj
-
-
-def _check_version(version: Any) -> None:
-    if version != VERSION:
-        raise UnreadableInput(
-            "this recording was written by a newer version of toolparse_lab",
-            got=f"version {version}",
-            expected=f"at most {VERSION}",
-            hint="upgrade toolparse_lab",
-        )
 
 
 def is_recording(path: str | Path) -> bool:
@@ -150,9 +136,7 @@ def is_recording(path: str | Path) -> bool:
 
 
 def import_recording(path: str | Path, store: Store, *, run_id: str | None = None) -> int:
-    """Add a recording's completions to a store.
-
-    Return how many were new.
+    """Add a recording's completions to a store. Return how many were new.
 
     Every line is read before the first one is written. Stopped half way, the same import later adds
     the rest.
@@ -187,7 +171,7 @@ class Replay:
     at once, before anything is answered.
     """
 
-    free = True  # no limit on cost holds for what was paid already
+    free = True  # no limit on cost is for what was paid already
 
     def __init__(self, source: Store | str | os.PathLike[str]) -> None:
         self._store: Store | None = None
@@ -196,29 +180,21 @@ class Replay:
             path = Path(source)
             self._name = path.name
             for completion in read_recording(path):
-                self._add(completion)
+                # Of several for a key the last success counts, else the last failure.
+                earlier = self._completions.get(completion.key)
+                if earlier is None or completion.ok or not earlier.ok:
+                    self._completions[completion.key] = completion
         else:
             self._name = "the store"
             self._store = source
 
-    def _add(self, completion: Completion) -> None:
-        # Of several for a key the last success counts, else the last failure.
-        earlier = self._completions.get(completion.key)
-        if earlier is None or completion.ok or not earlier.ok:
-            self._completions[completion.key] = completion
-
-    def _get(self, key: str) -> Completion | None:
-        if self._store is not None:
-            return self._store.get(key)
-        return self._completions.get(key)
-
     def check(self, keys: Iterable[str]) -> None:
         """Raise MissingRecording that names every key without a recording."""
         unique = dict.fromkeys(keys)
-        if self._store is None:
-            _check_recorded(unique, self._completions.keys(), self._name)
-        else:
-            _check_recorded(unique, self._store.recorded_keys(unique), self._name)
+        recorded: Collection[str] = self._completions
+        if self._store is not None:
+            recorded = self._store.recorded_keys(unique)
+        _check_recorded(unique, recorded, self._name)
 
     async def __call__(self, request: Request) -> Completion:
         return self.answer(request)
@@ -226,7 +202,8 @@ class Replay:
     def answer(self, request: Request) -> Completion:
         """Return the recorded answer to a request, for code that is not async."""
         key = request.key
-        completion = self._get(key)
+        read = self._completions if self._store is None else self._store
+        completion = read.get(key)
         if completion is None:
             raise _missing([key], self._name)
         return dataclasses.replace(completion, fidelity="replayed")

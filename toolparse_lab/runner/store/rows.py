@@ -1,6 +1,5 @@
-"""The rows of the store's tables, made from the runner's types and back.
-
-Texts of models are packed bytes.
+"""The rows of the store's tables, made from the runner's types and back: answers, the plans of
+runs, and the answer that counts for each question.
 """
 
 from __future__ import annotations
@@ -8,37 +7,51 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from ...core.errors import BadOptions
 from ...core.values import write_canonical
 from ..exchange.types import RESULT_KEYS, Chunk, Completion, PlanItem
 from . import schema
-from .batches import batches
 
 # How rows are made. A completion's plain fields have a column of their own name; five are packed
-# (zlib over UTF-8 with surrogatepass), because a model's text may hold lone surrogates and NUL
-# characters, which break text columns. The request is a row of `requests`, once for all answers to
-# it, and results are rows of `tool_results`, which may be added later. So no answer is ever
-# updated.
+# (zlib over UTF-8 with surrogatepass), because a model's text may have lone surrogates and NUL
+# characters in it, which break text columns. The request is a row of `requests`, once for all
+# answers to it, and results are rows of `tool_results`, which may be added later. So no answer is
+# ever updated.
 
+_T = TypeVar("_T")
+BATCH = 400  # things a statement; builds of SQLite before 3.32 stop at 999 parameters
 _PACKED = ("raw", "chunks", "reasoning", "response", "results")
 _PLAIN = tuple(
     f.name
     for f in fields(Completion)
     if f.name not in (*_PACKED, "request") and f.name in schema.completions.c
 )
-# Plain fields that hold the words of a provider, with whatever characters it sent.
+# Plain fields with the words of a provider, with whatever characters it sent.
 _FOREIGN_TEXTS = ("error_message", "finish_reason", "system_fingerprint")
 # Built once, because building a statement costs more than running it.
 INSERT_COMPLETION = schema.completions.insert()
 _KNOWN_REQUESTS = sa.select(schema.requests.c.key).where(
     schema.requests.c.key.in_(sa.bindparam("keys", expanding=True))
 )
+
+
+def batches(values: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
+    """Yield values a few hundred at a time, as many as a statement takes as parameters."""
+    batch: list[_T] = []
+    for value in values:
+        batch.append(value)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def pack(text: str) -> bytes:
@@ -65,7 +78,7 @@ def unpack_json(blob: bytes) -> Any:
 
 
 def plain_text(value: str | None) -> str | None:
-    """Return a text for a text column: text that UTF-8 or PostgreSQL cannot hold becomes a
+    """Return a text for a text column: text that UTF-8 or PostgreSQL cannot store becomes a
     replacement character.
     """
     if value is None or (value.isascii() and "\0" not in value):
@@ -73,24 +86,7 @@ def plain_text(value: str | None) -> str | None:
     return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
-def completion_of(row: Any, results: Iterable[dict[str, str]]) -> Completion:
-    """Return the completion of a row of `completions` joined with its request's `body`.
-
-    `results` are those of its tool calls, from their own table.
-    """
-    values: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
-    values["raw"] = unpack(row.raw)
-    if row.chunks is not None:
-        chunks = unpack_json(row.chunks)
-        values["chunks"] = tuple(Chunk(at, text, kind) for at, text, kind in chunks)
-    if row.reasoning is not None:
-        values["reasoning"] = unpack(row.reasoning)
-    if row.response is not None:
-        values["response"] = unpack_json(row.response)
-    if row.body is not None:
-        values["request"] = unpack_json(row.body)
-    values["results"] = tuple(results)
-    return Completion(**values)
+# -- writing
 
 
 def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
@@ -102,7 +98,6 @@ def completion_row(c: Completion, run_id: str | None) -> dict[str, Any]:
     for name in _FOREIGN_TEXTS:
         row[name] = plain_text(row[name])
     row["run_id"] = run_id
-
     # Every row has every column, so that one statement takes them all.
     row["raw"] = pack(c.raw)
     row["chunks"] = pack_json([[x.at, x.text, x.kind] for x in c.chunks]) if c.chunks else None
@@ -131,12 +126,6 @@ def items_digest(items: Iterable[PlanItem]) -> str:
     for row in item_rows("", items):
         digest.update(json.dumps(list(row.values())).encode("ascii"))
     return digest.hexdigest()
-
-
-def insert_items(connection: sa.Connection, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the rows of a plan's items, a batch a statement."""
-    for batch in batches(rows):
-        connection.execute(schema.items.insert(), batch)
 
 
 def keep_requests(
@@ -173,3 +162,160 @@ def insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
     # Rows of the same key stay, whoever wrote them in between.
     insert: Any = sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert
     return insert(table).on_conflict_do_nothing()
+
+
+# -- runs
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run as listed: `items` planned, `done` and `failed` of them as recorded now."""
+
+    run_id: str
+    created: str
+    status: str
+    """what it is now: running, complete, incomplete or interrupted; see `status_now`"""
+    items: int
+    done: int
+    failed: int
+    plan: Mapping[str, Any]
+    summary: Mapping[str, Any] | None
+    alive: bool = False
+    """whether somebody is working on it now"""
+
+
+def run_row(connection: sa.Connection, run_id: str) -> Any:
+    """Return the row of a run.
+
+    Raises BadOptions for an unknown id, with the newest ids.
+    """
+    r = schema.runs.c
+    row = connection.execute(sa.select(schema.runs).where(r.run_id == run_id)).first()
+    if row is not None:
+        return row
+
+    newest = sa.select(r.run_id).order_by(r.created.desc()).limit(5)
+    raise BadOptions(
+        "there is no run of that id in this store",
+        got=run_id,
+        expected=list(connection.execute(newest).scalars()),
+    )
+
+
+def run_record(connection: sa.Connection, row: Any, living: Collection[str] = ()) -> RunRecord:
+    """Return a run with its counts: an item is done where any run answered its question, and failed
+    where there are failures only. `living`: the runs that someone works on.
+    """
+    i, c = schema.items.c, schema.completions.c
+    items = sa.select(sa.func.count()).select_from(schema.items).where(items_of(row))
+    answered = sa.exists().where(c.key == i.key, c.status == "ok")
+    tried = sa.exists().where(c.key == i.key, c.status == "error")
+    planned, done, failed = (
+        int(connection.execute(query).scalar_one())
+        for query in (items, items.where(answered), items.where(~answered, tried))
+    )
+    plan = json.loads(row.plan)
+    alive = row.run_id in living
+    return RunRecord(
+        run_id=row.run_id,
+        created=row.created,
+        status=status_now(row.status, alive, 0 < planned == done, plan),
+        items=planned,
+        done=done,
+        failed=failed,
+        plan=plan,
+        summary=json.loads(row.summary) if row.summary else None,
+        alive=alive,
+    )
+
+
+def status_now(ended: str, alive: bool, answered: bool, plan: Mapping[str, Any]) -> str:
+    """Return the status of a run that was last written down as `ended`: interrupted where no one
+    works on it although it has not ended, and complete too where later runs have answered all of
+    it.
+
+    A run of conversations keeps the status with which it ended, since its next questions are
+    unknown before its answers are read.
+    """
+    status = "interrupted" if ended == "running" and not alive else ended
+    if status not in ("incomplete", "interrupted"):
+        return status
+    turns = [int(arm.get("max_turns") or 1) for arm in plan.get("arms") or ()]
+    return "complete" if answered and max(turns, default=1) <= 1 else status
+
+
+def items_of(row: Any) -> sa.ColumnElement[bool]:
+    # A run that began with the items of an earlier one has none of these itself.
+    i = schema.items.c
+    own: sa.ColumnElement[bool] = i.run_id == row.run_id
+    if row.items_from is None:
+        return own
+    return sa.or_(own, sa.and_(i.run_id == row.items_from, i.position < row.items_count))
+
+
+# -- answers
+
+# How an answer is chosen. Nothing is overwritten, so a question may have many rows: failed
+# attempts, answers of other runs, answers asked again. A run must show the same answer every time
+# it is read, also when other runs record more later. So the best row is: a success rather than a
+# failure, the run's own rather than another's, one that was there when the run began rather than a
+# later one, and of these the newest. All rows of the keys are looked at, without their texts, in
+# one pass over the index of keys; only the chosen ones are then loaded.
+
+
+def chosen_ids(
+    connection: sa.Connection, keys: Iterable[str], run_id: str | None, floor: int
+) -> dict[str, int]:
+    """Return the row id of the answer to each of `keys` that has one, as a run has it.
+
+    `floor` is the newest row when the run began. Without a run it is -1, and the newest counts.
+    """
+    c = schema.completions.c
+    query = sa.select(c.key, c.id, c.status, c.run_id)
+    best: dict[str, tuple[bool, bool, bool, int]] = {}
+    for batch in batches(keys):
+        for row in connection.execute(query.where(c.key.in_(batch))):
+            own = run_id is not None and row.run_id == run_id
+            rank = (row.status == "ok", own, row.id <= floor, row.id)
+            if row.key not in best or rank > best[row.key]:
+                best[row.key] = rank
+    return {key: rank[-1] for key, rank in best.items()}
+
+
+def completions_by_id(connection: sa.Connection, ids: Iterable[int]) -> dict[int, Completion]:
+    """Return completions by the ids of their rows, with their requests and results."""
+    c, t = schema.completions, schema.tool_results.c
+    joined = c.outerjoin(schema.requests, schema.requests.c.key == c.c.key)
+    query = sa.select(c, schema.requests.c.body).select_from(joined)
+    # By call, which is a digest: any order will do, as long as it is the same every time.
+    result_query = sa.select(t.completion_id, t.body).order_by(t.completion_id, t.call)
+    completions: dict[int, Completion] = {}
+    for batch in batches(ids):
+        results: dict[int, list[dict[str, str]]] = {}
+        for row in connection.execute(result_query.where(t.completion_id.in_(batch))):
+            results.setdefault(row.completion_id, []).append(unpack_json(row.body))
+        for row in connection.execute(query.where(c.c.id.in_(batch))):
+            values: dict[str, Any] = {name: getattr(row, name) for name in _PLAIN}
+            values["raw"] = unpack(row.raw)
+            if row.chunks is not None:
+                chunks = unpack_json(row.chunks)
+                values["chunks"] = tuple(Chunk(at, text, kind) for at, text, kind in chunks)
+            if row.reasoning is not None:
+                values["reasoning"] = unpack(row.reasoning)
+            if row.response is not None:
+                values["response"] = unpack_json(row.response)
+            if row.body is not None:
+                values["request"] = unpack_json(row.body)
+            values["results"] = tuple(results.get(row.id, ()))
+            completions[row.id] = Completion(**values)
+    return completions
+
+
+def keys_where(connection: sa.Connection, keys: Iterable[str], *conditions: Any) -> set[str]:
+    """Return the subset of `keys` that has a row that fulfils all conditions."""
+    c = schema.completions.c
+    matching: set[str] = set()
+    for batch in batches(keys):
+        query = sa.select(c.key).where(c.key.in_(batch), *conditions).distinct()
+        matching.update(connection.execute(query).scalars())
+    return matching

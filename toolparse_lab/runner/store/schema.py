@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from ...core.errors import StoreError
 from .database import shown_url
 
-# How migrations work. A database holds its version in a table of one row. Opening a store compares
+# How migrations work. A database has its version in a table of one row. Opening a store compares
 # it with VERSION and runs the steps in between, oldest first, in one transaction: a step that
 # fails, or a kill in the middle, leaves the database as it was. A new version is one entry in
 # MIGRATIONS and one number; the step writes plain SQL for the tables as they were then, because the
@@ -22,57 +23,53 @@ _LOCK = 0x746F6F6C  # any number that others are unlikely to lock
 Migration = Callable[[sa.Connection], None]
 
 
-def _add_tool_results(connection: sa.Connection) -> None:
-    # Version 1 to 2: a table for the results of tool calls.
-    binary = sa.LargeBinary().compile(dialect=connection.dialect)
-    connection.exec_driver_sql(
+def _migrate(statements: tuple[str, ...], connection: sa.Connection) -> None:
+    words = {
+        "binary": sa.LargeBinary().compile(dialect=connection.dialect),
+        "real": sa.Float(53).compile(dialect=connection.dialect),
+        "id": "BIGSERIAL" if connection.dialect.name == "postgresql" else "INTEGER",
+    }
+    for statement in statements:
+        connection.exec_driver_sql(statement.format(**words))
+
+
+def _step(*statements: str) -> Migration:
+    # {binary}, {real}, {id}: these types in the words of the database.
+    return functools.partial(_migrate, statements)
+
+
+MIGRATIONS: Mapping[int, Migration] = MappingProxyType({
+    # Results of tool calls.
+    1: _step(
         "CREATE TABLE tool_results (completion_id BIGINT NOT NULL REFERENCES completions (id), "
-        f"call VARCHAR(64) NOT NULL, body {binary} NOT NULL, PRIMARY KEY (completion_id, call))"
-    )
-
-
-def _add_workers(connection: sa.Connection) -> None:
-    # Version 2 to 3: who works on which run, claims on questions, and plans stored once.
-    real = sa.Float(53).compile(dialect=connection.dialect)
-    for statement in (
+        "call VARCHAR(64) NOT NULL, body {binary} NOT NULL, PRIMARY KEY (completion_id, call))"
+    ),
+    # Who works on which run, claims on questions, and plans stored once.
+    2: _step(
         "CREATE TABLE workers (owner VARCHAR(96) NOT NULL PRIMARY KEY, run_id VARCHAR(64), "
-        f"host VARCHAR(200) NOT NULL, pid BIGINT NOT NULL, expires {real} NOT NULL)",
+        "host VARCHAR(200) NOT NULL, pid BIGINT NOT NULL, expires {real} NOT NULL)",
         "CREATE TABLE claims (key VARCHAR(64) NOT NULL PRIMARY KEY, owner VARCHAR(96) NOT NULL, "
-        f"failed VARCHAR(32), at {real})",
+        "failed VARCHAR(32), at {real})",
         "CREATE INDEX claims_owner ON claims (owner)",
         "ALTER TABLE runs ADD COLUMN items_digest VARCHAR(64)",
         "ALTER TABLE runs ADD COLUMN items_from VARCHAR(64)",
         "ALTER TABLE runs ADD COLUMN items_count INTEGER",
         "CREATE INDEX runs_items ON runs (items_digest)",
-    ):
-        connection.exec_driver_sql(statement)
-
-
-def _tell_workers_apart(connection: sa.Connection) -> None:
-    # Version 3 to 4: workers are known by the start of their process, and their leases by clocks
-    # that no one sets.
-    real = sa.Float(53).compile(dialect=connection.dialect)
-    for column in ("started VARCHAR(32)", f"uptime {real}", f"since {real}"):
-        connection.exec_driver_sql(f"ALTER TABLE workers ADD COLUMN {column}")
-
-
-def _add_remarks(connection: sa.Connection) -> None:
-    # Version 4 to 5: a table for the notes of people about trials.
-    binary = sa.LargeBinary().compile(dialect=connection.dialect)
-    is_server = connection.dialect.name == "postgresql"
-    number = "BIGSERIAL NOT NULL" if is_server else "INTEGER NOT NULL"
-    for statement in (
-        f"CREATE TABLE remarks (id {number} PRIMARY KEY, "
-        "run_id VARCHAR(64) NOT NULL REFERENCES runs (run_id), trial_id VARCHAR(64) NOT NULL, "
-        f"created VARCHAR(40) NOT NULL, body {binary} NOT NULL)",
+    ),
+    # Workers are known by the start of their process, and their leases by clocks that no one sets.
+    3: _step(
+        "ALTER TABLE workers ADD COLUMN started VARCHAR(32)",
+        "ALTER TABLE workers ADD COLUMN uptime {real}",
+        "ALTER TABLE workers ADD COLUMN since {real}",
+    ),
+    # Notes of people about trials.
+    4: _step(
+        "CREATE TABLE remarks (id {id} NOT NULL PRIMARY KEY, run_id VARCHAR(64) NOT NULL "
+        "REFERENCES runs (run_id), trial_id VARCHAR(64) NOT NULL, created VARCHAR(40) NOT NULL, "
+        "body {binary} NOT NULL)",
         "CREATE INDEX remarks_run ON remarks (run_id)",
-    ):
-        connection.exec_driver_sql(statement)
-
-
-MIGRATIONS: Mapping[int, Migration] = MappingProxyType(
-    {1: _add_tool_results, 2: _add_workers, 3: _tell_workers_apart, 4: _add_remarks}
-)
+    ),
+})  # fmt: skip
 """The step from version n to n + 1."""
 
 tables = sa.MetaData()
@@ -173,7 +170,7 @@ tool_results = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
-# Notes and outcomes set by hand; of each part of a trial's remarks the newest row holds.
+# Notes and outcomes set by hand; of each part of a trial's remarks the newest row counts.
 remarks = sa.Table(
     "remarks",
     tables,
@@ -220,7 +217,7 @@ def prepare(
     """Create the tables of an empty database, or migrate an older one, in the connection's
     transaction.
 
-    Raises StoreError for a database of a newer version, or one that holds something else.
+    Raises StoreError for a database of a newer version, or one with something else in it.
     """
     if connection.dialect.name == "postgresql":
         # Two that find an empty database would both create the tables; SQLite's transaction is

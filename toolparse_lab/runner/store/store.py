@@ -24,50 +24,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import StoreError, StoreLost
-from ..exchange.credentials import secrets_in
-from ..exchange.redaction import redact_named, redact_strings
-from ..exchange.request import Questions, questions_of
-from ..exchange.types import Completion, PlanItem, Request
-from . import schema
-from .batches import batches
-from .claims import (
-    LEASE,
-    Claimed,
-    enter,
-    forget_workers,
-    leave,
-    let_go,
-    live_runs,
-    renew,
-    serialize,
-    take,
-)
-from .database import connected, database_engine, database_url, shown_url, shut, translated
-from .rescue import Anchor, Leftovers, file_of
-from .rows import (
-    INSERT_COMPLETION,
-    completion_row,
-    insert_items,
-    item_rows,
-    items_digest,
-    keep_requests,
-    keep_results,
-    unpack_json,
-)
-from .runs import (
-    ItemPages,
-    RunRecord,
-    chosen_ids,
-    completions_by_id,
-    ids_of,
-    insert_remark,
-    items_of,
-    keys_where,
-    new_items_position,
-    newest_remarks,
-    run_record,
-    run_row,
-)
+from ..exchange.redaction import redact_named, redact_strings, secrets_in
+from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
+from . import claims, database, rows, schema
+from .database import Anchor, translated
+from .rows import RunRecord, batches
 
 __all__ = ["RunRecord", "Store"]
 _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
@@ -91,34 +52,35 @@ class Store:
     """
 
     def __init__(self, url: str | Path = "toolparse.db", *, busy_timeout: float = 10.0) -> None:
-        self.url = database_url(url)
+        self.url = database.database_url(url)
         self._lock = threading.RLock()
-        self._engine = database_engine(self.url, busy_timeout)
+        self._engine = database.database_engine(self.url, busy_timeout)
         # The keys of plans whose runs go on: their requests are there, and are not looked up again
         # with each answer.
         self._kept: set[str] = set()
         self._patience = 0.0  # an address that is wrong is told at once
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
-        # SQLite alone: a server keeps its files itself.
         self._anchor: Anchor | None = None
         self._rescue: Store | None = None
-        self._leftovers = Leftovers(file_of(self.url))
+        file = database.file_of(self.url)
+        self._leftovers = database.Leftovers(file)
         # Also where nobody calls `close`: a store that is collected leaves no thread and no file
         # open.
-        self._finalizer = weakref.finalize(self, shut, self.writer, self._engine)
+        self._finalizer = weakref.finalize(self, database.shut, self.writer, self._engine)
         try:
             with self._writing() as connection:
                 schema.prepare(connection)
-            with translated(self.url):
-                self._anchor = Anchor.of(self.url)
-            if self._anchor is None:
+            if file is None:  # a server keeps its files itself
                 self._patience = _PATIENCE
+            else:
+                with translated(self.url):
+                    self._anchor = Anchor(file)
         except BaseException:
             self.close()
             raise
 
     def __repr__(self) -> str:
-        return f"Store({shown_url(self.url)!r})"
+        return f"Store({database.shown_url(self.url)!r})"
 
     def __enter__(self) -> Store:
         return self
@@ -136,7 +98,7 @@ class Store:
             self._rescue.close()
         if self._anchor is not None:
             self._anchor.close()
-            # A closed store may be read again, and nothing of it is held open then.
+            # A closed store may be read again, and nothing of it is kept open then.
             self._anchor = None
 
     # -- writing
@@ -157,7 +119,7 @@ class Store:
         are not written again.
         """
         items = tuple(items)
-        digest = items_digest(items)
+        digest = rows.items_digest(items)
         now = datetime.now(UTC)
         run_id = run_id or f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
         self._keep(requests)
@@ -181,20 +143,22 @@ class Store:
                 )
             )
             if source is None:
-                insert_items(connection, item_rows(run_id, items))
+                _insert_items(connection, run_id, items)
             # Until it is finished, the run is being worked on by this process.
-            serialize(connection)
-            enter(connection, run_id, run_id)
+            claims.serialize(connection)
+            claims.enter(connection, run_id, run_id)
         return run_id
 
     def extend_run(
         self, run_id: str, items: Iterable[PlanItem], requests: Iterable[Request] | Questions = ()
     ) -> None:
-        """Add items to a run behind those it has, for questions that only answers could tell."""
+        """Add items to a run after those it has, for questions that only answers could tell."""
         self._keep(requests)
         with self._writing() as connection:
-            start = new_items_position(connection, run_id)
-            insert_items(connection, item_rows(run_id, items, start))
+            own = rows.items_of(rows.run_row(connection, run_id))
+            query = sa.select(sa.func.max(schema.items.c.position)).where(own)
+            last = connection.execute(query).scalar()
+            _insert_items(connection, run_id, items, 0 if last is None else last + 1)
 
     def replace_plan(self, run_id: str, plan: Mapping[str, Any]) -> None:
         """Record another plan (JSON, credentials are removed) of a run that goes on, as one that
@@ -212,16 +176,13 @@ class Store:
         questions = questions_of(requests)
         for batch in batches(questions):
             with self._writing() as connection:
-                keep_requests(connection, batch, lambda key: questions[key].to_dict())
+                rows.keep_requests(connection, batch, lambda key: questions[key].to_dict())
             self._kept.update(batch)
 
     def finish_run(
         self, run_id: str, status: str, summary: Mapping[str, Any] | None = None
     ) -> None:
-        """Set a run's status: running, complete, incomplete or interrupted.
-
-        And its summary (JSON).
-        """
+        """Set a run's status (running, complete, incomplete, interrupted) and summary (JSON)."""
         values: dict[str, Any] = {"status": status}
         if summary is not None:
             values["summary"] = _json_text(dict(summary))
@@ -230,8 +191,8 @@ class Store:
                 schema.runs.update().where(schema.runs.c.run_id == run_id).values(**values)
             )
             if status != "running":
-                serialize(connection)
-                leave(connection, run_id)
+                claims.serialize(connection)
+                claims.leave(connection, run_id)
                 self._kept.clear()
 
     def record(self, completion: Completion, run_id: str | None = None) -> None:
@@ -242,22 +203,21 @@ class Store:
         """Write completions in one transaction: all of them, or none."""
         batch = list(completions)
         # Packing takes longer than writing, and is done before anybody else has to wait.
-        rows = [completion_row(completion, run_id) for completion in batch]
+        packed = [rows.completion_row(completion, run_id) for completion in batch]
         requests = {c.key: c.request for c in batch if c.request and c.key not in self._kept}
         with self._writing(batch, run_id) as connection:
-            keep_requests(connection, requests, requests.__getitem__)
-            if rows and not any(completion.results for completion in batch):
-                connection.execute(INSERT_COMPLETION, rows)
+            rows.keep_requests(connection, requests, requests.__getitem__)
+            if packed and not any(completion.results for completion in batch):
+                connection.execute(rows.INSERT_COMPLETION, packed)
                 return
             # One by one, and not the others apart: a later answer has a larger id.
-            for completion, row in zip(batch, rows, strict=True):
-                row_id = connection.execute(INSERT_COMPLETION, row).inserted_primary_key
-                keep_results(connection, row_id[0] if row_id else 0, completion.results)
+            for completion, row in zip(batch, packed, strict=True):
+                row_id = connection.execute(rows.INSERT_COMPLETION, row).inserted_primary_key
+                rows.keep_results(connection, row_id[0] if row_id else 0, completion.results)
 
     def save_unwritten(self, completions: Iterable[Completion]) -> None:
-        """Save answers that `record_many` could not write in a recording elsewhere.
-
-        `explained` names it.
+        """Save answers that `record_many` could not write in a recording elsewhere, which
+        `explained` names.
         """
         self._leftovers.add([completion.to_json() for completion in completions if completion.ok])
 
@@ -278,57 +238,72 @@ class Store:
         # Results belong to the answer that the run shows, not to all answers of the question.
         chosen = self._chosen(run_id, results)
         with self._writing() as connection:
-            for key, rows in results.items():
+            for key, key_results in results.items():
                 if key in chosen:
-                    keep_results(connection, chosen[key], rows)
+                    rows.keep_results(connection, chosen[key], key_results)
+
+    # How remarks are kept. Every change adds a row with the parts that changed, and of each part
+    # the newest counts. The body is ASCII JSON as bytes: a person may paste what a model wrote, NUL
+    # and lone surrogates included, which break text columns.
 
     def record_remark(self, run_id: str, trial_id: str, remark: Mapping[str, str]) -> None:
         """Add the remark of a person on a trial: "note", "outcome" and "why", as far as they
-        change. Of each the newest holds. Scores and answers stay as they are. Raises BadOptions for
-        an unknown run.
+        change. Of each the newest counts. Scores and answers stay as they are. Raises BadOptions
+        for an unknown run.
         """
         with self._writing() as connection:
-            run_row(connection, run_id)
-            insert_remark(connection, run_id, trial_id, remark)
+            rows.run_row(connection, run_id)
+            connection.execute(
+                schema.remarks.insert().values(
+                    run_id=run_id,
+                    trial_id=trial_id,
+                    created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    body=json.dumps(dict(remark), ensure_ascii=True).encode("ascii"),
+                )
+            )
 
     def remarks(self, run_id: str) -> dict[str, dict[str, str]]:
         """Return the remarks on each trial of a run that has some, by trial id."""
+        r = schema.remarks.c
+        query = sa.select(r.trial_id, r.body).where(r.run_id == run_id).order_by(r.id)
+        remarks: dict[str, dict[str, str]] = {}
         with self._reading() as connection:
-            return newest_remarks(connection, run_id)
+            for row in connection.execute(query):
+                remarks.setdefault(row.trial_id, {}).update(json.loads(row.body))
+        return remarks
 
     # -- sharing the work with others
 
     def enter(self, owner: str, run_id: str | None = None) -> float:
-        """Say that `owner` (an id of its own) asks questions from now on.
+        """Say that `owner` (an id of its own) asks questions from now on. It is taken for dead
+        where it does not `renew` for 30 seconds.
 
-        The time in seconds by the store's clock. It is taken for dead where it does not `renew` for
-        30 seconds.
+        Return the time in seconds by the store's clock.
         """
         with self._sharing() as connection:
-            return enter(connection, owner, run_id)
+            return claims.enter(connection, owner, run_id)
 
     def renew(
         self,
         owner: str,
         run_id: str | None = None,
         ended: Mapping[str, str | None] | None = None,
-        lease: float = LEASE,
+        lease: float = claims.LEASE,
     ) -> bool:
-        """Say that `owner` lives, and the run that it works on.
-
-        `ended` as for `claim`.
+        """Say that `owner` lives, and the run that it works on. `ended` as for `claim`.
 
         False if it was taken for dead meanwhile: others may have its claims then.
         """
         with self._sharing() as connection:
-            let_go(connection, owner, ended or {})
-            return owner in renew(connection, {owner: run_id, run_id or owner: run_id}, lease)
+            claims.let_go(connection, owner, ended or {})
+            owners = {owner: run_id, run_id or owner: run_id}
+            return owner in claims.renew(connection, owners, lease)
 
     def leave(self, owner: str, ended: Mapping[str, str | None] | None = None) -> None:
         """Say that `owner` asks no more: its claims are free."""
         with self._sharing() as connection:
-            let_go(connection, owner, ended or {})
-            leave(connection, owner)
+            claims.let_go(connection, owner, ended or {})
+            claims.leave(connection, owner)
 
     def claim(
         self,
@@ -339,7 +314,7 @@ class Store:
         run_id: str | None = None,
         max_age: float | None = None,
         ended: Mapping[str, str | None] | None = None,
-    ) -> Claimed:
+    ) -> claims.Claimed:
         """Claim questions before they are asked, so that no other process asks them too.
 
         since: the time that `enter` returned. The failures of others before may be asked again.
@@ -348,12 +323,12 @@ class Store:
         """
         conditions = self._done_conditions(run_id, False, max_age)
         with self._sharing() as connection:
-            let_go(connection, owner, ended or {})
-            won, failed = take(connection, keys, owner, since, run_id)
+            claims.let_go(connection, owner, ended or {})
+            won, failed = claims.take(connection, keys, owner, since, run_id)
             # After the claims: who answers a question keeps its claim until the answer is seen.
-            done = keys_where(connection, keys, *conditions)
-            let_go(connection, owner, dict.fromkeys(won & done))
-        return Claimed(
+            done = rows.keys_where(connection, keys, *conditions)
+            claims.let_go(connection, owner, dict.fromkeys(won & done))
+        return claims.Claimed(
             [key for key in keys if key in won and key not in done],
             done,
             {key: kind for key, kind in failed.items() if key not in done},
@@ -379,7 +354,7 @@ class Store:
 
         conditions = self._done_conditions(run_id, fresh, max_age)
         with self._reading() as connection:
-            return keys_where(connection, dict.fromkeys(keys), *conditions)
+            return rows.keys_where(connection, dict.fromkeys(keys), *conditions)
 
     @staticmethod
     def _done_conditions(run_id: str | None, fresh: bool, max_age: float | None) -> list[Any]:
@@ -397,8 +372,8 @@ class Store:
     def completions(
         self, run_id: str, *, case_id: str | None = None, keys: Collection[str] | None = None
     ) -> Iterator[tuple[PlanItem, Completion]]:
-        """The answer a run has for each item of its plan, in plan order, while it runs too. Items
-        without an answer drop out.
+        """Yield the answer a run has for each item of its plan, in plan order, while it runs too.
+        Items without an answer drop out.
 
         An item's answer is the latest success that the run recorded itself, else the latest it
         found when it began, else any. Only if there is none, the latest failure. `keys`: only
@@ -416,7 +391,7 @@ class Store:
         """
         chosen = self._chosen(run_id, keys)
         with self._reading() as connection:
-            completions = completions_by_id(connection, chosen.values())
+            completions = rows.completions_by_id(connection, chosen.values())
         return {key: completions[row_id] for key, row_id in chosen.items()}
 
     def items(self, run_id: str, *, case_id: str | None = None) -> list[PlanItem]:
@@ -429,14 +404,14 @@ class Store:
         """
         i, r = schema.items.c, schema.requests.c
         with self._reading() as connection:
-            row = connection.execute(
-                sa.select(schema.runs).where(schema.runs.c.run_id == run_id)
-            ).first()
+            run = sa.select(schema.runs).where(schema.runs.c.run_id == run_id)
+            row = connection.execute(run).first()
             if row is None:
                 return {}
-            query = sa.select(r.key, r.body).where(r.key.in_(sa.select(i.key).where(items_of(row))))
+            keys = sa.select(i.key).where(rows.items_of(row))
+            query = sa.select(r.key, r.body).where(r.key.in_(keys))
             return {
-                row.key: Request.from_dict(unpack_json(row.body))
+                row.key: Request.from_dict(rows.unpack_json(row.body))
                 for row in connection.execute(query)
             }
 
@@ -445,7 +420,7 @@ class Store:
         r = schema.requests.c
         with self._reading() as connection:
             body = connection.execute(sa.select(r.body).where(r.key == key)).scalar()
-        return None if body is None else Request.from_dict(unpack_json(body))
+        return None if body is None else Request.from_dict(rows.unpack_json(body))
 
     def get(self, key: str) -> Completion | None:
         """Return the latest success for a key, else the latest failure, else None."""
@@ -454,18 +429,22 @@ class Store:
     def recorded_keys(self, keys: Iterable[str]) -> set[str]:
         """Return the subset of `keys` that anything is recorded for, a failure too."""
         with self._reading() as connection:
-            return keys_where(connection, keys)
+            return rows.keys_where(connection, keys)
 
     def history(self, key: str) -> list[Completion]:
-        """Everything recorded for a key, oldest first: failed attempts and repeated questions
-        included.
+        """Return everything recorded for a key, oldest first: failed attempts and repeated
+        questions included.
         """
         return self.histories([key]).get(key, [])
 
     def histories(self, keys: Iterable[str]) -> dict[str, list[Completion]]:
         """Return the histories of those of `keys` that have one."""
+        c = schema.completions.c
+        ids: list[int] = []
         with self._reading() as connection:
-            completions = completions_by_id(connection, ids_of(connection, keys))
+            for batch in batches(keys):
+                ids.extend(connection.execute(sa.select(c.id).where(c.key.in_(batch))).scalars())
+            completions = rows.completions_by_id(connection, ids)
 
         # A later row has a larger id.
         histories: dict[str, list[Completion]] = {}
@@ -474,15 +453,16 @@ class Store:
         return histories
 
     def runs(self) -> list[RunRecord]:
-        """All runs, oldest first."""
+        """Return all runs, oldest first."""
         r = schema.runs.c
         query = sa.select(schema.runs).order_by(r.created, r.run_id)
         with self._reading() as connection:
-            living = live_runs(connection)
-            return [run_record(connection, row, living) for row in connection.execute(query).all()]
+            living = claims.live_runs(connection)
+            found = connection.execute(query).all()
+            return [rows.run_record(connection, row, living) for row in found]
 
     def run_ids(self) -> list[str]:
-        """The ids of all runs, oldest first."""
+        """Return the ids of all runs, oldest first."""
         r = schema.runs.c
         query = sa.select(r.run_id).order_by(r.created, r.run_id)
         with self._reading() as connection:
@@ -491,25 +471,39 @@ class Store:
     def run(self, run_id: str) -> RunRecord:
         """Return one run. Raises BadOptions for an unknown id."""
         with self._reading() as connection:
-            return run_record(connection, run_row(connection, run_id), live_runs(connection))
+            row = rows.run_row(connection, run_id)
+            return rows.run_record(connection, row, claims.live_runs(connection))
 
     # -- below
 
     def _item_pages(self, run_id: str, case_id: str | None) -> Iterator[list[PlanItem]]:
-        # Each page is read in a transaction of its own.
+        # The plan of a run, a few hundred items at a time, so that one of any length may be read.
+        # Pages are found by position, since items are only ever added at the end. Each is read in a
+        # transaction of its own: the caller may take its time, or write.
         with self._reading() as connection:
-            row = run_row(connection, run_id)
-
-        pages = ItemPages(row, case_id)
-        while not pages.over:
+            run = rows.run_row(connection, run_id)
+        i = schema.items.c
+        query = sa.select(i.position, i.case_id, i.model, i.trial, i.arm, i.key)
+        query = query.where(rows.items_of(run)).order_by(i.position).limit(rows.BATCH)
+        if case_id is not None:
+            query = query.where(i.case_id == case_id)
+        last, is_last = -1, False
+        # A plan has a handful of different arms: each is parsed once, and shared.
+        arms: dict[str, Any] = {}
+        while not is_last:
             with self._reading() as connection:
-                page = pages.read(connection)
-            yield page  # outside the transaction: the caller may take its time, or write
+                page = connection.execute(query.where(i.position > last)).all()
+            for row in page:
+                if row.arm not in arms:
+                    arms[row.arm] = json.loads(row.arm)
+                last = row.position
+            is_last = len(page) < rows.BATCH
+            yield [PlanItem(r.case_id, r.model, r.key, r.trial, arms[r.arm]) for r in page]
 
     def _chosen(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
         with self._reading() as connection:
-            floor = -1 if run_id is None else run_row(connection, run_id).floor
-            return chosen_ids(connection, keys, run_id, floor)
+            floor = -1 if run_id is None else rows.run_row(connection, run_id).floor
+            return rows.chosen_ids(connection, keys, run_id, floor)
 
     @contextmanager
     def _writing(
@@ -520,7 +514,7 @@ class Store:
         with (
             self._lock,
             translated(self.url),
-            connected(self._engine, self._patience) as connection,
+            database.connected(self._engine, self._patience) as connection,
         ):
             connection = connection.execution_options(toolparse_write=True)
             with connection.begin():
@@ -530,7 +524,7 @@ class Store:
     def _sharing(self) -> Iterator[sa.Connection]:
         # One at a time.
         with self._writing() as connection:
-            serialize(connection)
+            claims.serialize(connection)
             yield connection
 
     @contextmanager
@@ -542,7 +536,7 @@ class Store:
         with (
             self._lock if shared else nullcontext(),
             translated(self.url),
-            connected(self._engine, self._patience) as connection,
+            database.connected(self._engine, self._patience) as connection,
         ):
             yield connection
 
@@ -557,8 +551,10 @@ class Store:
             try:
                 if self._rescue is None:
                     rescue = Store(self._anchor.save())
+                    # No one works on a copy.
                     with rescue._writing() as connection:
-                        forget_workers(connection)
+                        connection.execute(schema.claims.delete())
+                        connection.execute(schema.workers.delete())
                     self._rescue = rescue
                 self._rescue.record_many(completions, run_id)
             except (StoreError, sqlite3.Error, OSError) as e:
@@ -575,6 +571,13 @@ class Store:
             hint="move that file back to the old place, or use it as the store; the run then goes "
             "on where it stopped",
         )
+
+
+def _insert_items(
+    connection: sa.Connection, run_id: str, items: Iterable[PlanItem], start: int = 0
+) -> None:
+    for batch in batches(rows.item_rows(run_id, items, start)):
+        connection.execute(schema.items.insert(), batch)
 
 
 def _without_credentials(plan: Mapping[str, Any]) -> Any:
