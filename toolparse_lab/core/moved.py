@@ -51,7 +51,11 @@ MOVED = {
     "widgets": "notebook",
 }
 # Files whose classes are in stored pickles, and that another file took in.
-MERGED = {"types.readings": "core.types.call", "types.sources": "core.types.call"}
+MERGED = {
+    "cli.record": "cli.demo",
+    "types.readings": "core.types.call",
+    "types.sources": "core.types.call",
+}
 # Names that the API promises for good: `import toolparse_lab.errors` is no mistake.
 KEPT = ("errors", "litellm_bridge", "rjson", "rxml", "types")
 
