@@ -12,7 +12,7 @@ import traitlets
 from ..core.types import ParseResult
 from ..views import render_page, render_side_by_side
 from ..views.cells import MAX_VALUE
-from ..views.changes import Change, place, protocol_words
+from ..views.rows import Change, place, protocol_words
 from ..views.show import shorten, visible
 from ..views.side_by_side import MAX_ROWS, Side, SideRow, pieces_of, side_rows
 from .page import checked

@@ -23,17 +23,19 @@ from typing import Any, TypeAlias
 
 from ..core.types import Edit, ParseResult, Problem, Span, ToolCall
 from ..core.values import escape_token
-from ..views.changes import (
+from ..views.marks import LAYERS, Run, clip, marks_of, runs_of
+from ..views.rows import (
     Change,
     changes_of,
     is_lossless,
+    json_of,
     problems_of,
     protocol_words,
+    read_value,
+    rows_of,
     sentence_of,
 )
-from ..views.marks import LAYERS, Run, clip, marks_of, runs_of
 from ..views.show import Shown, shorten, visible
-from ..views.tree import json_of, read_value, rows_of
 
 # What the front end draws without making a reader wait.
 MAX_TEXT = 256 * 1024  # characters of a stage

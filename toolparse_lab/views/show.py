@@ -60,14 +60,11 @@ def visible(text: str) -> str:
 
 
 def _sign_of_match(match: re.Match[str]) -> str:
-    """Return the sign of the hidden character that a match of `HIDDEN` is."""
     return sign(match[0])
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """Return at most `limit` characters of `text`, head and tail.
-
-    The part left out is counted.
+    """Return at most `limit` characters of `text`, head and tail, with a count of the others.
 
     >>> shorten("abcdefghij", 6)
     'abcd… 4 more …ij'
@@ -99,12 +96,10 @@ class Shown:
 
     @classmethod
     def of(cls, text: str) -> Shown:
-        """Return the visible form of a text, with the tables to find places in it.
-
-        Two things move a place: a sign is longer than the character it stands for, and a character
-        beyond U+FFFF takes two units. `_breaks` are the offsets of both kinds of character, and
-        `_shifts` say by how much all that is behind each of them moves.
-        """
+        """Return the visible form of a text, with the tables to find places in it."""
+        # Two things move a place: a sign is longer than the character it stands for, and a
+        # character beyond U+FFFF takes two units. `breaks` are the offsets of both kinds of
+        # character, and `shifts` say by how much all that is after each of them moves.
         out: list[str] = []
         hidden: list[int] = []
         breaks: list[int] = []

@@ -4,6 +4,7 @@ model.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
@@ -13,16 +14,21 @@ from ...middleware import ToolCallMiddleware, Turn
 from ...middleware.flow.factors import LitellmArguments
 from ...runner.litellm_door import litellm_module
 from ...runner.litellm_faults import join_text_parts
-from .again import Again
-from .answer_ids import AnswerIds
-from .arguments import BridgeArguments
-from .callbacks import add_callback
-from .findings import without_findings
-from .model_params import let_pass
-from .options import KEYWORDS, middleware_for, take_options
-from .refusal import refusal
-from .response import answers_of, with_answers, with_tool_calls
+from .options import KEYWORDS, BridgeArguments, middleware_for, take_options
+from .response import (
+    Again,
+    AnswerIds,
+    answers_of,
+    refusal,
+    with_answers,
+    with_tool_calls,
+    without_findings,
+)
 from .stream import stream_of
+
+MODEL_PARAMS = ("reasoning_effort", "thinking", "verbosity")
+_ASKED = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_WHOLE = ("complete_streaming_response", "async_complete_streaming_response")
 
 
 class Tap(Protocol):
@@ -194,9 +200,8 @@ async def acompletion_with(
 
 
 def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
-    """Return the request as it is sent, with the tools in its prompt.
-
-    Raises BadToolSpec, and BadOptions for options, which the endpoint would get.
+    """Return the request as it is sent, with the tools in its prompt. Raises BadToolSpec, and
+    BadOptions for options, which the endpoint would get.
     """
     if not arguments.keys().isdisjoint(KEYWORDS):
         raise _has_options({name: arguments[name] for name in KEYWORDS if name in arguments})
@@ -225,10 +230,6 @@ def _answer(
     ids: AnswerIds | None,
     again: Again,
 ) -> Any:
-    """litellm's answer, whole or a stream, with the calls of its text.
-
-    A stream has them corrected at its end.
-    """
     # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
     if not turn.active:
         return response
@@ -242,9 +243,8 @@ def _answer(
 def _middleware(
     protocol: Any, middleware: ToolCallMiddleware | None, arguments: dict[str, Any]
 ) -> ToolCallMiddleware:
-    """Return the middleware that was passed, or one of the protocol.
-
-    The options are taken out of the arguments. Raises BadOptions for both.
+    """Return the middleware that was passed, or one of the protocol and of the options, which are
+    taken out of the arguments. Raises BadOptions for both.
     """
     options = take_options(arguments)
     if middleware is None:
@@ -255,9 +255,149 @@ def _middleware(
 
 
 def _has_options(options: Mapping[str, Any]) -> BadOptions:
-    """Return the error of options beside a middleware."""
     return BadOptions(
         "a middleware has its protocol and its options already",
         got=dict(options),
         hint="pass them to create_tool_middleware instead",
     )
+
+
+def let_pass(litellm: Any, params: dict[str, Any]) -> None:
+    """Move parameters of newer models, which litellm refuses where it does not know that a provider
+    takes them, into `extra_body`: servers of open models take them, and one that does not says so.
+
+    params: the arguments of the call. Only where OpenAI's protocol is spoken: another provider's
+    parameters have other names. A request that says `drop_params` has them dropped, as litellm
+    does.
+    """
+    names = [name for name in MODEL_PARAMS if params.get(name) is not None]
+    if not names or params.get("drop_params") or litellm.drop_params:
+        return
+    try:
+        model, provider, *_ = litellm.get_llm_provider(
+            model=params["model"],
+            custom_llm_provider=params.get("custom_llm_provider"),
+            api_base=params.get("api_base"),
+        )
+        supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
+    except Exception:  # litellm says what is wrong with the model when it is asked
+        return
+    if provider != "openai" and provider not in litellm.openai_compatible_providers:
+        return
+    unknown = {name: params.pop(name) for name in names if name not in (supported or ())}
+    if unknown:
+        params["extra_body"] = {**unknown, **(params.get("extra_body") or {})}
+
+
+# How callbacks work. litellm logs what it sent and what it was sent: a prompt without tools, a text
+# without calls. Before it calls callbacks it lets each of them change what is logged. So a callback
+# of ours goes along with the request, for this request alone and only where the host has callbacks
+# at all; it puts the tools and the messages of the caller in their place, and reads the answer once
+# more. It may run in another thread, before or after the caller gets the answer; so that both name
+# a call by the same id, the ids are shared.
+
+
+def add_callback(
+    litellm: Any,
+    middleware: ToolCallMiddleware,
+    turn: Turn,
+    arguments: Mapping[str, Any],
+) -> AnswerIds | None:
+    """Let callbacks see the call as the caller made it. Returns the ids that the answer's calls get
+    in both places, None if there is no callback.
+
+    turn: the request, whose `params` are added to. arguments: of the caller. A request that is not
+    logged, as the provider's inner one, has no callbacks.
+    """
+    watched = (
+        litellm.callbacks
+        or litellm.success_callback
+        or litellm._async_success_callback
+        or any(arguments.get(name) for name in ("success_callback", "callbacks"))
+    )
+    if not turn.active or arguments.get("no-log") or not watched:
+        return None
+    ids = AnswerIds()
+    ours = [kind(litellm, middleware, turn, arguments, ids) for kind in _callback_classes(litellm)]
+    own = turn.params.get("success_callback") or ()
+    turn.params["success_callback"] = [*own, *ours]
+    return ids
+
+
+@functools.lru_cache(maxsize=1)
+def _callback_classes(litellm: Any) -> tuple[Any, Any]:
+    # The callback for calls without async, and that for the others: litellm keeps two lists. Made
+    # when first needed, because importing litellm takes seconds.
+
+    class AsTheCallerSees(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
+        """The callback of one request, which changes what is logged and logs nothing."""
+
+        def __init__(
+            self,
+            litellm: Any,
+            middleware: ToolCallMiddleware,
+            turn: Turn,
+            arguments: Mapping[str, Any],
+            ids: AnswerIds,
+        ) -> None:
+            super().__init__()
+            self._litellm = litellm
+            self._middleware = middleware
+            self._turn = turn
+            self._arguments = arguments
+            self._ids = ids
+
+        def logging_hook(
+            self, kwargs: dict[str, Any], result: Any, call_type: str
+        ) -> tuple[dict[str, Any], Any]:
+            details = dict(kwargs)
+            for name in _WHOLE:
+                if details.get(name) is not None:
+                    details[name] = self._answer(details[name])
+            result = self._answer(result)
+            details["optional_params"] = self._asked(details.get("optional_params") or {})
+            # Messages that are not ours were made illegible on purpose.
+            legible = details.get("messages") == self._turn.params["messages"]
+            if legible:
+                details["messages"] = self._arguments.get("messages")
+            payload = details.get("standard_logging_object")
+            if payload is not None:
+                whole = next((details[name] for name in _WHOLE if details.get(name)), result)
+                details["standard_logging_object"] = self._payload(payload, whole, legible)
+            return details, result
+
+        async def async_logging_hook(
+            self, kwargs: dict[str, Any], result: Any, call_type: str
+        ) -> tuple[dict[str, Any], Any]:
+            return self.logging_hook(kwargs, result, call_type)
+
+        def _answer(self, response: Any) -> Any:
+            if not isinstance(response, self._litellm.ModelResponse) or not all(
+                hasattr(choice, "message") for choice in response.choices
+            ):
+                return response
+            return with_tool_calls(self._litellm, response, self._middleware, self._turn, self._ids)
+
+        def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
+            # With the tools of the caller, and without the form asked for instead.
+            others = {name: value for name, value in params.items() if name not in _ASKED}
+            tools = {name: self._arguments.get(name) for name in _ASKED}
+            return {**others, **{name: value for name, value in tools.items() if value is not None}}
+
+        def _payload(self, payload: Mapping[str, Any], answer: Any, legible: bool) -> Any:
+            # litellm's standard record of a call, likewise.
+            changed: dict[str, Any] = dict(payload)
+            changed["model_parameters"] = self._asked(payload.get("model_parameters") or {})
+            if legible:
+                changed["messages"] = self._arguments.get("messages")
+                if isinstance(answer, self._litellm.ModelResponse):
+                    changed["response"] = answer.model_dump()
+            return changed
+
+    class AsAsyncCallersSee(AsTheCallerSees):
+        """litellm takes for async everything called as a coroutine."""
+
+        async def __call__(self, *args: Any, **kw: Any) -> None:
+            """Do nothing: the hook has changed what is logged."""
+
+    return AsTheCallerSees, AsAsyncCallersSee

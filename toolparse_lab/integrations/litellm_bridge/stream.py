@@ -1,4 +1,4 @@
-"""litellm's stream object with tool calls in it: an iterator, an async iterator, and closable."""
+"""Streams of litellm's class around another: with tool calls in it, or with a view of chunks."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import contextlib
 import functools
 import inspect
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ...middleware import Answer, ToolCallMiddleware, Turn
 from ...runner.answer import close_stream
-from .again import Again
-from .answer_ids import AnswerIds
-from .chunks import ChunkReader
-from .held_calls import HeldCalls
-from .refusal import refusal
+from .chunks import ChunkReader, HeldCalls
+from .response import Again, AnswerIds, refusal
 
 
 def stream_of(
@@ -38,9 +36,8 @@ def stream_of(
 
 
 def close_connection(stream: Any) -> None:
-    """Close the provider's connection below a stream of litellm's made without async.
-
-    litellm's own class has no `close` for it.
+    """Close the provider's connection of a stream of litellm's made without async, for which
+    litellm's own class has no `close`.
     """
     source = stream.completion_stream
     for closable in (source, getattr(source, "response", None)):
@@ -130,34 +127,24 @@ def _stream_class(litellm: Any) -> Any:
                     self._ready.extend(chunks)
 
         def _end(self, failure: Exception | None = None) -> None:
-            """Note that no more will come.
-
-            After a failure the text held back is given first, and then the failure.
-            """
+            # After a failure the text held back is given first, and then the failure.
             self._ended = True
             self._ready.extend(self._reader.close(cut=failure is not None))
             if failure is not None:
                 self._failure = refusal(failure, self._turn) or failure
 
         def _held_answers(self) -> list[tuple[int, Answer, HeldCalls, Again]]:
-            """Return the answers whose calls waited for the end, by the index of a choice, with
-            what settles them.
-            """
+            # Those whose calls waited for the end, with what settles them.
             calls, again = self._held, self._again
             if calls is None or again is None:
                 return []
             return [(index, calls.answers[index], calls, again) for index in sorted(calls.answers)]
 
         def _release(self) -> None:
-            """Let the chunks go that waited for the end."""
             if self._held is not None:
                 self._ready.extend(self._held.release())
 
         def _ready_or(self, end: type[Exception]) -> Any:
-            """Return the next chunk that is ready.
-
-            If there is none, raise the failure or `end`.
-            """
             if self._ready:
                 return self._ready.popleft()
             failure, self._failure = self._failure, None
@@ -178,8 +165,54 @@ def _stream_class(litellm: Any) -> Any:
             await close_stream(self._inner)
 
         def _drop(self) -> None:
-            """Forget what was not yet given."""
             self._ended, self._failure = True, None
             self._ready.clear()
 
     return ToolCallStream
+
+
+def tapped_stream(litellm: Any, inner: Any, see: Callable[[Any], None]) -> Any:
+    """`inner` (a CustomStreamWrapper) itself, but for a call of `see` with each chunk before it is
+    passed on. A CustomStreamWrapper too.
+    """
+    return _tapped_class(litellm)(inner, see)
+
+
+@functools.lru_cache(maxsize=1)
+def _tapped_class(litellm: Any) -> Any:
+    """Made when first needed, because importing litellm takes seconds."""
+
+    class TappedStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
+        """A stream of litellm's around another. Everything else is the inner one's."""
+
+        def __init__(self, inner: Any, see: Callable[[Any], None]) -> None:
+            self._inner = inner
+            self._see = see
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("_inner", "_see"):  # an object that is still being made, or copied
+                raise AttributeError(name)
+            return getattr(self._inner, name)
+
+        def __del__(self) -> None:
+            """Do nothing: litellm's closes the connection, and the inner stream has its own."""
+
+        def __next__(self) -> Any:
+            chunk = next(self._inner)
+            self._see(chunk)
+            return chunk
+
+        async def __anext__(self) -> Any:
+            chunk = await self._inner.__anext__()
+            self._see(chunk)
+            return chunk
+
+        def close(self) -> None:
+            """Close the provider's connection, of a stream made without async."""
+            close_connection(self._inner)
+
+        async def aclose(self) -> None:
+            """Close the provider's connection."""
+            await close_stream(self._inner)
+
+    return TappedStream

@@ -14,7 +14,7 @@ from ...core.types.why import explain_call
 from ...evals.readings.compare import compare
 from ...evals.scoring.trial_view import wanted_rows
 from ...formats.registry import protocols
-from ...views.changes import is_lossless
+from ...views.rows import is_lossless
 from ...views.show import shorten, visible
 from ..payload import payload_of
 from .setup import Setup
