@@ -53,6 +53,7 @@ MOVED = {
 # Files whose classes are in stored pickles, and that another file took in.
 MERGED = {
     "cli.record": "cli.demo",
+    "notebook.bench.snippets": "notebook.bench.setup",
     "types.readings": "core.types.call",
     "types.sources": "core.types.call",
 }
