@@ -137,8 +137,7 @@ RUN = Option(
     "run", nargs="?", default="latest", metavar="RUN", help=f"{RUN_HELP} (default: latest)"
 )
 POLICY = Option(
-    "--policy",
-    help=f"coercion policy: {', '.join(SETTINGS['policy'].choices)} (default: safe)",
+    "--policy", help=f"coercion policy: {', '.join(SETTINGS['policy'].choices)} (default: safe)"
 )
 # How recorded answers are read.
 READER = (
@@ -150,10 +149,7 @@ READER = (
     POLICY,
 )
 COLUMNS = Option(
-    "--columns",
-    type=renaming,
-    metavar="A=B,...",
-    help="what the file calls things: question=input",
+    "--columns", type=renaming, metavar="A=B,...", help="what the file calls things: question=input"
 )
 HOST = Option("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
 SERVED_PORT = Option(

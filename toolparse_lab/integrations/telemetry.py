@@ -76,11 +76,7 @@ class ToolSpan:
 
 @contextmanager
 def tool_span(
-    name: str,
-    *,
-    call_id: str | None = None,
-    module: str = "orchestration",
-    aliases: bool = False,
+    name: str, *, call_id: str | None = None, module: str = "orchestration", aliases: bool = False
 ) -> Iterator[ToolSpan]:
     """Yield a span `execute_tool NAME` around one call.
 

@@ -36,12 +36,7 @@ _POLICY = (
 
 
 def serve_page(
-    subject: Mapping[str, Any],
-    *,
-    port: int,
-    theme: str,
-    browser: bool,
-    tell: Callable[[str], None],
+    subject: Mapping[str, Any], *, port: int, theme: str, browser: bool, tell: Callable[[str], None]
 ) -> None:
     """Serve the live view of a subject until Ctrl-C.
 

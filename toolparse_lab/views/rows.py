@@ -111,7 +111,7 @@ def rows_of(call: ToolCall) -> Iterator[Row]:
     # A stack of our own, because arguments may nest deeper than Python recurses: path, key, depth,
     # value, and the rules of the values around it.
     stack: list[tuple[str, str, int, Any, tuple[str, ...]]] = [
-        ("", "", 0, read_value(call.arguments_json), ()),
+        ("", "", 0, read_value(call.arguments_json), ())
     ]
     while stack:
         path, key, depth, value, inherited = stack.pop()

@@ -286,13 +286,7 @@ def _put_plan(plan: Plan, options: Any) -> None:
     )
 
 
-@verb(
-    "retry",
-    CONFIG,
-    RUN,
-    *ASKING,
-    examples=("toolparse retry latest --max-calls 100",),
-)
+@verb("retry", CONFIG, RUN, *ASKING, examples=("toolparse retry latest --max-calls 100",))
 def _retry(options: Any) -> int:
     """Ask the questions a run has no answer to, and report the whole."""
     settings = settings_of(options)

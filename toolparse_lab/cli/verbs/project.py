@@ -79,12 +79,7 @@ def _validate(options: Any) -> int:
     return 1 if options.strict and report.doubts else 0
 
 
-@verb(
-    "config",
-    CONFIG,
-    JSON,
-    examples=("toolparse config --json",),
-)
+@verb("config", CONFIG, JSON, examples=("toolparse config --json",))
 def _config(options: Any) -> int:
     """Show the settings and models that apply, credentials only by their variable's name."""
     settings = settings_of(options)
@@ -180,16 +175,9 @@ def _tool(name: str, description: str, **properties: Any) -> dict[str, Any]:
     return {"name": name, "description": description, "parameters": parameters}
 
 
-_TIMER = _tool(
-    "set_timer",
-    "Start a timer.",
-    minutes={"type": "integer", "minimum": 1},
-)
+_TIMER = _tool("set_timer", "Start a timer.", minutes={"type": "integer", "minimum": 1})
 _LAMP = _tool(
-    "set_lamp",
-    "Switch a lamp on or off.",
-    room={"type": "string"},
-    on={"type": "boolean"},
+    "set_lamp", "Switch a lamp on or off.", room={"type": "string"}, on={"type": "boolean"}
 )
 _WEATHER = _tool("get_weather", "Current weather in a city.", city={"type": "string"})
 

@@ -281,10 +281,7 @@ _LISTED = "`toolparse score` lists the trials with their cases, models and arms"
     POLICY,
     COLOR,
     JSON,
-    examples=(
-        "toolparse view latest",
-        "toolparse view latest --case timer-3 --html trial.html",
-    ),
+    examples=("toolparse view latest", "toolparse view latest --case timer-3 --html trial.html"),
 )
 def _view(options: Any) -> int:
     """Show one trial of a run, the first failure where none is named."""
@@ -465,11 +462,7 @@ def _open(options: Any) -> int:
         sys.stdout.flush()
 
     serve_page(
-        subject,
-        port=options.port,
-        theme=options.theme,
-        browser=not options.no_browser,
-        tell=tell,
+        subject, port=options.port, theme=options.theme, browser=not options.no_browser, tell=tell
     )
     # The server catches Ctrl-C itself and returns; it has no other end.
     raise KeyboardInterrupt

@@ -96,11 +96,7 @@ COMPARISON = (
     ),
     Option("--alpha", type=float, default=0.05, help="how sure a drop must be (default: 0.05)"),
     Option("--margin", type=float, help="the drop that must be ruled out (default: 0.05)"),
-    Option(
-        "--confident",
-        action="store_true",
-        help="have it shown even where no case changed",
-    ),
+    Option("--confident", action="store_true", help="have it shown even where no case changed"),
     Option("--cluster", metavar="COLUMN", help="what intervals go by (default: the case)"),
     # The old name of --margin.
     Option("--tolerance", type=float, help=argparse.SUPPRESS),
@@ -454,13 +450,7 @@ def _noise(options: Any) -> int:
         return _show_figures(first, "Noise", noise, options)
 
 
-@verb(
-    "ladder",
-    CONFIG,
-    RUN,
-    *SENTENCES,
-    examples=("toolparse ladder latest --out ladder.md",),
-)
+@verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
 def _ladder(options: Any) -> int:
     """Say what each layer of help gains, from the prompt to coercion."""
     settings = _checked(options)

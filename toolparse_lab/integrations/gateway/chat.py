@@ -170,11 +170,7 @@ class Exchange:
         rest = {k: v for k, v in params.items() if k not in _NO_PARAMETERS}
         rest.pop("logger_fn", None)
         request = Request(
-            Model(
-                f"openai/{self.question.model}",
-                api_base=self._url,
-                api_key=self.question.key,
-            ),
+            Model(f"openai/{self.question.model}", api_base=self._url, api_key=self.question.key),
             self.question.model,
             tuple(params["messages"]),
             params={**(rest.pop("extra_body", None) or {}), **rest},

@@ -214,8 +214,7 @@ def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, 
             hint='messages=[{"role": "user", "content": "…"}]',
         )
     turn = middleware.transform_params(
-        {**arguments, "messages": without_findings(messages)},
-        choice_schema="any_of_many",
+        {**arguments, "messages": without_findings(messages)}, choice_schema="any_of_many"
     )
     let_pass(litellm, turn.params)
     join_text_parts(str(arguments.get("model")))
@@ -298,10 +297,7 @@ def let_pass(litellm: Any, params: dict[str, Any]) -> None:
 
 
 def add_callback(
-    litellm: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    arguments: Mapping[str, Any],
+    litellm: Any, middleware: ToolCallMiddleware, turn: Turn, arguments: Mapping[str, Any]
 ) -> AnswerIds | None:
     """Let callbacks see the call as the caller made it. Returns the ids that the answer's calls get
     in both places, None if there is no callback.

@@ -92,11 +92,7 @@ class ChunkReader:
     """
 
     def __init__(
-        self,
-        shapes: Any,
-        middleware: ToolCallMiddleware,
-        turn: Turn,
-        ids: AnswerIds | None = None,
+        self, shapes: Any, middleware: ToolCallMiddleware, turn: Turn, ids: AnswerIds | None = None
     ) -> None:
         self._ids = ids
         self._shapes = shapes

@@ -30,11 +30,7 @@ PROVIDER = "toolparse"
 # Abilities that a model has by the bridge, whatever the model below it has.
 _ABILITIES = ("supports_function_calling", "supports_tool_choice")
 _PRICES = ("input_cost_per_token", "output_cost_per_token")
-_CACHE_PRICES = (
-    "cache_creation_input_token_cost",
-    "cache_read_input_token_cost",
-    "tiered_pricing",
-)
+_CACHE_PRICES = ("cache_creation_input_token_cost", "cache_read_input_token_cost", "tiered_pricing")
 # Short names that models of different prices share.
 _ambiguous: set[str] = set()
 
