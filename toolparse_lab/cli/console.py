@@ -86,6 +86,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | No
     return "\n".join(lines)
 
 
+def put_table(
+    head: Sequence[str], rows: Iterable[Sequence[Any]], as_json: bool, *, width: int | None = None
+) -> None:
+    """Write rows as a list of JSON objects, or as a table. See `table`."""
+    if as_json:
+        put_json([dict(zip(head, row, strict=True)) for row in rows])
+    else:
+        put(table(head, rows, width=width))
+
+
 def report_width() -> int:
     """Columns for a report: those of the terminal, or those that COLUMNS asks for.
 

@@ -9,10 +9,9 @@ small pieces, and `templates` lays them out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import groupby, islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -63,6 +62,8 @@ _SIZE_A_ROW = 650
 _FRAME = 2
 ChangeCells: TypeAlias = tuple[Markup, Markup, Markup]
 """The cells of a change: what it made of what, its rule, its place."""
+ProblemCells: TypeAlias = tuple[Markup, Markup, str, str, Markup]
+"""The cells of a problem: severity, message, code, the code's sentence, place."""
 ArgumentCells: TypeAlias = tuple[Markup, Markup, Markup, Markup, Markup]
 """The cells of an argument: its path (a tooltip), key, value, origin and coercions."""
 MAX_TEXT = 256 * 1024
@@ -84,11 +85,10 @@ def render_result(result: ParseResult) -> str:
     """
     # Made once for both the marks of the text and the tables of arguments.
     rows = {call.index: list(rows_of(call)) for call in result.calls}
-    raw = _raw_box(result, rows)
-    raw_notes = raw.notes if raw else ["The text is empty."]
+    raw, legend, raw_notes = _raw_box(result, rows)
 
     reasons = [line for line in result.why().splitlines() if line.strip()]
-    size = max(_LEAST_SIZE, _SIZE_A_CHARACTER * len(result.raw)) - len(raw.body if raw else "")
+    size = max(_LEAST_SIZE, _SIZE_A_CHARACTER * len(result.raw)) - len(raw)
     most = min(max(size // _SIZE_A_ROW, 1), MAX_ROWS)
     blocks = _call_blocks(result, rows, most)
 
@@ -99,9 +99,10 @@ def render_result(result: ParseResult) -> str:
         facts=" · ".join(_facts(result)),
         blame=text_of(shorten(result.blame, 1_000)),
         raw=raw,
+        legend=legend,
         raw_notes=[note(sentence) for sentence in raw_notes],
         reasons=[text_of(shorten(line, 1_000)) for line in reasons[:most]],
-        problems=[_ProblemCells.of(p) for p in result.problems[:MAX_CHANGES]],
+        problems=[_problem_cells(p) for p in result.problems[:MAX_CHANGES]],
         problem_notes=_left_out(len(result.problems) - MAX_CHANGES, "problems"),
         calls=blocks,
         call_notes=_left_out(len(result.calls) - len(blocks), "calls"),
@@ -161,24 +162,15 @@ def _left_out(n: int, noun: str) -> list[Markup]:
     return [note(f"{n:,} more {noun} are not shown.")] if n > 0 else []
 
 
-@dataclass(frozen=True, slots=True)
-class _ProblemCells:
-    severity: Markup
-    message: Markup
-    code: str
-    sentence: str
-    place: Markup
-
-    @classmethod
-    def of(cls, problem: Problem) -> _ProblemCells:
-        sign, rgb, _ = SEVERITIES[problem.severity]
-        return cls(
-            severity=badge(f"{sign} {problem.severity}", rgb),
-            message=text_of(shorten(problem.message, 2_000)),
-            code=problem.code,
-            sentence=sentence_of(problem.code),
-            place=place_cell(problem.path, problem.span),
-        )
+def _problem_cells(problem: Problem) -> ProblemCells:
+    sign, rgb, _ = SEVERITIES[problem.severity]
+    return (
+        badge(f"{sign} {problem.severity}", rgb),
+        text_of(shorten(problem.message, 2_000)),
+        problem.code,
+        sentence_of(problem.code),
+        place_cell(problem.path, problem.span),
+    )
 
 
 def _argument_cells(rows: Sequence[Row], raw: str) -> list[ArgumentCells]:
@@ -198,57 +190,38 @@ def _argument_cells(rows: Sequence[Row], raw: str) -> list[ArgumentCells]:
     return table
 
 
-@dataclass(frozen=True, slots=True)
-class _CallBlock:
-    """One call of a page, ready for the template. The notes list the missing parts and those left
-    out.
+def _call_block(call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> dict[str, Any]:
+    """Return one call of a page, ready for the template. The notes list the missing parts and those
+    left out.
+
+    rows: those of its arguments that the page has room for. cut: it has more of them.
     """
+    # The one row of empty arguments is that of the arguments as a whole.
+    has_none = len(rows) == 1 and rows[0].leaf and not cut
+    notes = []
+    if not call.readable:
+        notes.append(note("The body could not be read, so there are no arguments."))
+    elif has_none:
+        notes.append(note("No arguments."))
+    notes += [note(f"It may be {line}") for line in explain_readings(call)]
+    copied = explain_sources(call)
+    if copied:
+        notes.append(note(shorten(copied, 2_000)))
+    if cut:
+        notes.append(note(f"Arguments beyond the first {len(rows):,} are not shown."))
 
-    title: Markup
-    arguments: Sequence[ArgumentCells] | None  # None for no table of them
-    argument_notes: Sequence[Markup]
-    problems: Sequence[_ProblemCells]
-    problem_notes: Sequence[Markup]
-    changes: Sequence[tuple[str, Sequence[ChangeCells]]]  # title and rows of each table
-    change_notes: Sequence[Markup]
-
-    @property
-    def other_rows(self) -> int:
-        """The number of rows in its tables of problems and changes."""
-        return len(self.problems) + sum(len(rows) for _, rows in self.changes)
-
-    @classmethod
-    def of(cls, call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> _CallBlock:
-        """Return the block of a call.
-
-        rows: those of its arguments that the page has room for. cut: it has more of them.
-        """
-        # The one row of empty arguments is that of the arguments as a whole.
-        has_none = len(rows) == 1 and rows[0].leaf and not cut
-        notes = []
-        if not call.readable:
-            notes.append(note("The body could not be read, so there are no arguments."))
-        elif has_none:
-            notes.append(note("No arguments."))
-        notes += [note(f"It may be {line}") for line in explain_readings(call)]
-        copied = explain_sources(call)
-        if copied:
-            notes.append(note(shorten(copied, 2_000)))
-        if cut:
-            notes.append(note(f"Arguments beyond the first {len(rows):,} are not shown."))
-
-        changes = list(islice(changes_of(call, raw), MAX_CHANGES))
-        more_changes = len(call.edits) + len(call.steps) - len(changes)
-        has_table = call.readable and not has_none
-        return cls(
-            title=call_title(call),
-            arguments=_argument_cells(rows, raw) if has_table else None,
-            argument_notes=notes,
-            problems=[_ProblemCells.of(p) for p in call.problems[:MAX_CHANGES]],
-            problem_notes=_left_out(len(call.problems) - MAX_CHANGES, "problems"),
-            changes=_change_tables(changes, {row.path for row in rows}),
-            change_notes=_left_out(more_changes, "changes"),
-        )
+    changes = list(islice(changes_of(call, raw), MAX_CHANGES))
+    more_changes = len(call.edits) + len(call.steps) - len(changes)
+    has_table = call.readable and not has_none
+    return {
+        "title": call_title(call),
+        "arguments": _argument_cells(rows, raw) if has_table else None,
+        "argument_notes": notes,
+        "problems": [_problem_cells(p) for p in call.problems[:MAX_CHANGES]],
+        "problem_notes": _left_out(len(call.problems) - MAX_CHANGES, "problems"),
+        "changes": _change_tables(changes, {row.path for row in rows}),
+        "change_notes": _left_out(more_changes, "changes"),
+    }
 
 
 def _change_tables(
@@ -276,19 +249,20 @@ def _change_tables(
     return [(title, rows) for title, rows in tables.items() if rows]
 
 
-def _call_blocks(result: ParseResult, rows: RowsOfCalls, most: int) -> list[_CallBlock]:
+def _call_blocks(result: ParseResult, rows: RowsOfCalls, most: int) -> list[dict[str, Any]]:
     # The calls share the rows that the page has room for in their order: a later one has the room
     # left, and one without any drops out.
-    blocks: list[_CallBlock] = []
+    blocks: list[dict[str, Any]] = []
     room = most
     for call in result.calls[:MAX_CALLS]:
         if blocks and room < _FRAME:
             break
         mine = rows[call.index]
         fitting = mine[: max(room, 1)]
-        block = _CallBlock.of(call, result.raw, fitting, cut=len(mine) > len(fitting))
+        block = _call_block(call, result.raw, fitting, cut=len(mine) > len(fitting))
         blocks.append(block)
-        room -= _FRAME + len(fitting) + block.other_rows
+        others = len(block["problems"]) + sum(len(rows) for _, rows in block["changes"])
+        room -= _FRAME + len(fitting) + others
     return blocks
 
 
@@ -314,19 +288,13 @@ def _call_diff(call: ToolCall) -> tuple[Markup, list[ChangeCells], list[Markup]]
 # template takes twice as long for each.
 
 
-@dataclass(frozen=True, slots=True)
-class _RawBox:
-    body: Markup
-    legend: tuple[tuple[str, str], ...]  # (style, word) of each kind of mark in it
-    notes: tuple[str, ...]
-
-
-def _raw_box(result: ParseResult, rows: RowsOfCalls) -> _RawBox | None:
-    """Return the highlighted raw text of a result, or None if the text is empty."""
+def _raw_box(
+    result: ParseResult, rows: RowsOfCalls
+) -> tuple[Markup, list[tuple[str, str]], list[str]]:
+    """Return the highlighted text, (style, word) of each kind of mark in it, and notes."""
     raw = result.raw
     if not raw:
-        return None
-
+        return Markup(), [], ["The text is empty."]
     marks = marks_of(result, rows)
     runs = runs_of([m.span for m in marks], len(raw))
     spans = _Spans(raw, marks)
@@ -349,11 +317,8 @@ def _raw_box(result: ParseResult, rows: RowsOfCalls) -> _RawBox | None:
     # Several kinds may have one look, so looks are compared, not kinds.
     looks = {style_of(m) for m in marks}
     legend = [(look.css, look.word) for look in MARKS.values() if look.word]
-    return _RawBox(
-        Markup(body),  # noqa: S704 - `_Spans` escapes every stretch of the text
-        tuple(entry for entry in legend if entry[0] in looks),
-        tuple(notes),
-    )
+    # `_Spans` escapes every stretch of the text.
+    return Markup(body), [entry for entry in legend if entry[0] in looks], notes  # noqa: S704
 
 
 class _Spans:

@@ -22,6 +22,7 @@ from ..console import (
     looks_pasted,
     put,
     put_json,
+    put_table,
     read_text,
     read_tools,
     records,
@@ -244,11 +245,7 @@ def _list(options: Any) -> int:
             (alias, model["name"], model.get("api_base"), model.get("api_key_env"))
             for alias, model in settings.tables.items()
         ]
-    head = _LISTS[options.what]
-    if options.json:
-        put_json([dict(zip(head, row, strict=True)) for row in rows])
-    else:
-        put(table(head, rows, width=terminal_width()))
+    put_table(_LISTS[options.what], rows, options.json, width=terminal_width())
     return 0
 
 
@@ -572,11 +569,8 @@ def _score(options: Any) -> int:
     if options.out:
         write_frame(frame.reset_index(drop=True), options.out)
     head = [column for column in _COLUMNS if column in frame]
-    rows = records(frame[head])
-    if options.json:
-        put_json(rows)
-    else:
-        put(table(head, [list(row.values()) for row in rows], width=terminal_width()))
+    rows = [list(row.values()) for row in records(frame[head])]
+    put_table(head, rows, options.json, width=terminal_width())
     return 0
 
 
@@ -631,10 +625,7 @@ def _reparse(options: Any) -> int:
     keys = ["parse_protocol", "policy", "outcome"]
     counts = trials.groupby(keys, observed=True, dropna=False).size().reset_index(name="n")
     rows = [tuple(row) for row in counts.astype(object).to_numpy()]
-    if options.json:
-        put_json([dict(zip([*keys, "n"], row, strict=True)) for row in rows])
-    else:
-        put(table([*keys, "n"], rows))
+    put_table([*keys, "n"], rows, options.json)
     return 0
 
 

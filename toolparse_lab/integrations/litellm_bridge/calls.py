@@ -15,15 +15,7 @@ from ...middleware.flow.factors import LitellmArguments
 from ...runner.litellm_door import litellm_module
 from ...runner.litellm_faults import join_text_parts
 from .options import KEYWORDS, BridgeArguments, middleware_for, take_options
-from .response import (
-    Again,
-    AnswerIds,
-    answers_of,
-    refusal,
-    with_answers,
-    with_tool_calls,
-    without_findings,
-)
+from .response import AnswerIds, Asked, without_findings
 from .stream import stream_of
 
 MODEL_PARAMS = ("reasoning_effort", "thinking", "verbosity")
@@ -132,23 +124,20 @@ def completion_with(
     >>> answer.choices[0].finish_reason
     'tool_calls'
     """
-    litellm = litellm_module()
     keywords: dict[str, Any] = {"model": model, "messages": messages, **arguments}
-    turn = _turn(litellm, middleware, keywords)
-    again = Again(litellm, middleware, turn)
-    ids = add_callback(litellm, middleware, turn, keywords)
+    asked = _asked(middleware, keywords)
+    add_callback(asked, keywords)
     try:
-        response = litellm.completion(**turn.params)
+        response = asked.litellm.completion(**asked.turn.params)
     except Exception as e:
-        rejection = refusal(e, turn)
+        rejection = asked.refusal(e)
         if rejection is None:
             raise
         raise rejection from e
-    if again.wanted and isinstance(response, litellm.ModelResponse):
-        plain = answers_of(response, middleware, turn, ids)
-        answers = [again.corrected(answer) for answer in plain]
-        return with_answers(litellm, response, middleware, turn, answers)
-    return _answer(litellm, response, middleware, turn, ids, again)
+    if asked.corrects and isinstance(response, asked.litellm.ModelResponse):
+        answers = [asked.corrected(answer) for answer in asked.answers(response)]
+        return asked.read(response, answers)
+    return _answer(asked, response)
 
 
 async def acompletion_with(
@@ -176,33 +165,31 @@ async def acompletion_with(
     >>> asyncio.run(later).choices[0].finish_reason
     'tool_calls'
     """
-    litellm = litellm_module()
     keywords: dict[str, Any] = {"model": model, "messages": messages, **arguments}
-    turn = _turn(litellm, middleware, keywords)
-    again = Again(litellm, middleware, turn)
+    asked = _asked(middleware, keywords)
     if tap is not None:
-        turn.params.update(tap.sent(turn))
-    ids = add_callback(litellm, middleware, turn, keywords)
+        asked.turn.params.update(tap.sent(asked.turn))
+    add_callback(asked, keywords)
     try:
-        response = await litellm.acompletion(**turn.params)
+        response = await asked.litellm.acompletion(**asked.turn.params)
     except Exception as e:
-        rejection = refusal(e, turn)
+        rejection = asked.refusal(e)
         if rejection is None:
             raise
         raise rejection from e
     if tap is not None:
-        response = tap.received(litellm, response)
-    if again.wanted and isinstance(response, litellm.ModelResponse):
-        plain = answers_of(response, middleware, turn, ids)
-        answers = [await again.corrected_later(answer) for answer in plain]
-        return with_answers(litellm, response, middleware, turn, answers)
-    return _answer(litellm, response, middleware, turn, ids, again)
+        response = tap.received(asked.litellm, response)
+    if asked.corrects and isinstance(response, asked.litellm.ModelResponse):
+        answers = [await asked.corrected_later(answer) for answer in asked.answers(response)]
+        return asked.read(response, answers)
+    return _answer(asked, response)
 
 
-def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
+def _asked(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Asked:
     """Return the request as it is sent, with the tools in its prompt. Raises BadToolSpec, and
     BadOptions for options, which the endpoint would get.
     """
+    litellm = litellm_module()
     if not arguments.keys().isdisjoint(KEYWORDS):
         raise _has_options({name: arguments[name] for name in KEYWORDS if name in arguments})
     messages = arguments.get("messages")
@@ -218,24 +205,17 @@ def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, 
     )
     let_pass(litellm, turn.params)
     join_text_parts(str(arguments.get("model")))
-    return turn
+    return Asked(litellm, middleware, turn)
 
 
-def _answer(
-    litellm: Any,
-    response: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    ids: AnswerIds | None,
-    again: Again,
-) -> Any:
+def _answer(asked: Asked, response: Any) -> Any:
     # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
-    if not turn.active:
+    if not asked.turn.active:
         return response
-    if isinstance(response, litellm.ModelResponse):
-        return with_tool_calls(litellm, response, middleware, turn, ids)
-    if isinstance(response, litellm.CustomStreamWrapper):
-        return stream_of(litellm, response, middleware, turn, ids, again if again.wanted else None)
+    if isinstance(response, asked.litellm.ModelResponse):
+        return asked.read(response)
+    if isinstance(response, asked.litellm.CustomStreamWrapper):
+        return stream_of(asked, response)
     return response
 
 
@@ -296,28 +276,24 @@ def let_pass(litellm: Any, params: dict[str, Any]) -> None:
 # a call by the same id, the ids are shared.
 
 
-def add_callback(
-    litellm: Any, middleware: ToolCallMiddleware, turn: Turn, arguments: Mapping[str, Any]
-) -> AnswerIds | None:
-    """Let callbacks see the call as the caller made it. Returns the ids that the answer's calls get
-    in both places, None if there is no callback.
+def add_callback(asked: Asked, arguments: Mapping[str, Any]) -> None:
+    """Let callbacks see the call as the caller made it, with the ids of the answer's calls.
 
-    turn: the request, whose `params` are added to. arguments: of the caller. A request that is not
-    logged, as the provider's inner one, has no callbacks.
+    arguments: of the caller. A request that is not logged, as the provider's inner one, has no
+    callbacks.
     """
+    litellm, params = asked.litellm, asked.turn.params
     watched = (
         litellm.callbacks
         or litellm.success_callback
         or litellm._async_success_callback
         or any(arguments.get(name) for name in ("success_callback", "callbacks"))
     )
-    if not turn.active or arguments.get("no-log") or not watched:
-        return None
-    ids = AnswerIds()
-    ours = [kind(litellm, middleware, turn, arguments, ids) for kind in _callback_classes(litellm)]
-    own = turn.params.get("success_callback") or ()
-    turn.params["success_callback"] = [*own, *ours]
-    return ids
+    if not asked.turn.active or arguments.get("no-log") or not watched:
+        return
+    asked.ids = AnswerIds()
+    ours = [kind(asked, arguments) for kind in _callback_classes(litellm)]
+    params["success_callback"] = [*(params.get("success_callback") or ()), *ours]
 
 
 @functools.lru_cache(maxsize=1)
@@ -328,20 +304,10 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
     class AsTheCallerSees(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
         """The callback of one request, which changes what is logged and logs nothing."""
 
-        def __init__(
-            self,
-            litellm: Any,
-            middleware: ToolCallMiddleware,
-            turn: Turn,
-            arguments: Mapping[str, Any],
-            ids: AnswerIds,
-        ) -> None:
+        def __init__(self, asked: Asked, arguments: Mapping[str, Any]) -> None:
             super().__init__()
-            self._litellm = litellm
-            self._middleware = middleware
-            self._turn = turn
+            self._request = asked
             self._arguments = arguments
-            self._ids = ids
 
         def logging_hook(
             self, kwargs: dict[str, Any], result: Any, call_type: str
@@ -353,7 +319,7 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
             result = self._answer(result)
             details["optional_params"] = self._asked(details.get("optional_params") or {})
             # Messages that are not ours were made illegible on purpose.
-            legible = details.get("messages") == self._turn.params["messages"]
+            legible = details.get("messages") == self._request.turn.params["messages"]
             if legible:
                 details["messages"] = self._arguments.get("messages")
             payload = details.get("standard_logging_object")
@@ -368,11 +334,11 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
             return self.logging_hook(kwargs, result, call_type)
 
         def _answer(self, response: Any) -> Any:
-            if not isinstance(response, self._litellm.ModelResponse) or not all(
+            if not isinstance(response, litellm.ModelResponse) or not all(
                 hasattr(choice, "message") for choice in response.choices
             ):
                 return response
-            return with_tool_calls(self._litellm, response, self._middleware, self._turn, self._ids)
+            return self._request.read(response)
 
         def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
             # With the tools of the caller, and without the form asked for instead.
@@ -386,7 +352,7 @@ def _callback_classes(litellm: Any) -> tuple[Any, Any]:
             changed["model_parameters"] = self._asked(payload.get("model_parameters") or {})
             if legible:
                 changed["messages"] = self._arguments.get("messages")
-                if isinstance(answer, self._litellm.ModelResponse):
+                if isinstance(answer, litellm.ModelResponse):
                     changed["response"] = answer.model_dump()
             return changed
 

@@ -41,89 +41,136 @@ class AnswerIds:
         return self._by_choice.setdefault(choice, CallIds())
 
 
-def with_tool_calls(
-    litellm: Any,
-    response: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    ids: AnswerIds | None = None,
-) -> Any:
-    """Return a ModelResponse like `response` (id, model, usage, headers, hidden parameters are the
-    same objects), each of its choices read on its own. `response` itself if no choice changes.
-    litellm's object is left as it came, because its logging and its cache still have it.
+class Asked:
+    """One request to litellm as it is sent, and what reads the answers to it.
 
-    ids: of the calls, where they are shared.
+    turn: the request before a callback or a tap adds to its parameters.
     """
-    answers = [CorrectedAnswer(a) for a in answers_of(response, middleware, turn, ids)]
-    return with_answers(litellm, response, middleware, turn, answers)
 
+    def __init__(self, litellm: Any, middleware: ToolCallMiddleware, turn: Turn) -> None:
+        self.litellm = litellm
+        self.middleware = middleware
+        self.turn = turn
+        self.ids: AnswerIds | None = None  # of the calls, where callbacks share them
+        # A correction (layer 3) is a call of its own, which callbacks see as it is.
+        self.corrects = middleware.feedback is not None and turn.active
+        self._params = dict(turn.params) if self.corrects else {}
 
-def answers_of(
-    response: Any, middleware: ToolCallMiddleware, turn: Turn, ids: AnswerIds | None = None
-) -> list[Answer]:
-    """Return the answer of each choice of a ModelResponse, in their order."""
-    return [
-        middleware.wrap_generate(
-            turn,
-            choice.message.content,
-            # litellm deletes the attribute where there is no reasoning.
-            reasoning=choice.message.__dict__.get("reasoning_content"),
-            finish_reason=choice.finish_reason,
-            tool_calls=[call.model_dump() for call in choice.message.tool_calls or ()],
-            call_ids=ids.of(choice.index) if ids else None,
+    def answers(self, response: Any) -> list[Answer]:
+        """Return the answer of each choice of a ModelResponse, in their order."""
+        return [
+            self.middleware.wrap_generate(
+                self.turn,
+                choice.message.content,
+                # litellm deletes the attribute where there is no reasoning.
+                reasoning=choice.message.__dict__.get("reasoning_content"),
+                finish_reason=choice.finish_reason,
+                tool_calls=[call.model_dump() for call in choice.message.tool_calls or ()],
+                call_ids=self.ids.of(choice.index) if self.ids else None,
+            )
+            for choice in response.choices
+        ]
+
+    def read(self, response: Any, answers: Sequence[CorrectedAnswer] | None = None) -> Any:
+        """Return a ModelResponse like `response` (id, model, usage, headers, hidden parameters are
+        the same objects), each of its choices read on its own. `response` itself if no choice
+        changes. litellm's object is left as it came, because its logging and its cache still have
+        it.
+
+        answers: those of the choices, where they were read before.
+        """
+        if answers is None:
+            answers = [CorrectedAnswer(answer) for answer in self.answers(response)]
+        pairs = zip(response.choices, answers, strict=True)
+        choices = [self._choice(old, answer) for old, answer in pairs]
+        changed = any(new is not old for new, old in zip(choices, response.choices, strict=True))
+        return _copied(response, choices=choices) if changed else response
+
+    def _choice(self, choice: Any, corrected: CorrectedAnswer) -> Any:
+        # A choice with the calls of its answer, or itself if nothing changes.
+        message, answer = choice.message, corrected.answer
+        thought = message.__dict__.get("reasoning_content")
+        own_calls = message.tool_calls or ()
+        new = answer.message
+        changes: dict[str, Any] = {}
+        if new["content"] != message.content:
+            changes["content"] = new["content"]
+        if new.get("reasoning_content", thought) != thought:
+            changes["reasoning_content"] = new["reasoning_content"]
+        calls = _calls(self.litellm, new.get("tool_calls", ()), own_calls, answer.written_too)
+        if calls is not None:
+            changes["tool_calls"] = calls
+        blame = ""
+        if own_calls or getattr(choice, "logprobs", None) is not None:
+            blame = blame_of(choice, self.middleware, self.turn)
+        findings = findings_of(answer, self.turn, blame)
+        if corrected.calls:
+            findings = with_feedback(findings, corrected)
+        if findings is not None:
+            fields = getattr(message, "provider_specific_fields", None) or {}
+            changes["provider_specific_fields"] = {**fields, **findings}
+        if not changes and answer.finish_reason == choice.finish_reason:
+            return choice
+        return _copied(
+            choice, message=_copied(message, **changes), finish_reason=answer.finish_reason
         )
-        for choice in response.choices
-    ]
 
+    def corrected(self, answer: Answer) -> CorrectedAnswer:
+        """Return an answer with its calls corrected, or as it is where that fails."""
 
-def with_answers(
-    litellm: Any,
-    response: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    answers: Sequence[CorrectedAnswer],
-) -> Any:
-    """`with_tool_calls` of answers read before, one for each choice."""
-    choices = [
-        _choice(litellm, old, middleware, turn, answer)
-        for old, answer in zip(response.choices, answers, strict=True)
-    ]
-    changed = any(new is not old for new, old in zip(choices, response.choices, strict=True))
-    return _copied(response, choices=choices) if changed else response
+        def ask(params: dict[str, Any]) -> Reply:
+            return self._reply(self.litellm.completion(**self._correction(params)))
 
+        return correct_answer(self.middleware, self.turn, answer, ask)
 
-def _choice(
-    litellm: Any,
-    choice: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    corrected: CorrectedAnswer,
-) -> Any:
-    """Return a choice with the calls of its answer, or itself if nothing changes."""
-    message, answer = choice.message, corrected.answer
-    thought = message.__dict__.get("reasoning_content")
-    own_calls = message.tool_calls or ()
-    new = answer.message
-    changes: dict[str, Any] = {}
-    if new["content"] != message.content:
-        changes["content"] = new["content"]
-    if new.get("reasoning_content", thought) != thought:
-        changes["reasoning_content"] = new["reasoning_content"]
-    calls = _calls(litellm, new.get("tool_calls", ()), own_calls, answer.written_too)
-    if calls is not None:
-        changes["tool_calls"] = calls
-    blame = ""
-    if own_calls or getattr(choice, "logprobs", None) is not None:
-        blame = blame_of(choice, middleware, turn)
-    findings = findings_of(answer, turn, blame)
-    if corrected.calls:
-        findings = with_feedback(findings, corrected)
-    if findings is not None:
-        fields = getattr(message, "provider_specific_fields", None) or {}
-        changes["provider_specific_fields"] = {**fields, **findings}
-    if not changes and answer.finish_reason == choice.finish_reason:
-        return choice
-    return _copied(choice, message=_copied(message, **changes), finish_reason=answer.finish_reason)
+    async def corrected_later(self, answer: Answer) -> CorrectedAnswer:
+        """`corrected` by litellm's async completion."""
+
+        async def ask(params: dict[str, Any]) -> Reply:
+            return self._reply(await self.litellm.acompletion(**self._correction(params)))
+
+        return await acorrect_answer(self.middleware, self.turn, answer, ask)
+
+    def _correction(self, params: dict[str, Any]) -> dict[str, Any]:
+        # What was added to the request after it was made here is none of the caller's.
+        return {name: value for name, value in params.items() if name in self._params} | {
+            name: self._params[name] for name in ("success_callback",) if name in self._params
+        }
+
+    @staticmethod
+    def _reply(response: Any) -> Reply:
+        message = response.choices[0].message
+        usage = getattr(response, "usage", None)
+        tokens = getattr(usage, "total_tokens", 0) or 0
+        cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost") or 0.0
+        return Reply(message.content or "", tokens, float(cost))
+
+    def refusal(self, e: Exception) -> Exception | None:
+        """Return a ResponseFormatRejected that is also of `e`'s own class and carries what `e`
+        carries, where a request with a response_format for a forced tool choice was refused as a
+        whole (HTTP 400 or 422, or litellm knows that the provider has no such parameter). Else
+        None.
+        """
+        if not self.turn.read_whole or "response_format" not in self.turn.params:
+            return None
+        kind: Any = type(e)
+        # Subclasses say what else was wrong: the context's length, the content.
+        if kind.__name__ not in _REFUSALS:
+            return None
+        if kind.__name__ == "UnsupportedParamsError" and "response_format" not in str(e):
+            return None
+        # Made without its constructor: litellm's exceptions take arguments that are lost by now.
+        rejected = _class_for(kind).__new__(_class_for(kind))
+        rejected.__dict__.update(e.__dict__)
+        rejected.message = (
+            "The provider refused the request, which asks for the tool call by response_format: "
+            f"{getattr(e, 'message', e)}\n  what to do: {_HINT}"
+        )
+        rejected.args = (rejected.message,)
+        rejected.got = rejected.expected = None
+        rejected.hint, rejected.kind = _HINT, "bad_request"
+        failure: Exception = rejected
+        return failure
 
 
 def _calls(
@@ -282,79 +329,6 @@ def _problems(result: ParseResult, answer: Answer) -> list[dict[str, Any]]:
         }
         for index, name, problem in whose
     ]
-
-
-class Again:
-    """Layer 3: asks the model of one request again about calls that the schema refuses.
-
-    turn: of the request, before a callback or a tap was added to it: a correction is a call of its
-    own, which callbacks see as it is.
-    """
-
-    def __init__(self, litellm: Any, middleware: ToolCallMiddleware, turn: Turn) -> None:
-        self._litellm = litellm
-        self._middleware = middleware
-        self._turn = turn
-        self.wanted = middleware.feedback is not None and turn.active
-        self._params = dict(turn.params) if self.wanted else {}
-
-    def corrected(self, answer: Answer) -> CorrectedAnswer:
-        """Return an answer with its calls corrected, or as it is where that fails."""
-
-        def ask(params: dict[str, Any]) -> Reply:
-            return self._reply(self._litellm.completion(**self._asked(params)))
-
-        return correct_answer(self._middleware, self._turn, answer, ask)
-
-    async def corrected_later(self, answer: Answer) -> CorrectedAnswer:
-        """`corrected` by litellm's async completion."""
-
-        async def ask(params: dict[str, Any]) -> Reply:
-            return self._reply(await self._litellm.acompletion(**self._asked(params)))
-
-        return await acorrect_answer(self._middleware, self._turn, answer, ask)
-
-    def _asked(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of litellm for a correction."""
-        # What was added to the request after it was made here is none of the caller's.
-        return {name: value for name, value in params.items() if name in self._params} | {
-            name: self._params[name] for name in ("success_callback",) if name in self._params
-        }
-
-    def _reply(self, response: Any) -> Reply:
-        message = response.choices[0].message
-        usage = getattr(response, "usage", None)
-        tokens = getattr(usage, "total_tokens", 0) or 0
-        cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost") or 0.0
-        return Reply(message.content or "", tokens, float(cost))
-
-
-def refusal(e: Exception, turn: Turn) -> Exception | None:
-    """Return a ResponseFormatRejected that is also of `e`'s own class and carries what `e` carries,
-    where a request with a response_format for a forced tool choice was refused as a whole (HTTP 400
-    or 422, or litellm knows that the provider has no such parameter). Else None.
-    """
-    kind: Any = type(e)
-    # The subclasses of these classes say what else was wrong: the context's length, the content.
-    if (
-        not turn.read_whole
-        or "response_format" not in turn.params
-        or kind.__name__ not in _REFUSALS
-    ):
-        return None
-    if kind.__name__ == "UnsupportedParamsError" and "response_format" not in str(e):
-        return None
-    # Made without its constructor: litellm's exceptions take arguments that are lost by now.
-    rejected = _class_for(kind).__new__(_class_for(kind))
-    rejected.__dict__.update(e.__dict__)
-    rejected.message = (
-        "The provider refused the request, which asks for the tool call by response_format: "
-        f"{getattr(e, 'message', e)}\n  what to do: {_HINT}"
-    )
-    rejected.args = (rejected.message,)
-    rejected.got, rejected.expected, rejected.hint, rejected.kind = None, None, _HINT, "bad_request"
-    failure: Exception = rejected
-    return failure
 
 
 @functools.lru_cache(maxsize=8)
