@@ -126,7 +126,7 @@ def _is_number(text: str) -> bool:
 
 # inputs
 
-# What the name of a file seldom holds, and an answer with a call nearly always does.
+# What is seldom in the name of a file, and nearly always in an answer with a call.
 _PASTED = re.compile(r"[<{\n]|\A\s*\[|\w\([^)]*=.*\)\s*\Z", re.S)
 
 # A character beyond ASCII as UTF-8 has it: bytes in another encoding hardly ever look like one.
@@ -134,7 +134,7 @@ _MULTIBYTE = re.compile(rb"[\xc3-\xf4][\x80-\xbf]+")
 
 _CUT_CHARACTER = re.compile(rb"[\xc2-\xf4][\x80-\xbf]{0,2}\Z")
 
-# What no text holds.
+# What is in no text.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -169,7 +169,7 @@ def read_text(name: str) -> str:
 
 
 def looks_pasted(name: str) -> bool:
-    """Return True if there is no file of this name, and it looks like a text with a call."""
+    """Return True if there is no such file, and the name looks like text with a call."""
     return _PASTED.search(name) is not None and not os.path.lexists(name)
 
 

@@ -165,10 +165,7 @@ LIMIT_OPTIONS = (
 
 
 def settings_of(options: Any) -> Settings:
-    """Return the settings that hold for a command.
-
-    Warns of variables that look like one and are none.
-    """
+    """Return the settings of a command. Warns of variables that look like one and are not."""
     # Not every verb has every flag.
     flags: Mapping[str, Any] = {name: getattr(options, name, None) for name in SETTINGS}
     settings = load_settings(getattr(options, "config", None), flags=flags)
@@ -182,7 +179,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     """Return the lab over the settings' store.
 
     must_be: the store is only looked at, so it is not made. Raises MissingExtra without the lab's
-    packages, and BadOptions for a store that is not there or is no store.
+    packages, and BadOptions for a store that is not there or another file.
     """
     need_lab()
     from ..lab import Lab  # SQLAlchemy: 0.8 s, and an extra
@@ -190,7 +187,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     store = str(settings["store"])
     is_file = "://" not in store
     if must_be and is_file and not os.path.exists(os.path.expanduser(store)):
-        # Only a store that nobody named is looked for; a named one is meant.
+        # Only a store that nobody named is looked for.
         nearest = nearest_store() if settings.origins["store"] == "default" else None
         if nearest is None:
             raise BadOptions(
@@ -203,7 +200,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     try:
         return Lab(store)
     except StoreError as e:
-        # SQLite's own words; any other failure of the store is no matter of usage.
+        # SQLite's own words; any other failure of the store is not a matter of usage.
         if "not a database" not in str(e.got):
             raise
         raise BadOptions(
@@ -213,10 +210,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
 
 @contextmanager
 def lab_to_write(settings: Settings) -> Iterator[Lab]:
-    """Yield the lab over the settings' store, which is made.
-
-    A store that was not there is not left there by a command that was refused.
-    """
+    """Yield the lab over the settings' store, which is made, but not left by a refused command."""
     store = Path(str(settings["store"])).expanduser()
     is_new = "://" not in str(settings["store"]) and not store.exists()
     try:
@@ -230,7 +224,7 @@ def lab_to_write(settings: Settings) -> Iterator[Lab]:
 
 
 def with_credentials(lab: Lab, before: RecordedRun, settings: Settings) -> RecordedRun:
-    """Return the run opened again with the configured models, whose credentials no store holds."""
+    """Return the run opened again with the configured models: no store has their credentials."""
     configured = {
         alias: settings.model(alias) for alias in before.plan.models if alias in settings.tables
     }
@@ -248,10 +242,10 @@ def with_credentials(lab: Lab, before: RecordedRun, settings: Settings) -> Recor
 
 def nearest_store(folder: Path | None = None) -> Path | None:
     """Return the store nearest to a folder, by default the present one: its own or its demo's, else
-    those of the folders above it, or None if no folder has one.
+    those of the folders above it, or None.
 
-    The search ends at the root of a project, and at the home of the person who asks, because a
-    store beyond them belongs to other work.
+    The search ends at the root of a project and at the home of the person who asks, because a store
+    beyond them belongs to other work.
     """
     here = (folder or Path.cwd()).resolve()
     for place in (here, *here.parents):
@@ -289,9 +283,9 @@ def check_folder(file: str | None) -> None:
 
 
 def check_kinds(files: Iterable[str], kinds: Collection[str], what: str) -> None:
-    """Raise BadOptions if one of the files is of no kind that is written, or has no folder.
+    """Raise BadOptions if a file is of another kind, or has no folder.
 
-    kinds: the suffixes, with their dots. what: is written, as the beginning of a sentence.
+    kinds: the suffixes, with their dots. what: the beginning of the sentence.
     """
     for file in files:
         if Path(file).suffix.lower() not in kinds:
@@ -304,7 +298,7 @@ def check_kinds(files: Iterable[str], kinds: Collection[str], what: str) -> None
 
 
 def color(settings: Settings, stream: TextIO) -> bool:
-    """Decide on colour: as the setting says. 'auto' is a terminal without NO_COLOR."""
+    """Return True for colour. The setting 'auto' is a terminal without NO_COLOR."""
     chosen = settings["color"]
     if chosen == "auto":
         return stream.isatty() and not os.environ.get("NO_COLOR")

@@ -4,7 +4,7 @@ JSON-ready.
 How it works. Nodes are the calls and their arguments, numbered in document order. Changes are the
 repairs, steps and problems, numbered after them. Each of the four stages is a text with marks on
 it, and a mark names the numbers of its source, so that hovering over either lights up the other.
-`_Draft` puts a text together and remembers where each mark came to lie. `_stage` cuts it into runs
+`_Draft` puts a text together and remembers where each mark is in it. `_stage` cuts it into runs
 and turns their places into UTF-16.
 
 Spans of text are UTF-16 offsets into the *shown* text of their stage, made here once from code

@@ -1,6 +1,6 @@
 """The verbs of the command line.
 
-A file here holds the verbs of one subject. A verb is a function with its table of options,
+A file here has the verbs of one subject. A verb is a function with its table of options,
 declared by `@verb`, and a line in `GROUPS`; to add one, write both.
 
 The top of such a file imports nothing that needs an extra or loads slowly: what brings pandas,

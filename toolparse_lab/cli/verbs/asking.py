@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _MOST_NAMES = 5
 _MOST_LETTERS = 240  # of a provider's own message: `toolparse view` shows the rest
 _PLAN_FILE = "plan.toml"
-# What has a flag and a key of its own, and so is no level of `--set`.
+# What has a flag and a key of its own, and so cannot be a level of `--set`.
 _OWN_FLAGS = ("cases", "models", "protocols", "trials", "seed", "stream", "sample", *LIMITS)
 
 CASES = (

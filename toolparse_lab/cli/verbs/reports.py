@@ -442,7 +442,7 @@ def _power(options: Any) -> int:
     ),
 )
 def _noise(options: Any) -> int:
-    """Say how far two runs of the same arm lie apart by chance."""
+    """Say how far two runs of the same arm differ by chance."""
     settings = _checked(options)
     with open_lab(settings) as lab:
         first, *others = (lab.open(name) for name in options.runs)

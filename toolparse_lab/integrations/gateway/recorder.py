@@ -199,7 +199,7 @@ def _clean(completion: Completion, secrets: tuple[str, ...]) -> Completion:
         of_kind = [chunk for chunk in chunks if chunk.kind == kind]
         text = "".join(chunk.text for chunk in of_kind)
         if (clean := _word(text, secrets)) != text:
-            # A credential may lie across chunks, which then become one.
+            # A credential may cross chunks, which then become one.
             others = [chunk for chunk in chunks if chunk.kind != kind]
             chunks = (*others, replace(of_kind[0], text=clean))
     members = redact_strings(

@@ -51,7 +51,7 @@ def completion(
 
     The prompt describes the tools, and the parser reads the calls from the text.
 
-    `protocol` ("hermes" unless said otherwise) is an id, with options behind it as in a model
+    `protocol` ("hermes" unless said otherwise) is an id, with options after it as in a model
     string, or a protocol object. Options by keyword are those of `create_tool_middleware`, and
     `wording` and `policy`: `tool_choice_by="prompt"` asks for a forced call in the system prompt,
     for providers that reject response_format. `broken_calls="call"` and `unknown_tools="call"` hand

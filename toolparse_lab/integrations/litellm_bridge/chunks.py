@@ -12,13 +12,13 @@ from ...middleware import Answer, AnswerStream, CorrectedAnswer, ToolCallMiddlew
 from ...middleware.native import written_too
 from .response import FIELD, AnswerIds, blame_of, findings_of, with_feedback
 
-# How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which holds
+# How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which keeps
 # text back while it may become a call. Most chunks are plain text with nothing held back, and go on
 # as they are: one look-up, one feed and two comparisons. Any other chunk becomes up to three kinds:
 # one of what is not text, one for each delta that the parser gives, and at the end the finish
 # reasons. A client must see them in that order, and every call under an index of its own, although
 # the provider may number its own calls from 0 too. Invariant: the texts and calls that were passed
-# on, and what the parsers hold back, are all that was received.
+# on, and what the parsers keep back, are all that was received.
 
 # Members of a delta, apart from text and calls, that must not be lost with the text.
 _OTHER = (

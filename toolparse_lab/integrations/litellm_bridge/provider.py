@@ -38,7 +38,7 @@ _ambiguous: set[str] = set()
 def register(models: Iterable[str] = ()) -> None:
     """Make `toolparse/hermes/openai/my-model` a model of litellm.
 
-    It stands for model `openai/my-model` with the tools described in its prompt and the calls read
+    It is model `openai/my-model` with the tools described in its prompt and the calls read
     from its text by protocol `hermes`. A second call does nothing.
 
     From then on `completion`, `acompletion`, their streams and Router take such a model string.
