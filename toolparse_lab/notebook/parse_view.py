@@ -14,9 +14,9 @@ from ..core.errors import BadOptions
 from ..core.types import ParseResult
 from ..views import render_result, render_side_by_side
 from ..views.cells import MAX_VALUE
-from ..views.rows import Change, place, protocol_words
+from ..views.rows import place, protocol_words
 from ..views.show import shorten, visible
-from ..views.side_by_side import MAX_ROWS, Side, SideRow, pieces_of, side_rows
+from ..views.side_by_side import MAX_ROWS, Side, pieces_of, side_rows
 from .page import checked, export_html, show_html, source, static_id, write_view
 from .payload import payload_of
 
@@ -134,7 +134,16 @@ class CoercionDiff(_View):
                 [visible(text), list(numbers)]
                 for text, numbers in pieces_of(self._readings[0].raw, rows)
             ],
-            "rows": [_row(row) for row in rows],
+            "rows": [
+                {
+                    "number": row.number,
+                    "argument": visible(shorten(row.name, 120)),
+                    "place": place(row.span),
+                    "differs": row.differs,
+                    "sides": [_side(side) for side in row.sides],
+                }
+                for row in rows
+            ],
             "left_out": len(self.rows) - len(rows),
         }
 
@@ -162,27 +171,15 @@ def _in_words(side: Side) -> str:
     return " ".join(filter(None, (side.value or "–", f"({rules})" if rules else "")))
 
 
-def _row(row: SideRow) -> dict[str, Any]:
-    return {
-        "number": row.number,
-        "argument": visible(shorten(row.name, 120)),
-        "place": place(row.span),
-        "differs": row.differs,
-        "sides": [
-            {
-                "value": visible(shorten(side.value, MAX_VALUE)),
-                "changes": [_change(change) for change in side.changes],
-            }
-            for side in row.sides
-        ],
-    }
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "before": visible(shorten(change.before, MAX_VALUE)),
-        "after": visible(shorten(change.after, MAX_VALUE)),
-        "rule": visible(change.rule),
-        "sentence": visible(change.sentence),
-        "lossless": change.lossless,
-    }
+def _side(side: Side) -> dict[str, Any]:
+    changes = [
+        {
+            "before": visible(shorten(change.before, MAX_VALUE)),
+            "after": visible(shorten(change.after, MAX_VALUE)),
+            "rule": visible(change.rule),
+            "sentence": visible(change.sentence),
+            "lossless": change.lossless,
+        }
+        for change in side.changes
+    ]
+    return {"value": visible(shorten(side.value, MAX_VALUE)), "changes": changes}

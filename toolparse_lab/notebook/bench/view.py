@@ -5,11 +5,11 @@ stage, the readings to choose from, the wanted calls, and the replay of the stre
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from ...core.types import CallEnd, ParseResult, Recovered, Retract, ToolCall, Withdrawn
+from ...core.types import CallEnd, ParseResult, Recovered, Retract, Withdrawn
 from ...core.types.why import explain_call
 from ...core.values.printable import counted
 from ...evals.readings.compare import compare
@@ -33,6 +33,12 @@ _MOST_CALL = 400  # characters of a call's arguments in an event
 def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
     """Return the view of a setup, and its parse."""
     result = setup.parse()
+    calls = result.calls
+    # The verdict in a sentence for each call, or in one where there are many.
+    sentence = f"{len(calls):,} calls; the verdict is {result.verdict}."
+    if len(calls) <= _MOST_TOLD:
+        sentence = "\n".join(map(explain_call, calls)) if calls else result.why()
+    wanted = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
     return {
         "raw": setup.raw,
         "protocol": setup.protocol.id,
@@ -48,10 +54,13 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
         ],
         "exchange": {name: _text(text, 100_000) for name, text in setup.exchange.items()},
         "payload": payload_of(result),
-        "sentence": visible(shorten(_sentence(result), 1_000)),
+        "sentence": visible(shorten(sentence, 1_000)),
         "pipeline": list(pipeline_of(result)),
         "readings": list(_readings(result, setup)),
-        "wanted": _wanted(result, setup),
+        "wanted": [
+            {"want": visible(r.target), "got": visible(r.got), "difference": visible(r.difference)}
+            for r in wanted
+        ],
     }, result
 
 
@@ -69,14 +78,6 @@ def _said(message: Any) -> str:
     return content if isinstance(content, str) else _json(content)
 
 
-def _sentence(result: ParseResult) -> str:
-    # The verdict in a sentence for each call, or in one where there are many.
-    calls = result.calls
-    if 0 < len(calls) <= _MOST_TOLD:
-        return "\n".join(map(explain_call, calls))
-    return result.why() if not calls else f"{len(calls):,} calls; the verdict is {result.verdict}."
-
-
 def _text(value: str, limit: int = _MOST_TEXT) -> str:
     return visible(shorten(value, limit))
 
@@ -86,18 +87,30 @@ def pipeline_of(result: ParseResult) -> Iterator[dict[str, Any]]:
 
     A line is [what, detail, kind], its kind one of good, warn, bad or plain.
     """
-    calls = result.calls
-    yield _stage("raw", len(result.raw), "character", iter(()))
-    yield _stage("segments", len(result.segments), "segment", _segment_lines(result))
-    edits = sum(len(call.edits) for call in calls)
-    yield _stage("repaired", edits, "repair", _repair_lines(result))
+    calls, raw = result.calls, result.raw
+    yield _stage("raw", len(raw), "character", iter(()))
+    segments = (
+        [s.kind, _text(s.span.of(raw), 160), "plain" if s.kind == "text" else "good"]
+        for s in result.segments
+    )
+    yield _stage("segments", len(result.segments), "segment", segments)
+    repairs = (
+        [edit.rule, _change(edit.span.of(raw), edit.text), _kind(edit.rule)]
+        for call in calls
+        for edit in call.edits
+    )
+    yield _stage("repaired", sum(len(call.edits) for call in calls), "repair", repairs)
     decoded = (
         [c.name or "no name", _text(c.source_json or c.status), "good" if c.source_json else "bad"]
         for c in calls
     )
     yield _stage("decoded", len(calls), "call", decoded)
-    steps = sum(len(call.steps) for call in calls)
-    yield _stage("coerced", steps, "step", _coercion_lines(calls))
+    steps = (
+        [f"{s.rule} {s.path}".strip(), _change(_json(s.before), _json(s.after)), _kind(s.rule)]
+        for call in calls
+        for s in call.steps
+    )
+    yield _stage("coerced", sum(len(call.steps) for call in calls), "step", steps)
     problems = list(result.all_problems())
     kinds = {"error": "bad", "warning": "warn"}
     lines = chain(
@@ -108,26 +121,6 @@ def pipeline_of(result: ParseResult) -> Iterator[dict[str, Any]]:
         ([c.name or "no name", c.verdict, "good" if c.valid else "bad"] for c in calls),
     )
     yield _stage("validated", len(problems), "problem", lines, len(calls))
-
-
-def _segment_lines(result: ParseResult) -> Iterator[list[str]]:
-    for segment in result.segments:
-        kind = "plain" if segment.kind == "text" else "good"
-        yield [segment.kind, _text(segment.span.of(result.raw), 160), kind]
-
-
-def _repair_lines(result: ParseResult) -> Iterator[list[str]]:
-    for call in result.calls:
-        for edit in call.edits:
-            change = _change(edit.span.of(result.raw), edit.text)
-            yield [edit.rule, change, _kind(edit.rule)]
-
-
-def _coercion_lines(calls: Iterable[ToolCall]) -> Iterator[list[str]]:
-    for call in calls:
-        for step in call.steps:
-            change = _change(_json(step.before), _json(step.after))
-            yield [f"{step.rule} {step.path}".strip(), change, _kind(step.rule)]
 
 
 def _stage(
@@ -192,14 +185,6 @@ def _call_text(setup: Setup, name: str, arguments: Any) -> str | None:
         return None
 
 
-def _wanted(result: ParseResult, setup: Setup) -> list[dict[str, Any]]:
-    rows = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
-    return [
-        {"want": visible(r.target), "got": visible(r.got), "difference": visible(r.difference)}
-        for r in rows
-    ]
-
-
 def comparison_of(setup: Setup) -> list[dict[str, Any]]:
     """Return the reading of every protocol, the best first."""
     rows = []
@@ -235,7 +220,9 @@ def timeline_of(setup: Setup, size: int = 0) -> dict[str, Any]:
     for chunk in chunks:
         rows = list(_rows(parser.feed(chunk)))
         at += len(chunk)
-        reach = _reach(rows, reach)
+        for _, start, end, _ in rows:
+            # After an event that takes others back their place is reached again.
+            reach = max(end, start) if end >= 0 else start
         ends.append(at)
         settled.append(reach)
         events.append(rows)
@@ -252,13 +239,6 @@ def timeline_of(setup: Setup, size: int = 0) -> dict[str, Any]:
         "settled": settled,
         "events": events,
     }
-
-
-def _reach(rows: Sequence[Sequence[Any]], reach: int) -> int:
-    # How far the events reach. One that takes others back is reached again after it.
-    for _, start, end, _ in rows:
-        reach = max(end, start) if end >= 0 else start
-    return reach
 
 
 def _rows(events: Any) -> Iterator[list[Any]]:
