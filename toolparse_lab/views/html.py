@@ -390,7 +390,6 @@ class _Spans:
         return title
 
     def _look(self, index: int) -> tuple[str, str]:
-        """Return (classes, style) of the runs whose innermost mark is that of this index."""
         look = self._looks.get(index)
         if look is None:
             mark = self._marks[index]

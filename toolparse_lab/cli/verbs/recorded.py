@@ -102,7 +102,6 @@ if TYPE_CHECKING:
     ),
 )
 def _ingest(options: Any) -> int:
-    """Record the answers of a source as a run, and count their outcomes."""
     settings = settings_of(options)
     need_lab()
     # SQLAlchemy: 0.8 s, and an extra.
@@ -214,7 +213,6 @@ _LISTS = {
     examples=("toolparse list", "toolparse list protocols --json"),
 )
 def _list(options: Any) -> int:
-    """List runs, protocols or models, one a row."""
     settings = settings_of(options)
     rows: list[tuple[Any, ...]]
     if options.what == "runs":
@@ -549,7 +547,6 @@ _COLUMNS = (
     ),
 )
 def _score(options: Any) -> int:
-    """Judge every trial of a run and list them."""
     settings = settings_of(options)
     check_folder(options.out)
     with open_lab(settings) as lab:
@@ -612,7 +609,6 @@ def _score(options: Any) -> int:
     ),
 )
 def _reparse(options: Any) -> int:
-    """Read recorded answers again and count their outcomes, or write the frame."""
     settings = settings_of(options)
     need_lab()
     trials = _trials(options, settings)

@@ -300,7 +300,6 @@ def all_complete(*runs: Run) -> bool:
     examples=("toolparse compare latest hermes morph_xml --within model --fail-on-regression",),
 )
 def _compare(options: Any) -> int:
-    """Compare two arms, protocols or models of one run."""
     settings = settings_of(options)
     # Reading runs may take long, so an impossible file is told first.
     check_folder(options.out)
@@ -329,7 +328,6 @@ def _compare(options: Any) -> int:
     examples=("toolparse diff latest~1 latest --fail-on-regression --out diff.html",),
 )
 def _diff(options: Any) -> int:
-    """Compare two runs of one store."""
     settings = settings_of(options)
     # Reading runs may take long, so an impossible file is told first.
     check_folder(options.out)
@@ -405,7 +403,6 @@ def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int
     ),
 )
 def _power(options: Any) -> int:
-    """Say which drops the cases of a run can show, and how many a drop needs."""
     settings = _checked(options)
     if options.a is not None and options.b is None:
         raise BadOptions(
@@ -442,7 +439,6 @@ def _power(options: Any) -> int:
     ),
 )
 def _noise(options: Any) -> int:
-    """Say how far two runs of the same arm differ by chance."""
     settings = _checked(options)
     with open_lab(settings) as lab:
         first, *others = (lab.open(name) for name in options.runs)
@@ -452,7 +448,6 @@ def _noise(options: Any) -> int:
 
 @verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
 def _ladder(options: Any) -> int:
-    """Say what each layer of help gains, from the prompt to coercion."""
     settings = _checked(options)
     with open_lab(settings) as lab:
         run = lab.open(options.run)

@@ -176,7 +176,6 @@ class _RunSoFar:
 
 
 def _case_of(id: str, exchange: Exchange) -> Case:
-    """Return the case of an exchange: its messages and tools, without credentials."""
     body, secrets = exchange.question.body, exchange.question.secrets
     messages, tools = redact_strings([body["messages"], body.get("tools") or []], secrets)
     try:

@@ -33,8 +33,6 @@ _OTHER = (
 
 
 class _Choice:
-    """The state of one choice of a stream."""
-
     __slots__ = (
         *("calls", "finish", "index", "own", "pieces", "role", "said", "stream", "thoughts"),
         "written",
@@ -276,7 +274,6 @@ class ChunkReader:
         return [self._chunk(self._last, state.index, {"tool_calls": pieces})]
 
     def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
-        """Return a chunk for each delta, otherwise like `chunk`."""
         chunks = []
         for delta in deltas:
             if "tool_calls" in delta:

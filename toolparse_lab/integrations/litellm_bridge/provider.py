@@ -88,7 +88,6 @@ def provider_handler() -> Any:
 
 
 def _inner_params(kw: Mapping[str, Any], model: str, *, stream: bool) -> dict[str, Any]:
-    """Return the arguments of the inner call to `model`, from those of a provider's method."""
     params = {name: value for name, value in kw["optional_params"].items() if value is not None}
     take_options(params)  # read already, and no provider's
     for name, value in (kw["litellm_params"] or {}).items():

@@ -95,7 +95,6 @@ def setups_of(
 
 
 def _of_trials(trials: Iterable[Any]) -> list[Setup]:
-    """Return the setups of trials that have an answer. Raises BadOptions if none has."""
     setups = []
     for trial in trials:
         if not isinstance(trial, Trial):
