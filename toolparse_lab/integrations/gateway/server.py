@@ -27,15 +27,43 @@ _MODELS = ("/v1/models", "/models")
 _HEALTH = ("/health", "/v1/health")
 _THERE_IS = "POST /v1/chat/completions, GET /v1/models, GET /health"
 _OF_BODY = frozenset({"content-length", "transfer-encoding", "expect"})
-_SECONDS = 30.0
-_MOST = 16 * 2**20  # bytes
-MOST_BODY = 64 * 2**20
-"""Bytes of a request's body; more is refused."""
+_MODELS_SECONDS = 30.0  # for the upstream endpoint's list of models
+_MOST_MODELS = 16 * 2**20  # bytes of it
+MOST_BODY = 64 * 2**20  # bytes of a request's body; more is refused
 _BODY_SECONDS = 60.0  # from one piece of a body to the next
 _LONGEST_LINE = 100  # of a chunk's size
 
 
-class ChatGate(Gate):
+class _BridgeGate(Gate):
+    # A gate whose chat completions go through the bridge.
+
+    _chat: Chat
+
+    async def _ask(
+        self,
+        body: bytes,
+        headers: Headers,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        # If the caller goes, the upstream endpoint is asked no longer.
+        question = Question.of(json_object(body), headers, self._chat.upstream)
+
+        async def gone() -> None:
+            while await reader.read(65_536):
+                pass
+
+        try:
+            await until_first(self._chat.answer(question, writer), gone())
+        finally:
+            hold_logging_worker()
+
+    async def _end(self) -> None:
+        await super()._end()
+        await close_clients()
+
+
+class ChatGate(_BridgeGate):
     """The gate of the gateway, which has no engine: chat completions are asked of another endpoint,
     and there is little else.
     """
@@ -57,7 +85,7 @@ class ChatGate(Gate):
         path = target.partition("?")[0]
         if path in _CHAT and method == "POST":
             body = body or await _read_body(headers, reader, writer)
-            await _ask(self._chat, body, headers, reader, writer)
+            await self._ask(body, headers, reader, writer)
         elif path in _MODELS and method == "GET":
             writer.write(await _models_of(self._chat.upstream, headers))
         elif path in _HEALTH and method == "GET":
@@ -68,12 +96,8 @@ class ChatGate(Gate):
             raise Refusal(404, f"{path[:100]!r} is not here; there is {_THERE_IS}.")
         await writer.drain()
 
-    async def _end(self) -> None:
-        await super()._end()
-        await close_clients()
 
-
-class ToolGate(Gate):
+class ToolGate(_BridgeGate):
     """The gate of the embedded model's endpoint, where a request with tools goes through the
     bridge: the engine itself would pass over them in silence.
     """
@@ -105,16 +129,12 @@ class ToolGate(Gate):
                     raise Refusal(
                         400, "Tools are for POST /v1/chat/completions; the model knows none itself."
                     )
-                await _ask(self._chat, body, headers, reader, writer)
+                await self._ask(body, headers, reader, writer)
                 return
             # The body was read here, so its head says its length and nothing else.
             headers = [(name, value) for name, value in headers if name not in _OF_BODY]
             headers.append(("content-length", str(len(body))))
         await super().answer(line, headers, reader, writer, body)
-
-    async def _end(self) -> None:
-        await super()._end()
-        await close_clients()
 
 
 def _offers_tools(body: bytes) -> bool:
@@ -126,26 +146,6 @@ def _offers_tools(body: bytes) -> bool:
     except Refusal:
         return False
     return bool(members.get("tools") or members.get("functions"))
-
-
-async def _ask(
-    chat: Chat,
-    body: bytes,
-    headers: Headers,
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> None:
-    """Answer a chat completion. If the caller goes, the upstream endpoint is asked no longer."""
-    question = Question.of(json_object(body), headers, chat.upstream)
-
-    async def gone() -> None:
-        while await reader.read(65_536):
-            pass
-
-    try:
-        await until_first(chat.answer(question, writer), gone())
-    finally:
-        hold_logging_worker()
 
 
 class Gateway:
@@ -281,12 +281,12 @@ def _get(url: str, key: str) -> tuple[int, bytes]:
     parts = urlsplit(url)
     is_open = parts.scheme == "http"
     kind = http.client.HTTPConnection if is_open else http.client.HTTPSConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_SECONDS)
+    connection = kind(parts.hostname or "", parts.port, timeout=_MODELS_SECONDS)
     try:
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         connection.request("GET", target, headers={"Authorization": f"Bearer {key}"})
         response = connection.getresponse()
-        return response.status, response.read(_MOST)
+        return response.status, response.read(_MOST_MODELS)
     finally:
         connection.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.types.call_pieces import CallPieces
@@ -32,24 +33,29 @@ _OTHER = (
 )
 
 
-class _Choice:
-    __slots__ = (
-        *("calls", "finish", "index", "own", "pieces", "role", "said", "stream", "thoughts"),
-        "written",
-    )
+@dataclass(slots=True, eq=False)
+class _OwnCall:
+    """A call that the provider made itself, as far as it came."""
 
-    def __init__(self, index: int, stream: AnswerStream) -> None:
-        self.index = index
-        self.stream = stream
-        self.role: str | None = None  # of a chunk whose text was held back
-        self.finish: Any = None  # the chunk that ended it
-        self.calls = 0  # the number of calls passed on
-        self.said = False  # there was text
-        self.thoughts: list[str] = []
-        self.written: list[dict[str, Any]] = []  # the functions of calls in the text
-        # The provider's own calls, by their number.
-        self.pieces = CallPieces()
-        self.own: dict[int, _OwnCall] = {}
+    name: str = ""
+    arguments: str = ""
+    index: int | None = None
+    waiting: list[Any] = field(default_factory=list)  # pieces not yet sent
+
+
+@dataclass(slots=True, eq=False)
+class _Choice:
+    index: int
+    stream: AnswerStream
+    role: str | None = None  # of a chunk whose text was held back
+    finish: Any = None  # the chunk that ended it
+    calls: int = 0  # the number of calls passed on
+    said: bool = False  # there was text
+    thoughts: list[str] = field(default_factory=list)
+    written: list[dict[str, Any]] = field(default_factory=list)  # functions of calls in the text
+    # The provider's own calls, by their number.
+    pieces: CallPieces = field(default_factory=CallPieces)
+    own: dict[int, _OwnCall] = field(default_factory=dict)
 
     def may_be_written(self, own: _OwnCall) -> bool:
         """Return True for a call of the provider's that may be in the text as well."""
@@ -66,18 +72,6 @@ class _Choice:
             for own in self.own.values()
             if not own.waiting
         )
-
-
-class _OwnCall:
-    """A call that the provider made itself, as far as it came. waiting: pieces not yet sent."""
-
-    __slots__ = ("arguments", "index", "name", "waiting")
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.arguments = ""
-        self.index: int | None = None
-        self.waiting: list[Any] = []
 
 
 class ChunkReader:
