@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import pandas as pd
 
 import toolparse_lab as tp
-from toolparse_lab.cli.record import recording_plan
+from toolparse_lab.cli.demo import recording_plan
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.frames.recorded import read_frame
 from toolparse_lab.evals.reparse import reparse

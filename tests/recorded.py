@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
-from toolparse_lab.cli.record import conversation_plan, recording_plan
+from toolparse_lab.cli.demo import conversation_plan, recording_plan
 from toolparse_lab.experiments.run import Run
 
 

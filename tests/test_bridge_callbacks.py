@@ -11,7 +11,7 @@ import pytest
 
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, joined, litellm
 from tests.mock_openai import MockOpenAI
-from toolparse_lab.integrations.litellm_bridge.response import with_tool_calls
+from toolparse_lab.integrations.litellm_bridge.response import Asked
 from toolparse_lab.middleware import create_tool_middleware
 
 OSLO_CALL = ("get_weather", '{"city":"Oslo","days":2}')
@@ -129,7 +129,7 @@ def test_litellms_own_object_is_left_as_it_came() -> None:
     with MockOpenAI() as mock:
         own = ask("alone", mock, "say=" + OSLO)
     before = own.model_dump()
-    answer = with_tool_calls(module, own, middleware, turn)
+    answer = Asked(module, middleware, turn).read(own)
     assert own.choices[0].message.content == OSLO
     assert own.model_dump() == before
     assert calls_of(answer.choices[0].message) == [OSLO_CALL]

@@ -12,7 +12,7 @@ import toolparse_lab as tp
 from tests.bridge import OSLO, TOOLS, WAYS, ask, calls_of, checked, checked_chunks, joined, litellm
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.integrations.litellm_bridge.chunks import ChunkReader
-from toolparse_lab.integrations.litellm_bridge.response import with_tool_calls
+from toolparse_lab.integrations.litellm_bridge.response import Asked
 
 CUT = OSLO[:-28]
 GHOST = OSLO.replace("get_weather", "ghost")
@@ -201,7 +201,8 @@ def test_a_call_that_the_server_lost_has_a_blame() -> None:
         finish_reason="stop",
         logprobs=logprobs,
     )
-    whole = with_tool_calls(module, module.ModelResponse(choices=[choice]), middleware, turn)
+    response = module.ModelResponse(choices=[choice])
+    whole = Asked(module, middleware, turn).read(response)
     found = whole.choices[0].message.provider_specific_fields["toolparse"]
     assert found["blame"].startswith("Server lost it: the model wrote get_weather")
 

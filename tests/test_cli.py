@@ -18,6 +18,7 @@ import pytest
 
 from toolparse_lab import ParseResult, __version__
 from toolparse_lab.cli import build_parser, main, verbs
+from toolparse_lab.cli.options import DECLARED
 
 RAW = '<tool_call>{"name": "f", "arguments": {"a": "1",}}</tool_call>'
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
@@ -196,7 +197,7 @@ def test_a_defect_is_no_failed_gate(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("toolparse_lab.cli.verbs.parse.render_ansi", broken)
+    monkeypatch.setattr("toolparse_lab.cli.verbs.answers.render_ansi", broken)
     assert main(["parse", answer]) == 3
     err = capsys.readouterr().err
     assert "RuntimeError: planted" in err
@@ -224,7 +225,8 @@ def test_every_command_of_the_contract_is_there() -> None:
 
 def test_every_verb_has_its_file_and_every_file_its_verb() -> None:
     files = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__"}
-    assert files == {name.replace("-", "_") for name in verbs.VERBS}
+    assert files == set(verbs.FILES.values())
+    assert commands().keys() == DECLARED.keys() == verbs.VERBS.keys()
 
 
 def test_the_help_of_the_program_loads_no_verb() -> None:

@@ -12,9 +12,9 @@ import pytest
 import toolparse_lab as tp
 from tests.mock_openai import MockOpenAI
 from toolparse_lab.cli import main
+from toolparse_lab.cli.console import as_flags
 from toolparse_lab.cli.demo import left_out
-from toolparse_lab.cli.endings import fix_of
-from toolparse_lab.cli.hints import as_flags
+from toolparse_lab.cli.verbs.asking import fix_of
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.runner.exchange.summary import Summary
 

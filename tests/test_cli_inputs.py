@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from toolparse_lab.cli import main
-from toolparse_lab.cli.inputs import read_text, read_tools
+from toolparse_lab.cli.console import read_text, read_tools
 from toolparse_lab.core.errors import BadToolSpec, UnreadableInput
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]

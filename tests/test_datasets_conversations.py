@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import toolparse_lab as tp
-from toolparse_lab.cli.record import conversation_plan
+from toolparse_lab.cli.demo import conversation_plan
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.final_text import matches_answer
 from toolparse_lab.evals.cases.loading import load_cases

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.cli.demo import demo_plan, left_out, run_demo, telling_failure
-from toolparse_lab.cli.record import recording_plan
+from toolparse_lab.cli.demo import demo_plan, left_out, recording_plan, run_demo, telling_failure
 from toolparse_lab.runner.local.setup import local_model_ready
 from toolparse_lab.runner.store.recording import import_recording
 

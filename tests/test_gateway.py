@@ -21,7 +21,7 @@ import pytest
 
 from toolparse_lab.core.errors import BadOptions, SetupError, UnknownProtocol
 from toolparse_lab.integrations.gateway import Gateway, serve
-from toolparse_lab.integrations.gateway.http_body import MOST_BODY
+from toolparse_lab.integrations.gateway.server import MOST_BODY
 
 from .bridge import NOW, OSLO, TOOLS, joined
 from .mock_openai import MockOpenAI, unseen

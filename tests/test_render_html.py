@@ -8,6 +8,7 @@ import json
 import os
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ import pytest
 import toolparse_lab as tp
 from tests.render_samples import EXAMPLE, HOSTILE, example, hostile, plain, several
 from toolparse_lab.core.types import Edit, ParseResult, Segment, Span
-from toolparse_lab.views import render_diff, render_page, render_result
+from toolparse_lab.views import render_diff, render_page, render_result, style
 from toolparse_lab.views.cells import MAX_STEPS, steps_cell
-from toolparse_lab.views.changes import Change
 from toolparse_lab.views.html import MAX_TEXT
+from toolparse_lab.views.rows import Change
 from toolparse_lab.views.show import visible
 
 SNAPSHOTS = Path(__file__).parent / "snapshots_render"
@@ -252,3 +253,15 @@ def test_many_coercions_of_one_argument_are_counted_and_stay_markup() -> None:
     cell = str(steps_cell([change] * (MAX_STEPS + 3)))
     assert "3 more changes" in cell
     assert "&lt;div" not in cell
+
+
+def test_the_style_sheet_of_the_parse_view_has_the_palette() -> None:
+    css = files("toolparse_lab.notebook").joinpath("parse_view.css").read_text("utf-8")
+    names = {"red": "VERMILLION"}
+    for name, r, g, b in re.findall(r"--tp-(\w+): (\d+), (\d+), (\d+);", css):
+        assert (
+            style.constant(names.get(name, name.upper()))
+            == f"#{int(r):02x}{int(g):02x}{int(b):02x}"
+        )
+    kinds = set(re.findall(r'data-inner="(\w+)"', css))
+    assert kinds >= style.MARKS.keys()

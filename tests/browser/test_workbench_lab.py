@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 RUN = (
     "import tempfile\n"
-    "from toolparse_lab.cli.record import recording_plan\n"
+    "from toolparse_lab.cli.demo import recording_plan\n"
     "lab = tp.Lab(tempfile.mkdtemp() + '/runs.db').replaying(tp.example_recording())\n"
     "failures = lab.run(recording_plan(lab), progress=False).failures()\n"
     "tp.workbench(failures)"

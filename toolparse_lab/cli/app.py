@@ -10,27 +10,24 @@ from typing import Any
 from ..core.errors import ToolparseError
 from ..runner.exchange.redaction import redact_exact
 from ..runner.termination import terminated_as_interrupted
-from .hints import as_flags, shortened
+from .console import as_flags, shell_streams, shortened
 from .parser import lazy_parser
-from .streams import shell_streams
 
+# The verbs that write into a store while they work.
 _RECORDING = ("ingest", "run", "retry", "check", "ablation", "record", "serve")
-"""The verbs that write into a store while they work."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code.
+    """Run one command and return its exit code. No error leaves it as a traceback.
 
-    No error leaves it as a traceback of Python's own.
-
-    argv: the words behind `toolparse`. None takes them from the process. Leaves by SystemExit for
+    argv: the words after `toolparse`. None takes them from the process. Leaves by SystemExit for
     wrong usage, `--help` and `--version`, as argparse does.
     """
     with shell_streams(), terminated_as_interrupted():
         options = None
         try:
             parser = lazy_parser()
-            # The verb's module loads here, which Ctrl-C may interrupt as well.
+            # The verb's file is imported here, which Ctrl-C may interrupt as well.
             options = parser.parse_args(argv)
             if options.command is None:
                 parser.print_help()
@@ -48,10 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _exit_code(options: Any) -> int:
-    """Return the exit code of a command that was parsed.
-
-    Its errors are printed to standard error.
-    """
+    """Run a command that was parsed, its errors printed to standard error."""
     try:
         code: int = options.run_verb(options)
         # Here, so that a full disk is noticed inside the try.
@@ -67,7 +61,7 @@ def _exit_code(options: Any) -> int:
 
 
 def _complaint(e: Exception) -> tuple[str | None, int]:
-    """Return one sentence about an error, None if no one thought of it. The exit code."""
+    """Return one sentence about an error, None for an unexpected one, and the exit code."""
     if isinstance(e, ToolparseError):
         return as_flags(shortened(e)), e.exit_code
     if isinstance(e, OSError):
@@ -84,10 +78,7 @@ def _complaint(e: Exception) -> tuple[str | None, int]:
 
 
 def _failed_output() -> bool:
-    """Write out the text that standard output holds back.
-
-    True, with a complaint, where that fails.
-    """
+    """Flush standard output. True, with a complaint, where that fails."""
     try:
         sys.stdout.flush()
     except OSError as e:
@@ -97,5 +88,4 @@ def _failed_output() -> bool:
 
 
 def _complain(message: str) -> None:
-    """Write one complaint to standard error."""
     print(f"toolparse: {redact_exact(message)}", file=sys.stderr)

@@ -1,6 +1,5 @@
-"""The demo: the main job on the embedded model, small enough to watch.
-
-Prompts, answers, parses and a report, of two protocols by free and by constrained decoding.
+"""The demo, which is the main job on the embedded model, small enough to watch; and the recordings
+of that model that ship with the package.
 """
 
 from __future__ import annotations
@@ -14,14 +13,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..evals.cases.collection import Cases
-from ..evals.cases.loading import example_cases, example_recording
+from ..evals.cases.loading import example_cases, example_conversations, example_recording
 from ..evals.scoring.trial import Trial
+from ..experiments.ablation.example import example_ablation
 from ..experiments.plan import Plan
 from ..experiments.run import Run
 from ..lab import Lab
 from ..runner.exchange.types import Model
 from ..runner.local.setup import local_model_path
+from ..runner.store.recording import export_recording
 from ..views import render_ansi
+from .console import say
 
 MODEL = "toolparse-local/smollm2-135m"
 ALIAS = "smollm2-135m"
@@ -33,12 +35,11 @@ NOTEBOOK = "01_quickstart.ipynb"
 
 
 def demo_plan(lab: Lab, cases: int = CASES) -> Plan:
-    """Embedded model × two protocols × free and grammar-constrained decoding."""
+    """Return the plan of the demo's first cases."""
     return _plan_of(lab, example_cases(demo=True)[:cases])
 
 
 def _plan_of(lab: Lab, cases: Cases) -> Plan:
-    """Return the plan of the demo for any cases."""
     return lab.plan(
         cases,
         {ALIAS: Model(MODEL)},
@@ -59,13 +60,13 @@ def run_demo(
 ) -> Run:
     """Run the demo into a folder and report the outcome.
 
-    out: the folder, made where it is not there. budget: seconds for the model. Over it the run
-    stops and the tables state their n. fresh: ask again the questions that an earlier demo
-    recorded. color: None asks the terminal. say: takes each piece of output. Raises
-    SetupError if the embedded model is missing.
+    out: the folder, made where it is not there. budget: seconds for the model; over it the run
+    stops and the tables state their n. fresh: ask again what an earlier demo recorded. color: None
+    asks the terminal. say: takes each piece of output. Raises SetupError if the embedded model is
+    missing.
     """
     started = time.monotonic()
-    # Asked first, so that a missing model leaves no folder behind.
+    # Asked first, so that a missing model leaves no folder.
     local_model_path()
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,12 +104,7 @@ def run_demo(
 
 
 def left_out(run: Run, budget: float) -> list[str]:
-    """Return what a demo that ran out of time did not ask, as sentences.
-
-    None if it asked all.
-
-    budget: the seconds it had.
-    """
+    """Return what a demo of so many seconds did not ask, as a sentence; none if it asked all."""
     missing = run.summary.missing if run.summary is not None else 0
     if not missing:
         return []
@@ -126,9 +122,7 @@ def left_out(run: Run, budget: float) -> list[str]:
 
 
 def next_command(folder: Path) -> str:
-    """Return the command that looks at the demo's first failure, as it works from the present
-    folder.
-    """
+    """Return the command that shows the demo's first failure, from the present folder."""
     # The demo's usual folder is looked into by itself.
     if folder.resolve() == Path.cwd() / ".demo" and not Path("toolparse.db").exists():
         return "toolparse view latest"
@@ -136,9 +130,7 @@ def next_command(folder: Path) -> str:
 
 
 def all_cases_text() -> str:
-    """Return what the recorded answers of the same model to all shipped cases come to, a sentence:
-    the cases of the demo are the easiest ones.
-    """
+    """Return how the same model did on all shipped cases: those of the demo are the easiest."""
     cases = example_cases()
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "runs.db") as lab:
         run = lab.replaying(example_recording()).run(_plan_of(lab, cases), progress=False)
@@ -153,10 +145,7 @@ def all_cases_text() -> str:
 
 
 def failure_text(run: Run, color: bool) -> str:
-    """Return the failed trial that shows most, its text marked.
-
-    "" if there is none.
-    """
+    """Return the failed trial that shows most, its text marked, or ""."""
     trial = telling_failure(run)
     if trial is None or trial.result is None:
         return ""
@@ -168,30 +157,21 @@ def failure_text(run: Run, color: bool) -> str:
 
 def telling_failure(run: Run) -> Trial | None:
     """Return the failed trial that shows most: an attempt that could not be read, else the one that
-    took most changes, or None if no failed trial holds a call.
+    took most changes, or None if no failed trial has a call.
     """
+
+    def weight(trial: Trial) -> int:
+        # Edits say more of parsing than steps and problems.
+        calls = trial.result.calls if trial.result else ()
+        changes = sum(len(c.edits) * 3 + len(c.steps) * 2 + len(c.problems) for c in calls)
+        return changes + {"attempted_unparseable": 20, "truncated": 5}.get(str(trial.outcome), 0)
+
     tried = [trial for trial in run.failures() if trial.result and trial.result.calls]
-    return max(tried, key=_weight, default=None)
-
-
-def _weight(trial: Trial) -> int:
-    """Return the worth of showing a failed trial.
-
-    Edits say more of parsing than steps and problems.
-    """
-    calls = trial.result.calls if trial.result else ()
-    weight = sum(len(c.edits) * 3 + len(c.steps) * 2 + len(c.problems) for c in calls)
-    if trial.outcome == "attempted_unparseable":
-        return weight + 20
-    if trial.outcome == "truncated":
-        return weight + 5
-    return weight
+    return max(tried, key=weight, default=None)
 
 
 def _copy_notebook(folder: Path) -> Path | None:
-    """Return the quickstart beside the demo's own store, where the package was installed with its
-    notebooks.
-    """
+    # Next to the demo's own store, where the package was installed with its notebooks.
     package = Path(__file__).resolve().parents[1]
     # Installed from a wheel, and from a checkout.
     for base in (package / "notebooks", package.parent / "notebooks"):
@@ -199,3 +179,53 @@ def _copy_notebook(folder: Path) -> Path | None:
         if source.is_file():
             return Path(shutil.copyfile(source, folder / NOTEBOOK))
     return None
+
+
+# the shipped recordings
+
+
+def recording_plan(lab: Lab) -> Plan:
+    """Return the plan of the shipped recording: every shipped case × two protocols × free and
+    constrained decoding.
+    """
+    return _plan_of(lab, example_cases())
+
+
+def conversation_plan(lab: Lab) -> Plan:
+    """Return the plan of the shipped conversations, decoded by a grammar alone."""
+    # So small a model calls nothing unless a grammar makes it.
+    return lab.plan(
+        example_conversations(demo=True),
+        {ALIAS: Model(MODEL)},
+        PROTOCOLS,
+        decoding="grammar",
+        wording="brief",
+        max_turns=3,
+        max_tokens=MAX_TOKENS,
+    )
+
+
+def record_embedded(
+    out: str | Path, store: str | Path | None, plan_of: Callable[[Lab], Plan] | None
+) -> int:
+    """Ask the questions that the store does not have yet, then write the recording (JSONL).
+
+    store: where answers stay, None for a database next to the recording. plan_of: None is the
+    ablation, corrections included. Returns the exit code, 3 where answers are missing.
+    """
+    path = Path(out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Lab(store or path.with_suffix(".db")) as lab:
+        if plan_of is None:
+            ablation = example_ablation(lab)
+            say(str(ablation))
+            run, complete = ablation.run, not ablation.missing
+        else:
+            plan = plan_of(lab)
+            say(str(plan))
+            run = lab.run(plan)
+            say(str(run))
+            complete = run.summary is not None and run.summary.complete
+        export_recording(lab.store, path, run_id=run.run_id)
+        say(f"recording: {path}")
+        return 0 if complete else 3

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and their result."""
+"""The declaration of a verb, the options that several verbs share, and what their values mean."""
 
 from __future__ import annotations
 
@@ -7,91 +7,79 @@ import importlib.util
 import json
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from ..core.errors import BadOptions, MissingExtra, StoreError, UsageError
 from ..runner.settings import SETTINGS, Settings, load_settings
-from .output import say
+from .console import say
 
 if TYPE_CHECKING:
+    from ..experiments.run import Run as RecordedRun
     from ..lab import Lab
 
+# Where a store may be that nobody named; the last is inside the demo's own folder.
 _STORES = ("toolparse.db", ".demo/runs.db", "runs.db")
-"""Where a store may lie that nobody named; the last is inside the demo's own folder."""
 _ROOTS = (".git", "pyproject.toml", "toolparse.toml")
 
-RUN_HELP = "a run's id, the beginning of one, latest, or latest~1 (the one before)"
-
-# arguments that several verbs declare
+# a verb
 
 
-def add_config(command: argparse.ArgumentParser) -> None:
-    """`--config`, for a verb that settings of a file hold for."""
-    command.add_argument(
-        "--config", metavar="FILE", help="settings (default: the nearest toolparse.toml)"
-    )
+class Option:
+    """One argument of a verb, in the words of `ArgumentParser.add_argument`."""
+
+    def __init__(self, *names: str, **members: Any) -> None:
+        self.names, self.members = names, members
 
 
-def add_store(command: argparse.ArgumentParser) -> None:
-    """`--store`."""
-    command.add_argument(
-        "--store", metavar="PATH", help="where answers are recorded (default: toolparse.db)"
-    )
+Run: TypeAlias = Callable[[Any], int]
 
 
-def add_run(command: argparse.ArgumentParser) -> None:
-    """The run looked at, the latest unless another one is named."""
-    command.add_argument(
-        "run", nargs="?", default="latest", metavar="RUN", help=f"{RUN_HELP} (default: latest)"
-    )
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb as its file declares it. options: those of a tuple exclude each other."""
+
+    run: Run
+    options: tuple[Option | tuple[Option, ...], ...]
+    examples: tuple[str, ...]
+
+    def declare(self, command: argparse.ArgumentParser) -> None:
+        """Add the options, the examples and the function of the verb to its parser."""
+        for option in self.options:
+            if isinstance(option, Option):
+                command.add_argument(*option.names, **option.members)
+            else:
+                group = command.add_mutually_exclusive_group()
+                for one in option:
+                    group.add_argument(*one.names, **one.members)
+        command.set_defaults(run_verb=self.run)
+        title = "example:" if len(self.examples) == 1 else "examples:"
+        command.epilog = "\n".join([title, *(f"  {example}" for example in self.examples)])
 
 
-def add_policy(command: argparse.ArgumentParser) -> None:
-    """`--policy`, which goes before the setting of this name."""
-    choices = ", ".join(SETTINGS["policy"].choices)
-    command.add_argument("--policy", help=f"coercion policy: {choices} (default: safe)")
+DECLARED: dict[str, Verb] = {}  # the verbs whose files were imported
 
 
-def add_reader(command: argparse.ArgumentParser) -> None:
-    """`--protocol` and `--policy`: how recorded answers are read."""
-    command.add_argument(
-        "--protocol",
-        metavar="ID",
-        help="what reads the answers (default: what each prompt asked for)",
-    )
-    add_policy(command)
+def verb(
+    name: str, *options: Option | tuple[Option, ...], examples: tuple[str, ...]
+) -> Callable[[Run], Run]:
+    """Declare the decorated function, from parsed options to an exit code, as a verb."""
+
+    def declare(run: Run) -> Run:
+        DECLARED[name] = Verb(run, options, examples)
+        return run
+
+    return declare
 
 
-def add_columns(command: argparse.ArgumentParser) -> None:
-    """`--columns`, of a file of cases."""
-    command.add_argument(
-        "--columns",
-        type=renaming,
-        metavar="A=B,...",
-        help="what the file calls things: question=input",
-    )
-
-
-def add_color(command: argparse.ArgumentParser) -> None:
-    """`--color`."""
-    command.add_argument(
-        "--color", choices=("auto", "always", "never"), help="colour (default: auto)"
-    )
-
-
-def add_json(command: argparse.ArgumentParser) -> None:
-    """`--json`."""
-    command.add_argument("--json", action="store_true", help="print JSON")
-
-
-# texts of flags as values
+# values of flags
 
 
 def names(text: str) -> list[str]:
-    """Return the names of `A,B`. Raises ArgumentTypeError for none."""
+    """Return the names in `A,B`. Raises ArgumentTypeError for none."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
         raise argparse.ArgumentTypeError("a list of names, with commas between them")
@@ -99,7 +87,7 @@ def names(text: str) -> list[str]:
 
 
 def renaming(text: str) -> dict[str, str | None]:
-    """`A=B,C=` as a mapping. Nothing behind the sign leaves a column out."""
+    """`A=B,C=` as a mapping. Nothing after the sign leaves a column out."""
     columns: dict[str, str | None] = {}
     for pair in names(text):
         old, _, new = pair.partition("=")
@@ -133,14 +121,51 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-# what flags come to
+def port_number(text: str) -> int:
+    """Return the number of a port. Raises ArgumentTypeError for anything else."""
+    if not text.isascii() or not text.isdigit() or len(text) > 5 or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text[:40]!r}")
+    return int(text)
+
+
+# options that several verbs share
+
+RUN_HELP = "a run's id, the beginning of one, latest, or latest~1 (the one before)"
+CONFIG = Option("--config", metavar="FILE", help="settings (default: the nearest toolparse.toml)")
+STORE = Option("--store", metavar="PATH", help="where answers are recorded (default: toolparse.db)")
+RUN = Option(
+    "run", nargs="?", default="latest", metavar="RUN", help=f"{RUN_HELP} (default: latest)"
+)
+POLICY = Option(
+    "--policy", help=f"coercion policy: {', '.join(SETTINGS['policy'].choices)} (default: safe)"
+)
+# How recorded answers are read.
+READER = (
+    Option(
+        "--protocol",
+        metavar="ID",
+        help="what reads the answers (default: what each prompt asked for)",
+    ),
+    POLICY,
+)
+COLUMNS = Option(
+    "--columns", type=renaming, metavar="A=B,...", help="what the file calls things: question=input"
+)
+HOST = Option("--host", default="127.0.0.1", help="address to listen at (default: 127.0.0.1)")
+SERVED_PORT = Option(
+    "--port", type=port_number, default=8080, help="port, 0 for any free one (default: 8080)"
+)
+COLOR = Option("--color", choices=("auto", "always", "never"), help="colour (default: auto)")
+JSON = Option("--json", action="store_true", help="print JSON")
+LIMIT_OPTIONS = (
+    Option("--max-cost", type=float, metavar="USD", help="stop before more is spent"),
+    Option("--max-calls", type=int, metavar="N", help="stop before more calls are made"),
+    Option("--deadline", type=float, metavar="SECONDS", help="stop after this time"),
+)
 
 
 def settings_of(options: Any) -> Settings:
-    """Return the settings that hold for a command.
-
-    Warns of variables that look like one and are none.
-    """
+    """Return the settings of a command. Warns of variables that look like one and are not."""
     # Not every verb has every flag.
     flags: Mapping[str, Any] = {name: getattr(options, name, None) for name in SETTINGS}
     settings = load_settings(getattr(options, "config", None), flags=flags)
@@ -154,7 +179,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     """Return the lab over the settings' store.
 
     must_be: the store is only looked at, so it is not made. Raises MissingExtra without the lab's
-    packages, and BadOptions for a store that is not there or is no store.
+    packages, and BadOptions for a store that is not there or another file.
     """
     need_lab()
     from ..lab import Lab  # SQLAlchemy: 0.8 s, and an extra
@@ -162,7 +187,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     store = str(settings["store"])
     is_file = "://" not in store
     if must_be and is_file and not os.path.exists(os.path.expanduser(store)):
-        # Only a store that nobody named is looked for; a named one is meant.
+        # Only a store that nobody named is looked for.
         nearest = nearest_store() if settings.origins["store"] == "default" else None
         if nearest is None:
             raise BadOptions(
@@ -175,7 +200,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
     try:
         return Lab(store)
     except StoreError as e:
-        # SQLite's own words; any other failure of the store is no matter of usage.
+        # SQLite's own words; any other failure of the store is not a matter of usage.
         if "not a database" not in str(e.got):
             raise
         raise BadOptions(
@@ -185,10 +210,7 @@ def open_lab(settings: Settings, *, must_be: bool = True) -> Lab:
 
 @contextmanager
 def lab_to_write(settings: Settings) -> Iterator[Lab]:
-    """Yield the lab over the settings' store, which is made.
-
-    A store that was not there is not left there by a command that was refused.
-    """
+    """Yield the lab over the settings' store, which is made, but not left by a refused command."""
     store = Path(str(settings["store"])).expanduser()
     is_new = "://" not in str(settings["store"]) and not store.exists()
     try:
@@ -201,12 +223,29 @@ def lab_to_write(settings: Settings) -> Iterator[Lab]:
         raise
 
 
+def with_credentials(lab: Lab, before: RecordedRun, settings: Settings) -> RecordedRun:
+    """Return the run opened again with the configured models: no store has their credentials."""
+    configured = {
+        alias: settings.model(alias) for alias in before.plan.models if alias in settings.tables
+    }
+    lab.models.update(configured)
+    opened = lab.open(before.run_id)
+    for alias, model in configured.items():
+        # The lab takes a model only where it is the one that the run was planned with.
+        if opened.plan.models[alias] is not model:
+            say(
+                f"toolparse: {alias} is configured otherwise than the run had it, and is "
+                "asked as it was then"
+            )
+    return opened
+
+
 def nearest_store(folder: Path | None = None) -> Path | None:
     """Return the store nearest to a folder, by default the present one: its own or its demo's, else
-    those of the folders above it, or None if no folder has one.
+    those of the folders above it, or None.
 
-    The search ends at the root of a project, and at the home of the person who asks, because a
-    store beyond them belongs to other work.
+    The search ends at the root of a project and at the home of the person who asks, because a store
+    beyond them belongs to other work.
     """
     here = (folder or Path.cwd()).resolve()
     for place in (here, *here.parents):
@@ -244,9 +283,9 @@ def check_folder(file: str | None) -> None:
 
 
 def check_kinds(files: Iterable[str], kinds: Collection[str], what: str) -> None:
-    """Raise BadOptions if one of the files is of no kind that is written, or has no folder.
+    """Raise BadOptions if a file is of another kind, or has no folder.
 
-    kinds: the suffixes, with their dots. what: is written, as the beginning of a sentence.
+    kinds: the suffixes, with their dots. what: the beginning of the sentence.
     """
     for file in files:
         if Path(file).suffix.lower() not in kinds:
@@ -259,7 +298,7 @@ def check_kinds(files: Iterable[str], kinds: Collection[str], what: str) -> None
 
 
 def color(settings: Settings, stream: TextIO) -> bool:
-    """Decide on colour: as the setting says. 'auto' is a terminal without NO_COLOR."""
+    """Return True for colour. The setting 'auto' is a terminal without NO_COLOR."""
     chosen = settings["color"]
     if chosen == "auto":
         return stream.isatty() and not os.environ.get("NO_COLOR")

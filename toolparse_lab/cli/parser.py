@@ -1,8 +1,7 @@
 """The parser of the command line.
 
-A verb's module loads when its verb is chosen, so that `toolparse --help` and `toolparse parse` pay
-for no module of another verb. The names and the one-line helps of all verbs come from the table
-`VERBS`.
+A verb's file is imported when the verb is chosen, so `toolparse --help` and `toolparse parse` pay
+for no other. The names and one-line helps of all verbs come from the table `GROUPS`.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import re
-from collections.abc import Sequence
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn
 
 from .. import __version__
 from ..core.errors import near
 from ..core.values.printable import printable
-from .verbs import GROUPS, VERBS
+from .options import DECLARED
+from .verbs import FILES, GROUPS, VERBS
 
 EXIT_CODES = {
     0: "all is well",
@@ -29,43 +28,23 @@ EXIT_CODES = {
 }
 
 
-class Verb(Protocol):
-    """The contract of a module in `verbs/`."""
-
-    EXAMPLES: tuple[str, ...]
-    """Command lines that the verb's help shows."""
-
-    def add_arguments(self, command: argparse.ArgumentParser) -> None:
-        """Declare the verb's arguments and flags."""
-
-    def run(self, options: Any) -> int:
-        """Do the work and return the exit code."""
-
-
 class VerbParser(argparse.ArgumentParser):
-    """The parser of one verb: empty until `load` has imported the verb's module."""
+    """The parser of one verb: empty until `load` has imported the verb's file."""
 
     loaded = False
 
     def load(self) -> None:
-        """Take arguments and examples over from the verb's module.
-
-        A second call does nothing.
-        """
+        """Take over what the verb's file declares. A second call does nothing."""
         if self.loaded:
             return
         self.loaded = True
-        # `prog` is "toolparse serve-local"; a module's name has no hyphen.
-        name = self.prog.rpartition(" ")[2].replace("-", "_")
-        verb = cast(Verb, importlib.import_module(f".verbs.{name}", __package__))
-        verb.add_arguments(self)
-        self.set_defaults(run_verb=verb.run)
-        title = "example:" if len(verb.EXAMPLES) == 1 else "examples:"
-        self.epilog = "\n".join([title, *(f"  {example}" for example in verb.EXAMPLES)])
+        name = self.prog.rpartition(" ")[2]  # `prog` is "toolparse serve-local"
+        importlib.import_module(f".verbs.{FILES[name]}", __package__)
+        DECLARED[name].declare(self)
 
-    # argparse hands the words behind a verb to this method of the verb's parser.
+    # argparse hands the words after a verb to this method of the verb's parser.
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the words of this verb, its module loaded."""
+        """Parse the words of this verb, its file imported."""
         self.load()
         for word in args or ():
             # Python 3.11's argparse makes a list without a text of this.
@@ -81,17 +60,15 @@ class JobParser(argparse.ArgumentParser):
         """Parse the words of a command. A word too many is an error of its verb."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self._refuse(unknown, options.command)
+            # The program's own parser has options too, such as --version.
+            verb: argparse.ArgumentParser = self
+            if options.command is not None:
+                verb = self._subparsers_action().choices[options.command]
+            flags = [text for action in verb._actions for text in action.option_strings]
+            hints = [near(word.partition("=")[0], flags, 1) for word in unknown if word[:1] == "-"]
+            hint = next((f"; {hint}" for hint in hints if hint), "")
+            verb.error(f"unrecognized arguments: {' '.join(map(printable, unknown))}{hint}")
         return options
-
-    def _refuse(self, words: Sequence[str], verb: str | None) -> None:
-        """Leave with the usage of the verb, and with the option that was likely meant."""
-        # The program's own parser has options too, such as --version.
-        parser = self if verb is None else self._parser_of(verb)
-        options = [text for action in parser._actions for text in action.option_strings]
-        hints = [near(word.partition("=")[0], options, 1) for word in words if word[:1] == "-"]
-        hint = next((f"; {hint}" for hint in hints if hint), "")
-        parser.error(f"unrecognized arguments: {' '.join(map(printable, words))}{hint}")
 
     def error(self, message: str) -> NoReturn:
         """Leave with the usage. A command that does not exist is named with the likely one."""
@@ -106,7 +83,7 @@ class JobParser(argparse.ArgumentParser):
         formatter = self._get_formatter()
         formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
         formatter.add_text(self.description)
-        verbs = {action.dest: action for action in self._verbs()}
+        verbs = {a.dest: a for a in self._subparsers_action()._get_subactions()}
         for job, names in GROUPS.items():
             formatter.start_section(job)
             formatter.add_arguments([verbs[name] for name in names])
@@ -117,37 +94,12 @@ class JobParser(argparse.ArgumentParser):
         formatter.add_text(self.epilog)
         return formatter.format_help()
 
-    def _parser_of(self, verb: str) -> argparse.ArgumentParser:
-        """Return the parser of a verb."""
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                parser: argparse.ArgumentParser = action.choices[verb]
-                return parser
-        return self
-
-    def _verbs(self) -> Sequence[argparse.Action]:
-        """Return an action per verb, as argparse makes them for its help."""
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                return list(action._get_subactions())
-        return []
+    def _subparsers_action(self) -> Any:
+        return next(a for a in self._actions if isinstance(a, argparse._SubParsersAction))
 
 
-def lazy_parser() -> argparse.ArgumentParser:
+def lazy_parser() -> JobParser:
     """Return a parser that knows every verb and loads only the one that is chosen."""
-    return _parser()[0]
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with the arguments of every verb, as the documentation needs it."""
-    parser, verbs = _parser()
-    for verb in verbs:
-        verb.load()
-    return parser
-
-
-def _parser() -> tuple[argparse.ArgumentParser, Sequence[VerbParser]]:
-    """Return the parser of the program, and those of its verbs, which are not loaded yet."""
     codes = (f"{code} {re.split('[:;,]', meaning)[0]}" for code, meaning in EXIT_CODES.items())
     parser = JobParser(
         prog="toolparse",
@@ -157,13 +109,19 @@ def _parser() -> tuple[argparse.ArgumentParser, Sequence[VerbParser]]:
     )
     parser.add_argument("--version", action="version", version=f"toolparse_lab {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=VerbParser)
-    verbs = [
+    for name, sentence in VERBS.items():
         commands.add_parser(
             name,
             help=sentence,
             description=f"{sentence[0].upper()}{sentence[1:]}.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        for name, sentence in VERBS.items()
-    ]
-    return parser, verbs
+    return parser
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser with the arguments of every verb, as the documentation needs it."""
+    parser = lazy_parser()
+    for verb in parser._subparsers_action().choices.values():
+        verb.load()
+    return parser

@@ -57,6 +57,8 @@ MERGED = {
     "runner.exchange.credentials": "runner.exchange.redaction",
     "runner.exchange.model": "runner.exchange.types",
     "runner.exchange.request": "runner.exchange.types",
+    "cli.record": "cli.demo",
+    "notebook.bench.snippets": "notebook.bench.setup",
     "types.readings": "core.types.call",
     "types.sources": "core.types.call",
 }

@@ -29,10 +29,7 @@ _NAME = "toolparse_lab"
 
 
 class ToolSpan:
-    """The span of one call.
-
-    `on_event` goes to `run_call`. `end` takes the outcome of it.
-    """
+    """The span of one call: `on_event` goes to `run_call`, `end` takes its outcome."""
 
     def __init__(self, span: Any, module: str, aliases: bool) -> None:
         self._span = span
@@ -56,7 +53,11 @@ class ToolSpan:
         if self._aliases and counter.startswith("orchestration."):
             counters.append(counter.replace("orchestration.", "orchestrator.", 1))
         for one in counters:
-            _counter(_meter(), one).add(1, {**labels, "module": self._module})
+            from opentelemetry import metrics
+
+            # Asked for each time: an application sets its provider any time.
+            meter = metrics.get_meter(_NAME)
+            _counter(meter, one).add(1, {**labels, "module": self._module})
 
     def end(self, call: CorrectedCall) -> None:
         """Say on the span how the call ended."""
@@ -75,11 +76,7 @@ class ToolSpan:
 
 @contextmanager
 def tool_span(
-    name: str,
-    *,
-    call_id: str | None = None,
-    module: str = "orchestration",
-    aliases: bool = False,
+    name: str, *, call_id: str | None = None, module: str = "orchestration", aliases: bool = False
 ) -> Iterator[ToolSpan]:
     """Yield a span `execute_tool NAME` around one call.
 
@@ -125,7 +122,7 @@ def traced(
 
 
 def _tracer() -> Any:
-    """OpenTelemetry's tracer, or None if it is missing."""
+    # None without OpenTelemetry.
     try:
         from opentelemetry import trace
     except ImportError:
@@ -133,14 +130,6 @@ def _tracer() -> Any:
     return trace.get_tracer(_NAME)
 
 
-def _meter() -> Any:
-    """OpenTelemetry's meter, asked for each time: an application sets its provider any time."""
-    from opentelemetry import metrics
-
-    return metrics.get_meter(_NAME)
-
-
 @lru_cache(maxsize=64)
 def _counter(meter: Any, name: str) -> Any:
-    """Return a counter of this meter, which is made once."""
     return meter.create_counter(name)

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 from .page import export_html
 
 if TYPE_CHECKING:
-    from .coercion_diff import CoercionDiff
-    from .parse_view import ParseView
+    from .parse_view import CoercionDiff, ParseView
 else:
 
     def __getattr__(name: str) -> Any:
         """Return a widget, whose module needs the extra `jupyter`."""
-        if name == "ParseView":
-            return importlib.import_module("toolparse_lab.notebook.parse_view").ParseView
-        if name == "CoercionDiff":
-            return importlib.import_module("toolparse_lab.notebook.coercion_diff").CoercionDiff
+        if name in ("CoercionDiff", "ParseView"):
+            return getattr(importlib.import_module("toolparse_lab.notebook.parse_view"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -26,21 +26,20 @@ if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
 
 _HERE = Path(__file__).parent
-STATIC_LINES = 100
-"""Failures that the view without a kernel shows."""
+STATIC_LINES = 100  # failures that the view without a kernel shows
 _OUTCOMES = [name for name in OUTCOMES if name not in ("provider_error", "ungraded")]
 
 
 class Browser(anywidget.AnyWidget):
     """The interactive view of many trials: a heatmap, the trials of a cell with failures first, and
-    one answer in the parse view beside them.
+    one answer in the parse view.
 
     frame: a trials frame. rows, columns: the columns of the heatmap. policy: the rows that appear.
     opener: the trial of an id, if there is one, which notes and outcomes can be kept for. Raises
     BadOptions for a frame or a column that does not fit.
 
     Lines are sent in pages, so that the number of trials does not matter. `trial_id` is the trial
-    that is open, '' for none. The workbench can take the parse view's place beside the list.
+    that is open, '' for none. The workbench can take the parse view's place.
     """
 
     _esm = _HERE / "browser.js"
@@ -96,18 +95,17 @@ class Browser(anywidget.AnyWidget):
         return self._result(self.trial_id, self._trial(self.trial_id))
 
     def _trial(self, trial_id: str) -> Any:
-        """Return the trial of an id, which reads its answer, None for a frame."""
+        # Opening a trial reads its answer; a frame has none.
         return self._opener(trial_id) if self._opener else None
 
     def _result(self, trial_id: str, trial: Any) -> ParseResult:
-        """Return a trial's parse. Raises BadOptions for one without an answer."""
+        # Raises BadOptions for a trial without an answer.
         if trial is not None and trial.result is not None:
             own: ParseResult = trial.result
             return own
         return read_row(self._rows.frame.iloc[self._rows.place(trial_id)])
 
     def _page(self, query: Mapping[str, Any], start: int) -> dict[str, Any]:
-        """Return the lines of a query from one place on, and how many there are."""
         # Pages of one query follow each other, so the last one's numbers are kept.
         key = f"{self._rows.axes}{query}"
         if self._numbers[0] != key:
@@ -125,7 +123,7 @@ class Browser(anywidget.AnyWidget):
     # messages of the front end
 
     def _on_message(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        """Answer one message. An error that a person made is an answer as well."""
+        # An error that a person made is an answer as well.
         try:
             answer = self.answer(message)
         except ToolparseError as e:
@@ -186,7 +184,6 @@ class Browser(anywidget.AnyWidget):
         return answer
 
     def _answer_bench(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the workbench's answer to its own message."""
         if self._desk is None:
             raise BadOptions("no trial is on the workbench", got=self.trial_id)
         return {"kind": "bench", "reply": self._desk.answer(message.get("message"))}
@@ -236,9 +233,8 @@ class Browser(anywidget.AnyWidget):
         return target
 
     def _ipython_display_(self) -> None:
-        """Show the static view as an output of its own, which the live widget hides: a notebook
-        that is opened again without a kernel shows it.
-        """
+        # The static view is an output of its own, which the live widget hides: a notebook that is
+        # opened again without a kernel shows it.
         from IPython.display import display  # only a notebook asks for it
 
         static = {"text/html": self.static_html(), "text/plain": repr(self)}
@@ -253,12 +249,11 @@ class Browser(anywidget.AnyWidget):
 
 
 def _summary(trials: int, failures: int) -> str:
-    """Return how many trials there are and how many of them are failures, in words."""
     return f"{counted(trials, 'trial')}, {counted(failures, 'failure')}"
 
 
 def _figure(cell: list[Any] | None) -> dict[str, Any]:
-    """Return the words of one cell of the heatmap, and its success as whole tenths."""
+    # The words of one cell of the heatmap, and its success as whole tenths.
     if cell is None:
         return {"words": "–", "interval": "", "tenths": 0}
     _, _, _, n, success, low, high = cell
@@ -269,7 +264,7 @@ def _figure(cell: list[Any] | None) -> dict[str, Any]:
 
 
 def _remarks(trial: Any) -> dict[str, str]:
-    """Return the notes of a person beside a trial."""
+    # The notes of a person on a trial.
     remarks = getattr(trial, "remarks", None)
     if remarks is None:
         return {"note": "", "outcome": "", "why": ""}
@@ -277,7 +272,6 @@ def _remarks(trial: Any) -> dict[str, str]:
 
 
 def _copies(trial: Any) -> dict[str, str]:
-    """Return the copyable form of a trial by its name, as far as the trial has it."""
     copies = {}
     for name in ("as_python", "as_curl"):
         try:

@@ -1,11 +1,10 @@
-"""Functions that `hooks` calls: the views and frames behind `.debug()`, `.frame()` and rich
-display.
-"""
+"""Functions that `hooks` calls: the views and frames of `.debug()`, `.frame()` and rich display."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import MissingExtra
@@ -20,18 +19,12 @@ from ..views.show import visible
 if TYPE_CHECKING:
     from .bench import Workbench
 
+# The static HTML of each type that has one; a module with another type adds its view here.
 HTML_VIEWS: dict[type, Callable[[Any], str]] = {ParseResult: render_result, ToolCall: render_diff}
-"""The static HTML of each type that has one; a module that brings another type adds its view
-here."""
 
 
 def debug(result: ParseResult, *, stage: Stage = "raw", pinned: str = "") -> DebugView:
-    """Return the interactive parse view of a result.
-
-    See `ParseResult.debug`.
-
-    Raises MissingExtra if the `jupyter` extra is missing.
-    """
+    """See `ParseResult.debug`. Raises MissingExtra without the `jupyter` extra."""
     view: DebugView = _widgets().ParseView(result, stage=stage, pinned=pinned)
     return view
 
@@ -69,11 +62,9 @@ def workbench(
 
 
 def browse(frame: Any, **options: Any) -> Any:
-    """Return the interactive view of a trials frame.
+    """Return the interactive view of a trials frame. Options are those of `Browser`.
 
-    Options are those of `Browser`.
-
-    Raises MissingExtra if the `jupyter` extra is missing.
+    Raises MissingExtra without the `jupyter` extra.
     """
     _widgets()
     # Whoever has a frame has pandas, which the other views do not need.
@@ -82,23 +73,25 @@ def browse(frame: Any, **options: Any) -> Any:
 
 
 def _widgets() -> Any:
-    """Return the module of widgets. Raises MissingExtra without the `jupyter` extra."""
-    try:
+    with _needing("jupyter", "the interactive view needs anywidget"):
         return importlib.import_module("toolparse_lab.notebook.parse_view")
+
+
+@contextmanager
+def _needing(extra: str, message: str) -> Iterator[None]:
+    """Raise MissingExtra where an import fails for want of a package of the extra."""
+    try:
+        yield
     except ImportError as e:
-        if _ours(e):
+        # An import that failed inside this package is a defect to show, not an extra to install.
+        if (e.name or "").partition(".")[0] == "toolparse_lab":
             raise
-        raise MissingExtra(
-            "the interactive view needs anywidget",
-            got=str(e),
-            hint="pip install 'toolparse_lab[jupyter]'",
-        ) from e
+        hint = f"pip install 'toolparse_lab[{extra}]'"
+        raise MissingExtra(message, got=str(e), hint=hint) from e
 
 
 def html(subject: Any) -> str:
-    """Static HTML of a subject: its own view, that of its nearest base class, or its text,
-    escaped.
-    """
+    """Return static HTML: the subject's view, that of its nearest base, or its text, escaped."""
     for kind in type(subject).__mro__:
         if kind in HTML_VIEWS:
             return HTML_VIEWS[kind](subject)
@@ -106,30 +99,12 @@ def html(subject: Any) -> str:
 
 
 def text(subject: Any) -> str:
-    """Plain text of a subject for display: the effect of model text on a terminal is shown
-    instead of done.
-    """
+    """Return text for display: what model text would do to a terminal is shown instead."""
     return visible(str(subject))
 
 
 def frame(result: ParseResult) -> Any:
-    """Return the calls of a result as a pandas frame, one row per call.
-
-    Raises MissingExtra if pandas is missing.
-    """
-    try:
+    """Return a pandas frame, one row per call. Raises MissingExtra if pandas is missing."""
+    with _needing("lab", "frames need pandas"):
         frames = importlib.import_module("toolparse_lab.evals.frames.recorded")
-    except ImportError as e:
-        if _ours(e):
-            raise
-        raise MissingExtra(
-            "frames need pandas", got=str(e), hint="pip install 'toolparse_lab[lab]'"
-        ) from e
     return frames.calls_frame(result)
-
-
-def _ours(error: ImportError) -> bool:
-    """Return an import that failed inside this package is a defect to show, not an extra to
-    install.
-    """
-    return (error.name or "").partition(".")[0] == "toolparse_lab"

@@ -21,14 +21,13 @@ from ..core.errors import BadOptions
 from ..lab import Lab
 from .bench import workbench
 
+# The environment variable that says what to show, as JSON. Not a file, because the address of a
+# store may contain a password.
 SUBJECT = "OPENED_BY_TOOLPARSE"
-"""The environment variable that says what to show, as JSON. It is no file, because the address of
-a store may hold a password.
-"""
 _TEXT = "text.json"
 _QUIET = "--IPKernelApp.log_level=40"
 _CELL = "from toolparse_lab.notebook.live_page import live_view\nlive_view()"
-# The page may ask nobody but its own server, whatever stands in an answer or in Voilà's template.
+# The page may ask nobody but its own server, whatever is in an answer or in Voilà's template.
 _POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; "
     "form-action 'none'; frame-ancestors 'self'; base-uri 'self'"
@@ -36,12 +35,7 @@ _POLICY = (
 
 
 def serve_page(
-    subject: Mapping[str, Any],
-    *,
-    port: int,
-    theme: str,
-    browser: bool,
-    tell: Callable[[str], None],
+    subject: Mapping[str, Any], *, port: int, theme: str, browser: bool, tell: Callable[[str], None]
 ) -> None:
     """Serve the live view of a subject until Ctrl-C.
 
@@ -99,7 +93,7 @@ def live_view() -> Any:
 
 
 def _write_notebook(folder: Path) -> None:
-    """Write the notebook, and the description of the kernel that runs it."""
+    # With the description of the kernel that runs it.
     cell: dict[str, Any] = {
         "id": "view",
         "cell_type": "code",
@@ -126,7 +120,7 @@ def _write_notebook(folder: Path) -> None:
 
 
 def _kept(subject: Mapping[str, Any], folder: Path) -> str:
-    """Return a subject as JSON; a text, which may be long, goes into a file of the folder."""
+    # A text, which may be long, goes into a file of the folder.
     here = {"folder": str(Path.cwd())}
     if "text" not in subject:
         return json.dumps({**subject, **here})

@@ -1,5 +1,5 @@
-"""`ParseView`: raw text and argument tree, linked both ways, with every repair and coercion beside
-it.
+"""`ParseView`: raw text and argument tree, linked both ways, with every repair and coercion; and
+`CoercionDiff`: two readings of one text side by side, linked to the characters of the text.
 """
 
 from __future__ import annotations
@@ -12,17 +12,41 @@ import traitlets
 
 from ..core.errors import BadOptions
 from ..core.types import ParseResult
-from ..views import render_result
-from ..views.show import visible
-from .page import checked, export_html
+from ..views import render_result, render_side_by_side
+from ..views.cells import MAX_VALUE
+from ..views.rows import place, protocol_words
+from ..views.show import shorten, visible
+from ..views.side_by_side import MAX_ROWS, Side, pieces_of, side_rows
+from .page import checked, export_html, show_html, source, static_id, write_view
 from .payload import payload_of
-from .static import show_both, static_id
 
-_HERE = Path(__file__).parent
 STAGES = ("raw", "repaired", "decoded", "coerced")
 
 
-class ParseView(anywidget.AnyWidget):
+class _View(anywidget.AnyWidget):
+    """A widget with a static view, `html()` and its text, for readers that have no widgets."""
+
+    _payload = traitlets.Dict().tag(sync=True)
+    _static = traitlets.Unicode("").tag(sync=True)
+
+    def html(self) -> str:
+        """Return the static view."""
+        raise NotImplementedError
+
+    def _ipython_display_(self, **kwargs: Any) -> None:
+        show_html(self._static, self._words(), self.html(), super()._repr_mimebundle_(**kwargs))
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        # None, or the widget's own views with their metadata.
+        bundle = super()._repr_mimebundle_(**kwargs)
+        static = {"text/plain": self._words(), "text/html": self.html()}
+        return static if bundle is None else ({**bundle[0], **static}, bundle[1])
+
+    def _words(self) -> str:
+        return str(self)
+
+
+class ParseView(_View):
     """The interactive view of one ParseResult, as `result.debug()` shows it.
 
     `stage` is the text on the left: raw, repaired, decoded or coerced. `pinned` is the JSON Pointer
@@ -36,10 +60,8 @@ class ParseView(anywidget.AnyWidget):
     'raw'
     """
 
-    _esm = _HERE / "parse_view.js"
-    _css = _HERE / "parse_view.css"
-    _payload = traitlets.Dict().tag(sync=True)
-    _static = traitlets.Unicode("").tag(sync=True)
+    _esm = Path(__file__).parent / "parse_view.js"
+    _css = Path(__file__).parent / "parse_view.css"
     stage = traitlets.Enum(STAGES, default_value="raw").tag(sync=True)
     pinned = traitlets.Unicode("").tag(sync=True)
 
@@ -66,21 +88,98 @@ class ParseView(anywidget.AnyWidget):
         """This view as one self-contained file. See `export_html`."""
         return export_html(self._result, path)
 
-    def _ipython_display_(self, **kwargs: Any) -> None:
-        """Show the static view as an output of its own, then the widget, which hides it."""
-        show_both(self._static, self._result, super()._repr_mimebundle_(**kwargs))
+    def html(self) -> str:
+        """Return the static view, see `render_result`."""
+        return render_result(self._result)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and the same result as static HTML and text for readers that have no
-        widgets.
-        """
-        # None, or the widget's own views with their metadata.
-        bundle = super()._repr_mimebundle_(**kwargs)
-        static = {
-            "text/plain": visible(str(self._result)),
-            "text/html": render_result(self._result),
+    def _words(self) -> str:
+        return visible(str(self._result))
+
+
+class CoercionDiff(_View):
+    """Two readings of one text side by side: before, after, rule and loss.
+
+    The readings may differ in policy, protocol, or the version of the parser (a stored
+    `ParseResult.from_dict`). Point at a row, or choose it, and its characters in the text are
+    marked; the text leads to its rows the same way. names: of the two readings. `pinned` is the
+    number of the chosen row, 0 for none. Raises BadOptions for readings of different texts.
+
+    >>> import toolparse_lab as tp
+    >>> from toolparse_lab.notebook import CoercionDiff
+    >>> text = '<tool_call>{"name": "f", "arguments": {"a": "1"}}</tool_call>'
+    >>> tools = [{"name": "f", "parameters": {"properties": {"a": {"type": "integer"}}}}]
+    >>> none = tp.parse(text, "hermes", tools, {"coerce": "none"})
+    >>> CoercionDiff(none, tp.parse(text, "hermes", tools), ("none", "safe")).rows[0].path
+    '/a'
+    """
+
+    _esm = Path(__file__).parent / "coercion_diff.js"
+    # The colours and fonts of the parse view, then this view's own.
+    _css = source("parse_view.css") + source("coercion_diff.css")
+    pinned = traitlets.Int(0).tag(sync=True)
+
+    def __init__(self, a: ParseResult, b: ParseResult, names: tuple[str, str] = ("a", "b")) -> None:
+        self._readings = checked(a), checked(b)
+        self._names = names
+        self.rows = side_rows(a, b)
+        super().__init__(_payload=self._made(), _static=static_id())
+
+    def _made(self) -> dict[str, Any]:
+        # Text alone, in which no character is hidden.
+        rows = self.rows[:MAX_ROWS]
+        return {
+            "names": [visible(shorten(name, 80)) for name in self._names],
+            "protocols": [visible(protocol_words(result)) for result in self._readings],
+            "pieces": [
+                [visible(text), list(numbers)]
+                for text, numbers in pieces_of(self._readings[0].raw, rows)
+            ],
+            "rows": [
+                {
+                    "number": row.number,
+                    "argument": visible(shorten(row.name, 120)),
+                    "place": place(row.span),
+                    "differs": row.differs,
+                    "sides": [_side(side) for side in row.sides],
+                }
+                for row in rows
+            ],
+            "left_out": len(self.rows) - len(rows),
         }
-        if bundle is None:
-            return static
-        views, metadata = bundle
-        return {**views, **static}, metadata
+
+    def html(self) -> str:
+        """Return the static view, see `render_side_by_side`."""
+        return render_side_by_side(*self._readings, self._names)
+
+    def export_html(self, path: str | Path, *, title: str = "Two readings") -> Path:
+        """Write this view to one self-contained HTML file, and return its path."""
+        module = source("coercion_diff.js")
+        return write_view(path, title, self._payload, self.html(), module, self._css)
+
+    def __str__(self) -> str:
+        lines = [f"{self._names[0]} against {self._names[1]}, {len(self.rows)} rows"]
+        for row in self.rows[:MAX_ROWS]:
+            first, second = (_in_words(side) for side in row.sides)
+            lines.append(f"{row.name}: {first} | {second}")
+        return visible("\n".join(lines))
+
+    __repr__ = __str__
+
+
+def _in_words(side: Side) -> str:
+    rules = ", ".join(change.rule for change in side.changes)
+    return " ".join(filter(None, (side.value or "–", f"({rules})" if rules else "")))
+
+
+def _side(side: Side) -> dict[str, Any]:
+    changes = [
+        {
+            "before": visible(shorten(change.before, MAX_VALUE)),
+            "after": visible(shorten(change.after, MAX_VALUE)),
+            "rule": visible(change.rule),
+            "sentence": visible(change.sentence),
+            "lossless": change.lossless,
+        }
+        for change in side.changes
+    ]
+    return {"value": visible(shorten(side.value, MAX_VALUE)), "changes": changes}

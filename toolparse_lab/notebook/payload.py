@@ -4,7 +4,7 @@ JSON-ready.
 How it works. Nodes are the calls and their arguments, numbered in document order. Changes are the
 repairs, steps and problems, numbered after them. Each of the four stages is a text with marks on
 it, and a mark names the numbers of its source, so that hovering over either lights up the other.
-`_Draft` puts a text together and remembers where each mark came to lie. `_stage` cuts it into runs
+`_Draft` puts a text together and remembers where each mark is in it. `_stage` cuts it into runs
 and turns their places into UTF-16.
 
 Spans of text are UTF-16 offsets into the *shown* text of their stage, made here once from code
@@ -23,17 +23,19 @@ from typing import Any, TypeAlias
 
 from ..core.types import Edit, ParseResult, Problem, Span, ToolCall
 from ..core.values import escape_token
-from ..views.changes import (
+from ..views.marks import LAYERS, Run, clip, marks_of, runs_of
+from ..views.rows import (
     Change,
     changes_of,
     is_lossless,
+    json_of,
     problems_of,
     protocol_words,
+    read_value,
+    rows_of,
     sentence_of,
 )
-from ..views.marks import LAYERS, Run, clip, marks_of, runs_of
 from ..views.show import Shown, shorten, visible
-from ..views.tree import json_of, read_value, rows_of
 
 # What the front end draws without making a reader wait.
 MAX_TEXT = 256 * 1024  # characters of a stage
@@ -71,10 +73,7 @@ class _Draft:
         return Span(start, self.length)
 
     def mark(self, span: Span, kind: str, title: str, targets: tuple[int, ...]) -> None:
-        """Put a mark on a place of the text.
-
-        `targets` are the nodes and changes it stands for.
-        """
+        """Put a mark on a place of the text."""
         self.marks.append(_Placed(span, kind, title, targets))
 
     @property
@@ -87,8 +86,7 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
 
     `nodes` are the calls and their arguments in document order, `changes` the repairs, steps and
     problems. The ids of changes follow those of nodes. A stage's `runs` are flat integers `start,
-    end, n, mark * n`, its `marks` are `[kind, title, id...]`: the nodes and changes each mark
-    stands for.
+    end, n, mark * n`, its `marks` are `[kind, title, id...]`, the ids of nodes and changes.
     """
     notes: list[str] = []
     # Of a text with thousands of calls the first are shown, and no others need to be looked at.
@@ -128,8 +126,8 @@ def payload_of(result: ParseResult) -> dict[str, Any]:
 
 
 def payload_json(payload: dict[str, Any]) -> str:
-    """Return the payload as JSON that may stand inside a script element: no '<' can end it, no line
-    separator break it.
+    """Return the payload as JSON for a script element: no '<' can end it, no line separator break
+    it.
     """
     # `ensure_ascii` writes lone surrogates and line separators as escapes.
     text = json.dumps(payload, ensure_ascii=True, separators=(",", ":"))
@@ -144,10 +142,7 @@ _Ids = dict[tuple[int, str | None], int]
 
 
 def _nodes(result: ParseResult, notes: list[str]) -> tuple[list[dict[str, Any]], _Ids]:
-    """Return the nodes of the tree, and the number of each by call and path.
-
-    None is the call itself.
-    """
+    # The nodes of the tree, and the number of each by call and path, which is None for the call.
     nodes: list[dict[str, Any]] = []
     ids: _Ids = {}
     for call in result.calls:
@@ -161,7 +156,6 @@ def _nodes(result: ParseResult, notes: list[str]) -> tuple[list[dict[str, Any]],
 
 
 def _nodes_of(call: ToolCall) -> Iterator[tuple[str | None, dict[str, Any]]]:
-    """(path, node) of a call, whose path is None, and of each of its arguments."""
     status = call.status.replace("_", " ")
     node = _node(call.index, 0, call.name or "no name", "", "call", status, call.segment.span)
     yield None, node | {"status": call.status, "valid": call.valid, "verdict": call.verdict}
@@ -194,7 +188,7 @@ def _node(
 
 
 def _place(span: Span | None) -> dict[str, int]:
-    """The ends of a span, -1 for none, and for an empty one, which has no characters to name."""
+    # An empty span has no characters to name.
     if not span:
         return {"start": -1, "end": -1}
     return {"start": span.start, "end": span.end}
@@ -217,13 +211,19 @@ _ProblemIds = dict[tuple[int | None, Span], list[int]]
 def _changes(
     result: ParseResult, ids: _Ids, first_id: int, notes: list[str]
 ) -> tuple[list[dict[str, Any]], _EditIds, _ProblemIds]:
-    """Return the changes and problems, and the numbers of edits and of problems that have
-    a place.
-    """
+    # The changes and problems, and the numbers of edits and of problems that have a place.
     out: list[dict[str, Any]] = []
     edit_ids: _EditIds = {}
     problem_ids: _ProblemIds = {}
-    for source, entry in _entries(result, ids):
+    entries: Iterator[tuple[Change | Problem, dict[str, Any]]] = itertools.chain(
+        (
+            (change, _change_entry(change, ids))
+            for call in result.calls
+            for change in changes_of(call, result.raw)
+        ),
+        ((problem, _problem_entry(index, problem, ids)) for index, problem in problems_of(result)),
+    )
+    for source, entry in entries:
         number = first_id + len(out)
         out.append(entry)
         if isinstance(source, Problem):
@@ -235,15 +235,6 @@ def _changes(
             notes.append(f"The list shows the first {MAX_SPANS:,} changes and problems.")
             break
     return out, edit_ids, problem_ids
-
-
-def _entries(result: ParseResult, ids: _Ids) -> Iterator[tuple[Change | Problem, dict[str, Any]]]:
-    """Yield every change, then every problem, each with its entry in the list."""
-    for call in result.calls:
-        for change in changes_of(call, result.raw):
-            yield change, _change_entry(change, ids)
-    for index, problem in problems_of(result):
-        yield problem, _problem_entry(index, problem, ids)
 
 
 def _change_entry(change: Change, ids: _Ids) -> dict[str, Any]:
@@ -280,7 +271,6 @@ def _problem_entry(call: int | None, problem: Problem, ids: _Ids) -> dict[str, A
 def _raw_marks(
     result: ParseResult, ids: _Ids, edit_ids: _EditIds, problem_ids: _ProblemIds
 ) -> list[_Placed]:
-    """Return the marks of the raw text, with the meaning of each."""
     placed: list[_Placed] = []
     for mark in marks_of(result):
         call = mark.call
@@ -300,10 +290,7 @@ def _raw_marks(
 
 
 def _edit_target(edit_ids: _EditIds, call: int, span: Span, rule: str) -> tuple[int, ...]:
-    """Return the number of an edit.
-
-    None for one that the list of changes leaves out.
-    """
+    # The list of changes may leave an edit out.
     number = edit_ids.get((call, span, rule))
     return () if number is None else (number,)
 
@@ -311,10 +298,9 @@ def _edit_target(edit_ids: _EditIds, call: int, span: Span, rule: str) -> tuple[
 def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds) -> _Draft:
     """Return the raw text with every edit carried out in place: the dropped text and what was added
     are both shown.
-
-    So text only grows, by the added text, and a mark of the raw text moves by the added text before
-    its place.
     """
+    # So text only grows, by the added text, and a mark of the raw text moves by the added text
+    # before its place.
     draft = _Draft()
     at = added = 0
     keys: list[int] = []
@@ -327,7 +313,7 @@ def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds)
             draft.mark(dropped, "dropped", f"dropped by {visible(edit.rule)}", targets)
         if edit.text:
             draft.mark(draft.add(edit.text), "added", f"added by {visible(edit.rule)}", targets)
-            # An insertion sorts behind a replacement that ends at the same place: a value ends
+            # An insertion sorts after a replacement that ends at the same place: a value ends
             # before the one and after the other.
             keys.append(edit.span.end * 2 + (not len(edit.span)))
             added += len(edit.text)
@@ -352,9 +338,7 @@ def _repaired(result: ParseResult, raw_marks: list[_Placed], edit_ids: _EditIds)
 
 
 def _distinct_edits(result: ParseResult) -> Iterator[tuple[Edit, int]]:
-    """Yield every edit once with the index of its call, in text order: the calls of one body share
-    their edits.
-    """
+    # Each once, with the index of its call, in text order: the calls of one body share their edits.
     edits = [(edit, call.index) for call in result.calls for edit in call.edits]
     edits.sort(key=lambda pair: (pair[0].span, pair[1]))
     at = 0
@@ -385,16 +369,12 @@ def _json_stage(result: ParseResult, ids: _Ids, attribute: str) -> _Draft:
     return draft
 
 
+# Path, depth, True where the value or one around it was coerced, value.
 _Node: TypeAlias = tuple[str, int, bool, Any]
-"""Path, depth, true where the value or one around it was coerced, value."""
 
 
 class _Pretty:
-    """Writes arguments as indented JSON into a draft, every leaf marked with its node.
-
-    A stack of our own holds the text still to be written, because arguments may nest deeper than
-    Python recurses: a string is text to write, anything else a node to open.
-    """
+    """Writes arguments as indented JSON into a draft, every leaf marked with its node."""
 
     def __init__(self, draft: _Draft, call: ToolCall, ids: _Ids, verb: str) -> None:
         self._draft = draft
@@ -404,6 +384,8 @@ class _Pretty:
         self._changed = {s.path for s in call.steps if s.stage == "coerce"}
 
     def write(self, value: Any) -> None:
+        # A stack of our own, because arguments may nest deeper than Python recurses: a string is
+        # text to write, anything else a node to open.
         stack: list[str | _Node] = [("", 0, "" in self._changed, value)]
         while stack:
             item = stack.pop()
@@ -415,7 +397,7 @@ class _Pretty:
                 self._leaf(item)
 
     def _opened(self, node: _Node) -> list[str | _Node]:
-        """Return a container with brackets, as texts and the nodes inside."""
+        # A container with its brackets, as strings and the nodes inside.
         path, depth, coerced, value = node
         pad = "\n" + "  " * min(depth + 1, 40)
         items: list[str | _Node] = []
@@ -446,10 +428,7 @@ class _Pretty:
 
 
 def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dict[str, Any]:
-    """Return a text with its marks as the front end takes it.
-
-    A note says the parts left out.
-    """
+    # A text with its marks as the front end takes it; a note says the parts left out.
     placed = sorted(placed, key=lambda m: (m.span.start, -m.span.end, _KIND[m.kind]))
     if len(placed) > MAX_SPANS:
         notes.append(f"The {name} text is highlighted up to its first {MAX_SPANS:,} marks.")

@@ -15,7 +15,7 @@ from html import escape
 from markupsafe import Markup
 
 from ..core.types import Span, ToolCall
-from .changes import Change, place
+from .rows import Change, Row, place
 from .show import HIDDEN, name_of, one_line, shorten, visible
 from .style import (
     AFTER,
@@ -28,11 +28,10 @@ from .style import (
     MONO,
     ORANGE,
     VALUE,
-    VERDICT,
+    VERDICTS,
     VERMILLION,
     tint,
 )
-from .tree import Row
 
 MAX_VALUE = 2_000
 MAX_STEPS = 12
@@ -56,15 +55,13 @@ def text_of(text: str) -> Markup:
     return Markup(text_html(text))
 
 
+# Plain strings are joined: making Markup of every piece would cost as much as escaping it.
 def _shown(text: str) -> str:
-    """Return the result of `escaped`, as a plain string to be joined."""
     return escape(visible(text))
 
 
 def text_html(text: str) -> str:
-    """Return the result of `text_of`, as a plain string to be joined: making Markup of every piece
-    would cost as much as escaping it.
-    """
+    """Return the result of `text_of` as a plain string."""
     if text.isprintable() or not HIDDEN.search(text):
         return escape(text)
 
@@ -73,34 +70,27 @@ def text_html(text: str) -> str:
     last = 0
     for match in _HIDDEN_RUNS.finditer(text):
         out.append(escape(text[last : match.start()]))
-        out.append(_signs(match[0]))
+        # Their signs are in a frame with their names.
+        hidden = match[0]
+        names = [name_of(c) for c in hidden[:_MAX_NAMES]]
+        if len(hidden) > _MAX_NAMES:
+            names.append(f"and {len(hidden) - _MAX_NAMES:,} more")
+        title = escape(", ".join(names))
+        out.append(
+            f'<span class="toolparse-hidden" title="{title}" style="{INVISIBLE}">'
+            f"{visible(hidden)}</span>"
+        )
         last = match.end()
     out.append(escape(text[last:]))
     return "".join(out)
 
 
-def _signs(hidden: str) -> str:
-    """Return the signs of some hidden characters in a row, in a frame with their names."""
-    names = [name_of(c) for c in hidden[:_MAX_NAMES]]
-    if len(hidden) > _MAX_NAMES:
-        names.append(f"and {len(hidden) - _MAX_NAMES:,} more")
-    title = escape(", ".join(names))
-    return (
-        f'<span class="toolparse-hidden" title="{title}" style="{INVISIBLE}">'
-        f"{visible(hidden)}</span>"
-    )
-
-
 def badge(text: str, rgb: str, *, title: str = "") -> Markup:
-    """Return a word in a coloured frame. `text` and `title` are escaped."""
+    """Return a word in a frame of a colour "#rrggbb". `text` and `title` are escaped."""
     return Markup(_badge(text, rgb, title))
 
 
 def _badge(text: str, rgb: str, title: str = "") -> str:
-    """Return the result of `badge`, as a plain string to be joined.
-
-    rgb: the colour as "#rrggbb". title: the text shown on hover, '' for nothing.
-    """
     tip = f' title="{_shown(title)}"' if title else ""
     look = f"{BADGE};border:1px solid {rgb};background-color:{tint(rgb, 0.16)}"
     return f'<span style="{look}"{tip}>{_shown(text)}</span>'
@@ -108,7 +98,7 @@ def _badge(text: str, rgb: str, title: str = "") -> str:
 
 def verdict_badge(word: str) -> Markup:
     """Return the badge of a verdict, its sign before the word."""
-    sign, rgb = VERDICT[word]
+    sign, rgb, _ = VERDICTS[word]
     return badge(f"{sign} {word}", rgb)
 
 
@@ -124,29 +114,23 @@ def call_title(call: ToolCall) -> Markup:
     if call.wire_id is not None:
         facts.insert(0, f"id {call.wire_id}")
 
+    badges: list[str] = [verdict_badge(call.verdict)]
+    if call.status not in ("ok", call.verdict):
+        badges.append(_badge(call.status.replace("_", " "), GREY))
+    # Without a badge a call is certain.
+    if call.confidence < 1:
+        badges.append(_badge(f"confidence {call.confidence:.2f}", ORANGE))
+
     return Markup(
         f'<span style="{DIM}">call {call.index} </span>'
         f'<span style="{MONO};font-size:14px;font-weight:700;margin:0 8px 0 0">{name}</span>'
-        f"{''.join(_status_badges(call))}"
+        f"{''.join(badges)}"
         f'<span style="{DIM};font-weight:400;font-size:12px">'
         f"{text_html(shorten(' · '.join(facts), 200))}</span>"
     )
 
 
-def _status_badges(call: ToolCall) -> list[str]:
-    """Return the badges of a call: its verdict, its status where that says more, and a doubt."""
-    badges: list[str] = [verdict_badge(call.verdict)]
-    if call.status not in ("ok", call.verdict):
-        badges.append(_badge(call.status.replace("_", " "), GREY))
-
-    # Without a badge a call is certain.
-    if call.confidence < 1:
-        badges.append(_badge(f"confidence {call.confidence:.2f}", ORANGE))
-    return badges
-
-
 def _dim(text: str) -> str:
-    """Return text that stands back beside the values."""
     return f'<span style="{DIM}">{_shown(text)}</span>'
 
 
@@ -181,9 +165,8 @@ def origin_cell(row: Row, raw: str) -> Markup:
 
 
 def steps_cell(changes: list[Change]) -> Markup:
-    """Return the coercions of an argument, one below another. '' where it has none.
-
-    Beyond `MAX_STEPS` of them the rest is only counted.
+    """Return the coercions of an argument, one below another, '' for none. Beyond `MAX_STEPS` they
+    are only counted.
     """
     if not changes:
         return _NOTHING
@@ -212,10 +195,7 @@ def change_cells(change: Change, more: int = 0) -> tuple[Markup, Markup, Markup]
 
 
 def _before_after(change: Change) -> str:
-    """Return what a change made of what.
-
-    Of a repair that only drops or adds, the word for it.
-    """
+    # Of a repair that only drops or adds, the word for it.
     parts = []
     if change.before:
         text = text_html(shorten(change.before, MAX_VALUE))
@@ -234,7 +214,6 @@ def _before_after(change: Change) -> str:
 
 
 def _rule(change: Change) -> str:
-    """Return the rule of a change, whether it loses anything, and its sentence."""
     loss = _LOSSLESS if change.lossless else _LOSSY
     return (
         f'<span style="{MONO};margin:0 6px 0 0">{_shown(change.rule)}</span>{loss}'

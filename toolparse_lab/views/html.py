@@ -9,13 +9,14 @@ small pieces, and `templates` lays them out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from typing import TypeAlias
+from html import escape
+from itertools import groupby, islice
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
-from ..core.types import ParseResult, Problem, Step, ToolCall
+from ..core.rules import RULES
+from ..core.types import ParseResult, Problem, ToolCall
 from ..core.types.why import explain_readings, explain_sources
 from ..core.values.printable import counted
 from .cells import (
@@ -28,16 +29,25 @@ from .cells import (
     origin_cell,
     place_cell,
     steps_cell,
+    text_html,
     text_of,
     value_cell,
     verdict_badge,
 )
-from .changes import Change, changes_of, protocol_words, sentence_of, step_change
-from .highlight import MAX_TEXT, raw_box
+from .marks import Mark, Run, clip, marks_of, runs_of
+from .rows import (
+    Change,
+    Row,
+    RowsOfCalls,
+    changes_of,
+    protocol_words,
+    rows_of,
+    sentence_of,
+    step_change,
+)
 from .show import shorten
-from .style import BLUE, SEVERITY
+from .style import BADGE, BLUE, DROPPED, INSERTION, LINE, MARKS, SEVERITIES, style_of
 from .templating import macro, render
-from .tree import Row, RowsOfCalls, rows_of
 
 __all__ = ["MAX_TEXT", "badge", "render_diff", "render_result", "table_of", "text_of"]
 
@@ -50,11 +60,19 @@ _SIZE_A_CHARACTER = 18
 _LEAST_SIZE = 120_000
 _SIZE_A_ROW = 650
 _FRAME = 2
-
 ChangeCells: TypeAlias = tuple[Markup, Markup, Markup]
 """The cells of a change: what it made of what, its rule, its place."""
+ProblemCells: TypeAlias = tuple[Markup, Markup, str, str, Markup]
+"""The cells of a problem: severity, message, code, the code's sentence, place."""
 ArgumentCells: TypeAlias = tuple[Markup, Markup, Markup, Markup, Markup]
 """The cells of an argument: its path (a tooltip), key, value, origin and coercions."""
+MAX_TEXT = 256 * 1024
+MAX_RUNS = 2_000
+# Of the highlighted text: characters of HTML, however short the text, and a character of it.
+_LEAST_MARKED = 60_000
+_MARKED_A_CHARACTER = 15
+_LINE = "\n"  # a quoted line break cannot be in an f-string before Python 3.12
+MAX_TITLES = 12  # of the marks around one run
 
 
 def render_result(result: ParseResult) -> str:
@@ -67,11 +85,10 @@ def render_result(result: ParseResult) -> str:
     """
     # Made once for both the marks of the text and the tables of arguments.
     rows = {call.index: list(rows_of(call)) for call in result.calls}
-    raw = raw_box(result, rows)
-    raw_notes = raw.notes if raw else ["The text is empty."]
+    raw, legend, raw_notes = _raw_box(result, rows)
 
     reasons = [line for line in result.why().splitlines() if line.strip()]
-    size = max(_LEAST_SIZE, _SIZE_A_CHARACTER * len(result.raw)) - len(raw.body if raw else "")
+    size = max(_LEAST_SIZE, _SIZE_A_CHARACTER * len(result.raw)) - len(raw)
     most = min(max(size // _SIZE_A_ROW, 1), MAX_ROWS)
     blocks = _call_blocks(result, rows, most)
 
@@ -82,9 +99,10 @@ def render_result(result: ParseResult) -> str:
         facts=" · ".join(_facts(result)),
         blame=text_of(shorten(result.blame, 1_000)),
         raw=raw,
+        legend=legend,
         raw_notes=[note(sentence) for sentence in raw_notes],
         reasons=[text_of(shorten(line, 1_000)) for line in reasons[:most]],
-        problems=[_ProblemCells.of(p) for p in result.problems[:MAX_CHANGES]],
+        problems=[_problem_cells(p) for p in result.problems[:MAX_CHANGES]],
         problem_notes=_left_out(len(result.problems) - MAX_CHANGES, "problems"),
         calls=blocks,
         call_notes=_left_out(len(result.calls) - len(blocks), "calls"),
@@ -118,10 +136,7 @@ def table_of(heads: Iterable[tuple[str, int]], rows: Iterable[str]) -> Markup:
 
 
 def _facts(result: ParseResult) -> list[str]:
-    """Return the figures of the header, in words.
-
-    Repairs and coercions only where there are any.
-    """
+    # The figures of the header; repairs and coercions only where there are any.
     calls = result.calls
     facts = ["no calls"]
     if calls:
@@ -144,138 +159,69 @@ def _facts(result: ParseResult) -> list[str]:
 
 
 def _left_out(n: int, noun: str) -> list[Markup]:
-    """Return the note that `n` more of something are not shown, as a list of one.
-
-    noun: of more than one. The list is empty if nothing drops out, that is for a number of zero
-    or less.
-    """
-    if n <= 0:
-        return []
-    return [note(f"{n:,} more {noun} are not shown.")]
+    return [note(f"{n:,} more {noun} are not shown.")] if n > 0 else []
 
 
-@dataclass(frozen=True, slots=True)
-class _ProblemCells:
-    """The cells of a problem, and the text in them."""
-
-    severity: Markup
-    message: Markup
-    code: str
-    sentence: str
-    place: Markup
-
-    @classmethod
-    def of(cls, problem: Problem) -> _ProblemCells:
-        """Return the cells of a problem, its message cut to 2,000 characters."""
-        sign, rgb = SEVERITY[problem.severity]
-        return cls(
-            severity=badge(f"{sign} {problem.severity}", rgb),
-            message=text_of(shorten(problem.message, 2_000)),
-            code=problem.code,
-            sentence=sentence_of(problem.code),
-            place=place_cell(problem.path, problem.span),
-        )
+def _problem_cells(problem: Problem) -> ProblemCells:
+    sign, rgb, _ = SEVERITIES[problem.severity]
+    return (
+        badge(f"{sign} {problem.severity}", rgb),
+        text_of(shorten(problem.message, 2_000)),
+        problem.code,
+        sentence_of(problem.code),
+        place_cell(problem.path, problem.span),
+    )
 
 
 def _argument_cells(rows: Sequence[Row], raw: str) -> list[ArgumentCells]:
-    """Return the cells of a call's rows.
-
-    The arguments as a whole have some only where they were coerced.
-
-    raw: the whole text, for the characters that a value came from.
-    """
     table = []
     for row in rows:
-        changes = [_row_change(step) for step in row.steps if step.stage == "coerce"]
-        if not row.path and not changes:
-            continue
-
-        cells = (
-            escaped(shorten(row.path, 300)),
-            key_cell(row),
-            value_cell(row),
-            origin_cell(row, raw),
-            steps_cell(changes),
-        )
-        table.append(cells)
+        changes = [
+            # The row is in the block of its call, so the call's number is not shown.
+            Change("coerce", 0, s.path, s.rule, s.before_json, s.after_json, s.span)
+            for s in row.steps
+            if s.stage == "coerce"
+        ]
+        # The arguments as a whole have a row only where they were coerced.
+        if row.path or changes:
+            path = escaped(shorten(row.path, 300))
+            cells = (key_cell(row), value_cell(row), origin_cell(row, raw), steps_cell(changes))
+            table.append((path, *cells))
     return table
 
 
-def _row_change(step: Step) -> Change:
-    """Return the change that a coercion made, for the row of the value that it changed."""
-    # A row stands in the block of its call, so that the call's number is not shown.
-    return Change("coerce", 0, step.path, step.rule, step.before_json, step.after_json, step.span)
+def _call_block(call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> dict[str, Any]:
+    """Return one call of a page, ready for the template. The notes list the missing parts and those
+    left out.
 
-
-@dataclass(frozen=True, slots=True)
-class _CallBlock:
-    """One call of a page, ready for the template.
-
-    `arguments` is None if there is no table of them. `changes` are (title, rows) of each table of
-    changes. The notes list the missing parts and those left out.
+    rows: those of its arguments that the page has room for. cut: it has more of them.
     """
-
-    title: Markup
-    arguments: Sequence[ArgumentCells] | None
-    argument_notes: Sequence[Markup]
-    problems: Sequence[_ProblemCells]
-    problem_notes: Sequence[Markup]
-    changes: Sequence[tuple[str, Sequence[ChangeCells]]]
-    change_notes: Sequence[Markup]
-
-    @property
-    def other_rows(self) -> int:
-        """The number of rows in its tables of problems and changes."""
-        return len(self.problems) + sum(len(rows) for _, rows in self.changes)
-
-    @classmethod
-    def of(cls, call: ToolCall, raw: str, rows: Sequence[Row], *, cut: bool) -> _CallBlock:
-        """Return the block of a call.
-
-        raw: the whole text. rows: those of its arguments that the page has room for. cut: it has
-        more of them.
-        """
-        # The one row of empty arguments is that of the arguments as a whole.
-        has_none = len(rows) == 1 and rows[0].leaf and not cut
-        arguments = None
-        if call.readable and not has_none:
-            arguments = _argument_cells(rows, raw)
-
-        changes = list(islice(changes_of(call, raw), MAX_CHANGES))
-        more_changes = len(call.edits) + len(call.steps) - len(changes)
-
-        return cls(
-            title=call_title(call),
-            arguments=arguments,
-            argument_notes=_argument_notes(
-                call, has_none=has_none, limit=len(rows) if cut else None
-            ),
-            problems=[_ProblemCells.of(p) for p in call.problems[:MAX_CHANGES]],
-            problem_notes=_left_out(len(call.problems) - MAX_CHANGES, "problems"),
-            changes=_change_tables(changes, {row.path for row in rows}),
-            change_notes=_left_out(more_changes, "changes"),
-        )
-
-
-def _argument_notes(call: ToolCall, *, has_none: bool, limit: int | None) -> list[Markup]:
-    """Return the notes on arguments that are not there, or that the page has no room for.
-
-    has_none: the call was read and has no arguments. limit: how many stand here, None for all.
-    """
+    # The one row of empty arguments is that of the arguments as a whole.
+    has_none = len(rows) == 1 and rows[0].leaf and not cut
     notes = []
     if not call.readable:
         notes.append(note("The body could not be read, so there are no arguments."))
     elif has_none:
         notes.append(note("No arguments."))
-
     notes += [note(f"It may be {line}") for line in explain_readings(call)]
     copied = explain_sources(call)
     if copied:
         notes.append(note(shorten(copied, 2_000)))
-    if limit is not None:
-        text = f"Arguments beyond the first {limit:,} are not shown."
-        notes.append(note(text))
-    return notes
+    if cut:
+        notes.append(note(f"Arguments beyond the first {len(rows):,} are not shown."))
+
+    changes = list(islice(changes_of(call, raw), MAX_CHANGES))
+    more_changes = len(call.edits) + len(call.steps) - len(changes)
+    has_table = call.readable and not has_none
+    return {
+        "title": call_title(call),
+        "arguments": _argument_cells(rows, raw) if has_table else None,
+        "argument_notes": notes,
+        "problems": [_problem_cells(p) for p in call.problems[:MAX_CHANGES]],
+        "problem_notes": _left_out(len(call.problems) - MAX_CHANGES, "problems"),
+        "changes": _change_tables(changes, {row.path for row in rows}),
+        "change_notes": _left_out(more_changes, "changes"),
+    }
 
 
 def _change_tables(
@@ -286,8 +232,13 @@ def _change_tables(
     in_arguments: the paths in the table of arguments. A coercion of one of these appears there, and
     not a second time here.
     """
+    # Repairs that did one thing are one row.
+    alike: dict[tuple[str, str, str], list[Change]] = {}
+    for change in changes:
+        if change.kind == "repair":
+            alike.setdefault((change.rule, change.before, change.after), []).append(change)
     tables: dict[str, list[ChangeCells]] = {
-        "Repairs": [change_cells(first, more) for first, more in _alike(changes)],
+        "Repairs": [change_cells(same[0], len(same) - 1) for same in alike.values()],
         "Read as": [change_cells(change) for change in changes if change.kind == "read"],
         "Coerced": [
             change_cells(change)
@@ -298,36 +249,25 @@ def _change_tables(
     return [(title, rows) for title, rows in tables.items() if rows]
 
 
-def _alike(changes: Iterable[Change]) -> list[tuple[Change, int]]:
-    """Return the first of the repairs that did one thing, and how many more did it."""
-    groups: dict[tuple[str, str, str], list[Change]] = {}
-    for change in changes:
-        if change.kind == "repair":
-            groups.setdefault((change.rule, change.before, change.after), []).append(change)
-    return [(alike[0], len(alike) - 1) for alike in groups.values()]
-
-
-def _call_blocks(result: ParseResult, rows: RowsOfCalls, most: int) -> list[_CallBlock]:
-    """Return the blocks of the calls that a page shows.
-
-    most: the rows that the page has room for. The calls share them in their order: a later one has
-    the room left, and one without any drops out.
-    """
-    blocks: list[_CallBlock] = []
+def _call_blocks(result: ParseResult, rows: RowsOfCalls, most: int) -> list[dict[str, Any]]:
+    # The calls share the rows that the page has room for in their order: a later one has the room
+    # left, and one without any drops out.
+    blocks: list[dict[str, Any]] = []
     room = most
     for call in result.calls[:MAX_CALLS]:
         if blocks and room < _FRAME:
             break
         mine = rows[call.index]
         fitting = mine[: max(room, 1)]
-        block = _CallBlock.of(call, result.raw, fitting, cut=len(mine) > len(fitting))
+        block = _call_block(call, result.raw, fitting, cut=len(mine) > len(fitting))
         blocks.append(block)
-        room -= _FRAME + len(fitting) + block.other_rows
+        others = len(block["problems"]) + sum(len(rows) for _, rows in block["changes"])
+        room -= _FRAME + len(fitting) + others
     return blocks
 
 
 def _call_diff(call: ToolCall) -> tuple[Markup, list[ChangeCells], list[Markup]]:
-    """Return (title, changes, notes) of one call of a diff."""
+    # (title, changes, notes) of one call of a diff.
     steps = call.steps[:MAX_CHANGES]
     notes = _left_out(len(call.steps) - len(steps), "changes")
     if not steps:
@@ -335,3 +275,135 @@ def _call_diff(call: ToolCall) -> tuple[Markup, list[ChangeCells], list[Markup]]
 
     changes = [change_cells(step_change(call, step)) for step in steps]
     return call_title(call), changes, notes
+
+
+# How the raw text is highlighted. `marks_of` gives the marks, `runs_of` cuts the text at their
+# borders, and runs with one outermost mark (mostly a call) become a span, in which each run with
+# further marks is one with the look of its innermost mark and the titles of those around it. A text
+# of more than `MAX_TEXT` characters loses its middle. Beyond `MAX_RUNS` runs the rest of the text
+# appears without highlights. Both leave a note. So the HTML is linear in the part shown, and so is
+# the time that a browser takes for it.
+#
+# The spans are joined as strings, not rendered by a template: a page has up to 2,000 of them, and a
+# template takes twice as long for each.
+
+
+def _raw_box(
+    result: ParseResult, rows: RowsOfCalls
+) -> tuple[Markup, list[tuple[str, str]], list[str]]:
+    """Return the highlighted text, (style, word) of each kind of mark in it, and notes."""
+    raw = result.raw
+    if not raw:
+        return Markup(), [], ["The text is empty."]
+    marks = marks_of(result, rows)
+    runs = runs_of([m.span for m in marks], len(raw))
+    spans = _Spans(raw, marks)
+    notes: list[str] = []
+    if len(raw) <= MAX_TEXT:
+        body = spans.html_of(runs, notes)
+    else:
+        # The head says more than the tail, of which a quarter is enough.
+        head = MAX_TEXT * 3 // 4
+        tail = len(raw) - MAX_TEXT // 4
+        notes.append(f"Characters {head:,} to {tail:,} of {len(raw):,} are not shown.")
+        gap = (
+            f'<span style="{BADGE};border:1px solid {LINE}">'
+            f"… {tail - head:,} characters not shown …</span>"
+        )
+        first = spans.html_of(clip(runs, 0, head), notes)
+        last = spans.html_of(clip(runs, tail, len(raw)), notes)
+        body = f"{first}\n{gap}\n{last}"
+
+    # Several kinds may have one look, so looks are compared, not kinds.
+    looks = {style_of(m) for m in marks}
+    legend = [(look.css, look.word) for look in MARKS.values() if look.word]
+    # `_Spans` escapes every stretch of the text.
+    return Markup(body), [entry for entry in legend if entry[0] in looks], notes  # noqa: S704
+
+
+class _Spans:
+    """Turns runs into spans, up to `MAX_RUNS` of them in all. The look of a mark is made once,
+    however many runs it is cut into.
+    """
+
+    # The runs to come name their marks by their index in `marks`.
+    def __init__(self, raw: str, marks: Sequence[Mark]) -> None:
+        self._raw = raw
+        self._marks = marks
+        self._room = MAX_RUNS
+        self._size_left = max(_LEAST_MARKED, _MARKED_A_CHARACTER * len(raw))
+        self._titles: dict[int, str] = {}
+        self._looks: dict[int, tuple[str, str]] = {}
+
+    def html_of(self, runs: Sequence[Run], notes: list[str]) -> str:
+        """Return the HTML of these neighbouring runs. `notes` takes one where not all of them are
+        highlighted, because there is no more room.
+        """
+        count = 0
+        spans = []
+        for outermost, inside in groupby(runs[: self._room], _outermost):
+            if self._size_left <= 0:
+                break
+            together = list(inside)
+            count += len(together)
+            spans.append(self._within(outermost, together))
+            self._size_left -= len(spans[-1])
+
+        self._room -= count
+        rest = runs[count:]
+        if rest:
+            start, end = rest[0].start, rest[-1].end
+            spans.append(text_html(self._raw[start:end]))
+            notes.append(
+                f"From character {start:,} on nothing is highlighted: there are too many marks."
+            )
+        return "".join(spans)
+
+    def _within(self, outermost: int | None, runs: Sequence[Run]) -> str:
+        # The outermost mark of all these runs is written once, which halves the page of many small
+        # calls.
+        inside = "".join(map(self._span, runs))
+        if outermost is None:
+            return inside
+        classes, look = self._look(outermost)
+        title = self._title(outermost)
+        return f'<span class="{classes}" title="{title}" style="{look}">{inside}</span>'
+
+    def _span(self, run: Run) -> str:
+        # A run with marks inside the outermost is a span: it has the look of the innermost mark and
+        # the titles of all but the outermost, from the inside out.
+        text = text_html(self._raw[run.start : run.end])
+        if len(run.marks) < 2:
+            return text
+
+        innermost_first = run.marks[: -MAX_TITLES - 1 : -1]
+        titles = [self._title(i) for i in innermost_first if i != run.marks[0]]
+        classes, look = self._look(run.marks[-1])
+        # Not <mark>: browsers write it in black, and an untrusted notebook drops the
+        # `color: inherit` that undoes that.
+        return f'<span class="{classes}" title="{_LINE.join(titles)}" style="{look}">{text}</span>'
+
+    def _title(self, index: int) -> str:
+        title = self._titles.get(index)
+        if title is None:
+            title = self._titles[index] = escape(self._marks[index].title)
+        return title
+
+    def _look(self, index: int) -> tuple[str, str]:
+        look = self._looks.get(index)
+        if look is None:
+            mark = self._marks[index]
+            rules = [RULES[rule].css for rule in mark.rules if rule in RULES]
+            classes = " ".join([f"toolparse-{mark.kind}", *rules])
+            style = style_of(mark)
+            # A place between two characters has to be given a width to be seen at all.
+            if not len(mark.span):
+                style = INSERTION if mark.kind == "edit" else f"{style};padding:0 2px"
+            elif mark.kind == "edit" and mark.label.endswith(" is dropped"):
+                style += DROPPED
+            look = self._looks[index] = (classes, style)
+        return look
+
+
+def _outermost(run: Run) -> int | None:
+    return run.marks[0] if run.marks else None

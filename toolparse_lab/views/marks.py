@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast, get_args
 
 from ..core.types import ParseResult, Segment, Span, ToolCall
-from .changes import place, problems_of, sentence_of
+from .rows import Row, RowsOfCalls, place, problems_of, rows_of, sentence_of
 from .show import one_line, visible
-from .tree import Row, RowsOfCalls, rows_of
 
 MarkKind: TypeAlias = Literal[
     "reasoning",
@@ -30,8 +29,8 @@ MarkKind: TypeAlias = Literal[
     "edit",
     "problem",
 ]
+# The kinds from the outermost in: where spans are equal, a later kind is within an earlier.
 LAYERS: tuple[MarkKind, ...] = get_args(MarkKind)
-"""The kinds from the outermost in: where spans are equal, a later kind lies within an earlier."""
 _LAYER = {kind: i for i, kind in enumerate(LAYERS)}
 # Marks of one character: nested complaints could otherwise make the output quadratic.
 _STACK = 12
@@ -40,10 +39,8 @@ _PATHS = 8  # paths named in one tooltip
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One range.
-
-    `paths` are the arguments it stands for: several where a structural change left one common
-    origin.
+    """One range of the text with one meaning. `paths` are its arguments: several where a structural
+    change left one common origin.
     """
 
     kind: MarkKind
@@ -56,13 +53,8 @@ class Mark:
 
     @property
     def path(self) -> str | None:
-        """The JSON Pointer of the argument it stands for.
-
-        None for no argument, and for several.
-        """
-        if len(self.paths) != 1:
-            return None
-        return self.paths[0]
+        """The JSON Pointer of its argument, None for none and for several."""
+        return self.paths[0] if len(self.paths) == 1 else None
 
     @property
     def coerced(self) -> bool:
@@ -71,16 +63,11 @@ class Mark:
         >>> Mark("argument", Span(0, 1), "", rules=("coerce.integer",)).coerced
         True
         """
-        if self.kind != "argument":
-            return False
-        return any(rule.startswith("coerce.") for rule in self.rules)
+        return self.kind == "argument" and any(r.startswith("coerce.") for r in self.rules)
 
     @property
     def title(self) -> str:
-        """All of it in one line of visible text: label, place, rules with their sentences.
-
-        A rule that a user's own protocol brought along has no sentence, and is named alone.
-        """
+        """All of it in one line of visible text: label, place, rules with their sentences."""
         parts = [self.label, place(self.span)]
         if not self.exact:
             parts.append("the nearest place: a structural change left it none of its own")
@@ -93,10 +80,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`raw[start:end]` and the indexes of its marks, outermost first.
-
-    Empty runs are insertion points.
-    """
+    """`raw[start:end]` and the indexes of its marks, outermost first. Empty: an insertion point."""
 
     start: int
     end: int
@@ -107,7 +91,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
     """Return every mark of the result, sorted by start, then longest first, then layer.
 
     `rows` are those of its calls, where the caller has them already. In this order a mark comes
-    before those inside it, which is the data that `runs_of` needs.
+    before those inside it, as `runs_of` needs them.
     """
     by_segment: dict[int, list[ToolCall]] = {}
     for call in result.calls:
@@ -129,10 +113,7 @@ def marks_of(result: ParseResult, rows: RowsOfCalls | None = None) -> list[Mark]
 
 
 def _segment_marks(segment: Segment, calls: Sequence[ToolCall]) -> Iterator[Mark]:
-    """Return the marks of a segment that is not text, and of its opener and closer.
-
-    calls: those in the segment. All its marks carry the index of the first of them.
-    """
+    # The marks carry the index of the first call in the segment.
     first = calls[0].index if calls else None
     names = ", ".join(one_line(c.name or "?", 40) for c in calls[:_PATHS])
     label = f"{segment.kind} {names}".strip()
@@ -143,7 +124,7 @@ def _segment_marks(segment: Segment, calls: Sequence[ToolCall]) -> Iterator[Mark
         label += ": the text ended before its closer"
         yield Mark("unclosed", segment.span, label, first)
 
-    # All before the body is the opener, and all behind it the closer.
+    # All before the body is the opener, and all after it the closer.
     if segment.body is None or segment.kind not in ("call", "recovered", "reasoning"):
         return
     opener = Span(segment.span.start, segment.body.start)
@@ -155,11 +136,8 @@ def _segment_marks(segment: Segment, calls: Sequence[ToolCall]) -> Iterator[Mark
 
 
 def _call_marks(call: ToolCall, rows: Iterable[Row]) -> Iterator[Mark]:
-    """Return the marks of a call's name and of its arguments, those of one origin together.
-
-    rows: the rows of the call's arguments. Containers and the arguments as a whole have no mark:
-    theirs would cover everything inside them.
-    """
+    # Arguments of one origin have one mark. Containers and the arguments as a whole have none:
+    # theirs would cover everything inside them.
     if call.name_span is not None:
         label = f"tool name {one_line(call.name, 60)}"
         yield Mark("name", call.name_span, label, call.index)
@@ -170,41 +148,25 @@ def _call_marks(call: ToolCall, rows: Iterable[Row]) -> Iterator[Mark]:
             by_origin.setdefault(row.origin.span, []).append(row)
 
     for span, leaves in by_origin.items():
-        yield _argument_mark(call.index, span, leaves)
-
-
-def _argument_mark(call: int, span: Span, leaves: Sequence[Row]) -> Mark:
-    """Return the mark of the arguments that came from one place.
-
-    call: the index of their call. leaves: their rows, each with an origin. Most places have one.
-    Several have one in common where a structural change left them no place of their own.
-    """
-    values = (f"{one_line(leaf.path, 60)} = {one_line(leaf.text, 60)}" for leaf in leaves[:_PATHS])
-    label = ", ".join(values)
-    if len(leaves) > _PATHS:
-        label += f" and {len(leaves) - _PATHS:,} more"
-
-    # Each rule once, in the order in which the arguments have them.
-    rules = dict.fromkeys(rule for leaf in leaves for rule in leaf.rules)
-    origins = [leaf.origin for leaf in leaves if leaf.origin is not None]
-    return Mark(
-        "argument",
-        span,
-        f"argument {label}",
-        call,
-        paths=tuple(leaf.path for leaf in leaves),
-        rules=tuple(rules),
-        exact=all(origin.exact for origin in origins),
-    )
+        label = ", ".join(
+            f"{one_line(leaf.path, 60)} = {one_line(leaf.text, 60)}" for leaf in leaves[:_PATHS]
+        )
+        if len(leaves) > _PATHS:
+            label += f" and {len(leaves) - _PATHS:,} more"
+        yield Mark(
+            "argument",
+            span,
+            f"argument {label}",
+            call.index,
+            paths=tuple(leaf.path for leaf in leaves),
+            # Each rule once, in the order in which the arguments have them.
+            rules=tuple(dict.fromkeys(rule for leaf in leaves for rule in leaf.rules)),
+            exact=all(leaf.origin.exact for leaf in leaves if leaf.origin is not None),
+        )
 
 
 def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
-    """Return the marks of a call's repairs.
-
-    That of an insertion is empty.
-
-    raw: the whole text, for the characters that a repair replaced.
-    """
+    # The mark of an insertion is empty.
     for edit in call.edits:
         before = one_line(edit.span.of(raw), 40)
         after = one_line(edit.text, 40)
@@ -220,12 +182,7 @@ def _edit_marks(call: ToolCall, raw: str) -> Iterator[Mark]:
 
 
 def _problem_marks(result: ParseResult) -> list[Mark]:
-    """Return the marks of problems that have a place.
-
-    Those of one call and place are one mark.
-
-    The mark has the labels of all of them. A code that it has already is not repeated.
-    """
+    # Problems of one call and place are one mark with the labels of all; no code is repeated.
     merged: dict[tuple[int | None, Span], Mark] = {}
     for call, problem in problems_of(result):
         if problem.span is None:
@@ -259,7 +216,7 @@ def runs_of(spans: Sequence[Span], length: int) -> list[Run]:
     >>> [(run.start, run.end, run.marks) for run in runs_of([Span(0, 4), Span(1, 2)], 5)]
     [(0, 1, (0,)), (1, 2, (0, 1)), (2, 4, (0,)), (4, 5, ())]
     """
-    # Place -> the numbers of the marks that end, begin, or stand without characters there.
+    # Place -> the numbers of the marks that end, begin, or are without characters there.
     ends: dict[int, list[int]] = {}
     starts: dict[int, list[int]] = {}
     points: dict[int, list[int]] = {}
@@ -273,7 +230,7 @@ def runs_of(spans: Sequence[Span], length: int) -> list[Run]:
     borders = sorted({0, length, *starts, *ends, *points})
     marks = _OpenMarks(len(spans))
     runs: list[Run] = []
-    # At a border marks end before others begin; those without characters stand between the two.
+    # At a border marks end before others begin; those without characters come between the two.
     for border, after in zip(borders, [*borders[1:], length], strict=True):
         for i in ends.get(border, ()):
             marks.close(i)
@@ -287,28 +244,24 @@ def runs_of(spans: Sequence[Span], length: int) -> list[Run]:
 
 
 class _OpenMarks:
-    """The marks around the current place, linked from the innermost outwards and back. -1 is no
-    mark.
+    """The marks around the current place, by their number among all marks, linked from the
+    innermost outwards and back. -1 is no mark.
     """
 
     def __init__(self, count: int) -> None:
-        """Begin with no mark open. `count` is the number of all marks."""
         self._outer = [-1] * count
         self._inner = [-1] * count
         self._top = -1
 
     def open(self, i: int) -> None:
-        """Put a mark on the inside of all others. `i` is its number among all marks."""
+        """Put a mark on the inside of all others."""
         self._outer[i] = self._top
         if self._top >= 0:
             self._inner[self._top] = i
         self._top = i
 
     def close(self, i: int) -> None:
-        """Take a mark out, wherever it is, and link its neighbours.
-
-        It may be any of the open ones, since marks need not nest.
-        """
+        """Take a mark out, wherever it is, and link its neighbours."""
         outer, inner = self._outer[i], self._inner[i]
         if outer >= 0:
             self._inner[outer] = inner
@@ -329,7 +282,7 @@ class _OpenMarks:
 
 
 def clip(runs: Iterable[Run], start: int, end: int) -> list[Run]:
-    """Return the parts of runs that are within `start` and `end`, two offsets in the text.
+    """Return the parts of runs between two offsets in the text.
 
     >>> clip([Run(0, 4, ()), Run(4, 4, (0,)), Run(4, 9, ())], 2, 4)
     [Run(start=2, end=4, marks=()), Run(start=4, end=4, marks=(0,))]

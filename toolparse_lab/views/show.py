@@ -12,7 +12,7 @@ import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 
-# Tab and line feed lay text out as the model meant it. A zero-width joiner stays because emoji are
+# Tab and line feed are the layout of the text. A zero-width joiner stays because emoji are
 # made of it.
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f"
@@ -29,7 +29,7 @@ _C0 = (
 
 
 def sign(char: str) -> str:
-    """Return the sign that stands for one hidden character.
+    """Return the sign shown for one hidden character.
 
     >>> sign("\\x1b"), sign("\\u202e")
     ('⟨ESC⟩', '⟨202E⟩')
@@ -60,14 +60,11 @@ def visible(text: str) -> str:
 
 
 def _sign_of_match(match: re.Match[str]) -> str:
-    """Return the sign of the hidden character that a match of `HIDDEN` is."""
     return sign(match[0])
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """Return at most `limit` characters of `text`, head and tail.
-
-    The part left out is counted.
+    """Return at most `limit` characters of `text`, head and tail, with a count of the others.
 
     >>> shorten("abcdefghij", 6)
     'abcd… 4 more …ij'
@@ -89,7 +86,7 @@ def one_line(text: str, limit: int = 80) -> str:
 class Shown:
     """Visible text with the way from code points of the original to UTF-16 units of the part shown.
 
-    `hidden` holds, flat, the UTF-16 start and end of every stretch of signs.
+    `hidden` has, flat, the UTF-16 start and end of every stretch of signs.
     """
 
     text: str
@@ -99,12 +96,10 @@ class Shown:
 
     @classmethod
     def of(cls, text: str) -> Shown:
-        """Return the visible form of a text, with the tables to find places in it.
-
-        Two things move a place: a sign is longer than the character it stands for, and a character
-        beyond U+FFFF takes two units. `_breaks` are the offsets of both kinds of character, and
-        `_shifts` say by how much all that is behind each of them moves.
-        """
+        """Return the visible form of a text, with the tables to find places in it."""
+        # Two things move a place: a sign is longer than its character, and a character beyond
+        # U+FFFF takes two units. `breaks` are the offsets of both kinds of character, and `shifts`
+        # say by how much all that is after each of them moves.
         out: list[str] = []
         hidden: list[int] = []
         breaks: list[int] = []

@@ -1,7 +1,7 @@
 """Two readings of one text side by side: what each of them changed, by which rule, and whether that
 loses anything.
 
-The readings may differ in policy, in protocol, or in the version of the reader. A row is an
+The readings may differ in policy, in protocol, or in the version of the parser. A row is an
 argument of a call that one of them changed, or that does not have the same value in both. Its
 number marks the characters that it came from.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -18,16 +17,14 @@ from ..core.errors import BadOptions, NoSuchItem
 from ..core.types import ParseResult, Span, ToolCall
 from ..core.values import leaves
 from .cells import _LOSSLESS, _LOSSY, MAX_VALUE, badge, note, place_cell, text_html, text_of
-from .changes import Change, changes_of, place, protocol_words
 from .marks import runs_of
+from .rows import Change, changes_of, json_of, place, protocol_words
 from .show import shorten
-from .style import AFTER, BEFORE, BLUE, KINDS, MONO, VALUE
+from .style import AFTER, BEFORE, BLUE, MARKS, MONO, VALUE
 from .templating import render
-from .tree import json_of
 
 MAX_ROWS = 500
-MAX_RAW = 64 * 1024
-"""The most characters of the text that are shown."""
+MAX_RAW = 64 * 1024  # characters of the text that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +37,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class SideRow:
-    """An argument in both readings.
+    """An argument in both readings."""
 
-    number: of the row, from 1. path: JSON Pointer into the arguments, '' for the call itself. span:
-    its characters in the text, None if it has none of its own.
-    """
-
-    number: int
+    number: int  # of the row, from 1
     call: int
-    path: str
-    span: Span | None
+    path: str  # JSON Pointer into the arguments, '' for the call itself
+    span: Span | None  # its characters in the text, None if it has none of its own
     sides: tuple[Side, Side]
 
     @property
@@ -112,7 +105,7 @@ def side_rows(a: ParseResult, b: ParseResult) -> list[SideRow]:
 
 
 def _values(call: ToolCall | None) -> dict[str, str]:
-    """Return path -> value as JSON, of the call itself and of all that it holds."""
+    """Return path -> value as JSON, of the call itself and of everything in it."""
     if call is None:
         return {"": ""}
     values = {"": call.name}
@@ -182,7 +175,16 @@ def render_side_by_side(a: ParseResult, b: ParseResult, names: tuple[str, str] =
         names=[text_of(shorten(name, 80)) for name in names],
         protocols=[badge(protocol_words(result), BLUE, title="protocol") for result in (a, b)],
         raw=Markup("").join(_piece(*piece) for piece in pieces_of(a.raw, shown)),
-        rows=[_row(row) for row in shown],
+        rows=[
+            {
+                "number": row.number,
+                "differs": row.differs,
+                "argument": place_cell(row.name, None),
+                "characters": place(row.span),
+                "sides": [_side_cells(side) for side in row.sides],
+            }
+            for row in shown
+        ],
         differing=sum(row.differs for row in rows),
         count=len(rows),
         notes=notes,
@@ -194,21 +196,10 @@ def _piece(text: str, numbers: tuple[int, ...]) -> Markup:
     if not numbers:
         return Markup(shown)  # noqa: S704 - escaped above
     title = "row " + ", ".join(map(str, numbers))
-    look = KINDS["coerced"]
+    look = MARKS["coerced"].css
     # The number of the innermost row, which is the last one that began.
     mark = f'<span style="{MONO};font-size:10px;opacity:0.8">[{numbers[-1]}]</span>'
     return Markup(f'<span style="{look}" title="{title}">{shown}{mark}</span>')  # noqa: S704
-
-
-def _row(row: SideRow) -> dict[str, Any]:
-    """Return the cells of a row."""
-    return {
-        "number": row.number,
-        "differs": row.differs,
-        "argument": place_cell(row.name, None),
-        "characters": place(row.span),
-        "sides": [_side_cells(side) for side in row.sides],
-    }
 
 
 def _side_cells(side: Side) -> tuple[Markup, Markup, Markup, Markup]:

@@ -1,6 +1,5 @@
-"""Inline styles.
-
-Untrusted notebooks drop style sheets, ids and data attributes, but keep `style`, `class`, `title`.
+"""The palette of every view, and inline styles: untrusted notebooks drop style sheets, ids and data
+attributes, but keep `style`, `class`, `title`.
 
 Tints of the Okabe–Ito colours at low opacity read on light and dark alike, text keeps the page's
 own colour, and every kind has an underline of its own, so that colour is never the only carrier.
@@ -8,19 +7,15 @@ own colour, and every kind has an underline of its own, so that colour is never 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from .marks import Mark
 
 MONO = "font-family:ui-monospace,monospace"
-BLUE, SKY, GREEN, ORANGE, YELLOW, VERMILLION, PURPLE, GREY = (
-    "#0072b2",
-    "#56b4e9",
-    "#009e73",
-    "#e69f00",
-    "#f0e442",
-    "#d55e00",
-    "#cc79a7",
-    "#7f7f7f",
-)
+BLUE, SKY, GREEN = "#0072b2", "#56b4e9", "#009e73"
+ORANGE, YELLOW, VERMILLION = "#e69f00", "#f0e442", "#d55e00"
+PURPLE, GREY = "#cc79a7", "#7f7f7f"
 
 
 def tint(rgb: str, opacity: float) -> str:
@@ -33,71 +28,78 @@ def tint(rgb: str, opacity: float) -> str:
 
 
 LINE = tint(GREY, 0.35)
-FAINT = tint(GREY, 0.09)
 
 
-def _underlined(rgb: str, opacity: float, line: str) -> str:
-    """Return the style of a background in a colour, with an underline of the form of a border.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How marks of a kind look: on a page, on a terminal, and in a legend."""
 
-    >>> _underlined("#000000", 0.5, "1px dashed")
-    'background-color:#00000080;border-bottom:1px dashed'
-    """
-    return f"background-color:{tint(rgb, opacity)};border-bottom:{line}"
+    color: str
+    opacity: float = 0.09  # of the background
+    line: str = ""  # CSS of the border below, "" for none
+    terminal: str = ""  # codes of "select graphic rendition", "" for no highlight
+    word: str = ""  # in a legend, "" for none
+    more: str = ""  # further declarations of CSS
+
+    @property
+    def css(self) -> str:
+        """The inline style.
+
+        >>> Look("#000000", 0.5, "1px dashed").css
+        'background-color:#00000080;border-bottom:1px dashed'
+        """
+        line = f";border-bottom:{self.line}" if self.line else ""
+        return f"background-color:{tint(self.color, self.opacity)}{line}{self.more}"
 
 
-KINDS: dict[str, str] = {
-    "call": f"background-color:{FAINT}",
-    "recovered": _underlined(PURPLE, 0.12, f"1px dashed {PURPLE}"),
-    "unclosed": _underlined(VERMILLION, 0.12, f"1px dashed {VERMILLION}"),
-    "reasoning": f"background-color:{tint(SKY, 0.1)};font-style:italic",
-    "markup": f"background-color:{FAINT};opacity:0.75",
-    "opener": _underlined(PURPLE, 0.20, f"1px solid {PURPLE}"),
-    "closer": _underlined(PURPLE, 0.20, f"1px solid {PURPLE}"),
-    "name": _underlined(BLUE, 0.26, "2px solid #2e8bc0"),
-    "argument": _underlined(GREEN, 0.22, f"2px dotted {GREEN}"),
-    "coerced": _underlined(ORANGE, 0.30, f"3px double {ORANGE}"),
-    "edit": _underlined(YELLOW, 0.36, "2px dashed #b89600"),
-    "problem": _underlined(VERMILLION, 0.24, f"2px solid {VERMILLION}")
-    + f";border-top:2px solid {VERMILLION}",
+# Kind of mark -> its look, those of the legend in its order. The terminal has backgrounds of the
+# 256-colour cube with a black or white foreground that reads on each. What is around all of a call
+# has none there: no text would be left without a colour.
+MARKS: Mapping[str, Look] = {
+    "name": Look(BLUE, 0.26, "2px solid #2e8bc0", "48;5;25;38;5;231", "tool name"),
+    "argument": Look(GREEN, 0.22, f"2px dotted {GREEN}", "48;5;29;38;5;231", "argument"),
+    "coerced": Look(ORANGE, 0.30, f"3px double {ORANGE}", "48;5;214;38;5;16", "argument, coerced"),
+    "edit": Look(YELLOW, 0.36, "2px dashed #b89600", "48;5;227;38;5;16", "repaired"),
+    "problem": Look(
+        VERMILLION,
+        0.24,
+        f"2px solid {VERMILLION}",
+        "48;5;166;38;5;231",
+        "problem",
+        f";border-top:2px solid {VERMILLION}",
+    ),
+    "opener": Look(PURPLE, 0.20, f"1px solid {PURPLE}", "48;5;182;38;5;16", "opener, closer"),
+    "recovered": Look(PURPLE, 0.12, f"1px dashed {PURPLE}", word="recovered"),
+    "unclosed": Look(VERMILLION, 0.12, f"1px dashed {VERMILLION}", word="not closed"),
+    "reasoning": Look(SKY, 0.1, terminal="3", word="reasoning", more=";font-style:italic"),
+    "markup": Look(GREY, terminal="2", word="markup", more=";opacity:0.75"),
+    "closer": Look(PURPLE, 0.20, f"1px solid {PURPLE}", "48;5;182;38;5;16"),
+    "call": Look(GREY),
+}
+# Verdict or severity -> its sign, its colour, and that of a terminal.
+VERDICTS: Mapping[str, tuple[str, str, str]] = {
+    "none": ("·", GREY, "2"),
+    "clean": ("✓", GREEN, "32"),
+    "repaired (lossless)": ("✓", GREEN, "32"),
+    "repaired (lossy)": ("!", ORANGE, "33"),
+    "invalid": ("✗", VERMILLION, "31"),
+    "refused": ("✗", VERMILLION, "31"),
+    "truncated": ("…", ORANGE, "33"),
+    "echoed": ("»", VERMILLION, "31"),
+}
+SEVERITIES: Mapping[str, tuple[str, str, str]] = {
+    "error": ("✗", VERMILLION, "31"),
+    "warning": ("!", ORANGE, "33"),
+    "info": ("i", SKY, "36"),
 }
 INSERTION = f"border-left:3px solid {VERMILLION};background-color:{tint(YELLOW, 0.5)};margin:0 1px"
 DROPPED = ";text-decoration:line-through"
 INVISIBLE = f"border:1px solid {tint(GREY, 0.6)};border-radius:3px;font-size:85%;opacity:0.85"
 
-LEGEND = (
-    ("name", "tool name"),
-    ("argument", "argument"),
-    ("coerced", "argument, coerced"),
-    ("edit", "repaired"),
-    ("problem", "problem"),
-    ("opener", "opener, closer"),
-    ("recovered", "recovered"),
-    ("unclosed", "not closed"),
-    ("reasoning", "reasoning"),
-    ("markup", "markup"),
-)
-
 BADGE = (
     "display:inline-block;border-radius:9px;padding:0 8px;margin:0 6px 0 0;font-size:11px;"
     "font-weight:600"
 )
-# Verdict -> its sign and its colour.
-VERDICT: dict[str, tuple[str, str]] = {
-    "none": ("·", GREY),
-    "clean": ("✓", GREEN),
-    "repaired (lossless)": ("✓", GREEN),
-    "repaired (lossy)": ("!", ORANGE),
-    "invalid": ("✗", VERMILLION),
-    "refused": ("✗", VERMILLION),
-    "truncated": ("…", ORANGE),
-    "echoed": ("»", VERMILLION),
-}
-SEVERITY: dict[str, tuple[str, str]] = {
-    "error": ("✗", VERMILLION),
-    "warning": ("!", ORANGE),
-    "info": ("i", SKY),
-}
-
 BOX = f"border:1px solid {LINE};border-radius:6px;padding:8px 10px;margin:6px 0"
 RAW = (
     f"{MONO};font-size:12.5px;line-height:1.75;"
@@ -111,7 +113,7 @@ TABLE = (
     "table-layout:fixed"
 )
 # Around a table, which would otherwise break its words in a narrow column. What all cells inherit
-# stands here once.
+# is here once.
 WIDE = "overflow-x:auto;overflow-wrap:anywhere;word-break:break-word"
 ROW = f"background-color:transparent;border-bottom:1px solid {LINE}"
 CELL = "text-align:left;vertical-align:top;padding:3px 10px 3px 4px"
@@ -123,20 +125,16 @@ DIM = "opacity:0.75"
 TITLE = "font-weight:600;font-size:12px;margin:10px 0 2px 0"
 
 
-def style_of(mark: Mark) -> str:
-    """Return the style of a mark's kind.
+_STYLES = {kind: look.css for kind, look in MARKS.items()}
 
-    An argument that was coerced has one of its own.
-    """
-    kind = "coerced" if mark.coerced else mark.kind
-    return KINDS[kind]
+
+def style_of(mark: Mark) -> str:
+    """Return the style of a mark's kind. A coerced argument has one of its own."""
+    return _STYLES["coerced" if mark.coerced else mark.kind]
 
 
 def constant(name: str) -> str:
-    """Return the constant of this name, for the templates.
-
-    Raises KeyError for a name that this module has not, or that is not a string.
-    """
+    """Return a string constant of this module, for the templates. Raises KeyError."""
     value = globals()[name]
     if not isinstance(value, str):
         raise KeyError(name)

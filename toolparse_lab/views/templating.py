@@ -1,24 +1,27 @@
-"""HTML from templates: the one place of jinja2.
+"""HTML from templates, the one place of jinja2, and whole pages.
 
-A template lies in the folder `templates` of the room that uses it and is named by its path within
+A template is in the folder `templates` of the room that uses it and is named by its path within
 the package, such as "views/templates/result.html". jinja2 loads when the first page is rendered,
 and a template is compiled when it is first used.
 
-Three rules hold for every template of this package:
+Three rules apply to every template of this package:
 
-- A value is written visible and escaped, whatever it is and wherever it stands. Only `Markup` is
+- A value is written visible and escaped, whatever it is and wherever it is. Only `Markup` is
   written as it is, and only HTML that was escaped piece by piece, or that is our own, is made one.
 - A line break is layout for whoever reads the template, as in JSX: with the white space around it,
-  it is one space between two words, and nothing beside a tag or an expression.
+  it is one space between two words, and nothing next to a tag or an expression.
 - `{{ style.NAME }}` is that constant of `style`, put in when the template is compiled: a page
   repeats these thousands of times.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -30,19 +33,16 @@ from .style import constant
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Markup", "escaped", "macro", "render"]
+__all__ = ["Markup", "escaped", "macro", "render", "render_page"]
 
-# A break at either end of a piece of text is beside an expression, one behind ">" or before "<"
-# beside a tag.
+# A break at either end of a piece of text is next to an expression, one after ">" or before "<"
+# next to a tag.
 _LINE_BREAK = re.compile(r"(?P<after>\A|(?<=>))?\s*\n\s*(?P<before>\Z|(?=<))?")
 _STYLE = re.compile(r"\{\{ style\.([A-Z]+) \}\}")
 
 
 def render(name: str, **values: Any) -> str:
-    """Return the HTML of a template with these values.
-
-    Raises jinja2.UndefinedError for a value that the template uses and does not get.
-    """
+    """Return the HTML of a template. Raises jinja2.UndefinedError for a value that it lacks."""
     return _environment().get_template(name).render(values)
 
 
@@ -54,7 +54,6 @@ def macro(template: str, name: str, *values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    """Return the one environment of jinja2, which also keeps the compiled templates."""
     # Imported here because it takes tens of milliseconds, and who only parses, or prints to a
     # terminal, renders no template.
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -65,11 +64,9 @@ def _environment() -> Environment:
         """Puts the constants of `style` in, and takes the line breaks out of a template's text."""
 
         def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
-            """Return a template's source with the constants of `style` put in."""
             return _STYLE.sub(lambda match: constant(match[1]), source)
 
         def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-            """Return the tokens of a template, those of its text without line breaks."""
             for token in stream:
                 if token.type == "data":
                     text = _LINE_BREAK.sub(_joint, token.value)
@@ -92,17 +89,48 @@ def _environment() -> Environment:
 
 
 def _joint(line_break: re.Match[str]) -> str:
-    """Return the stand-in that a line break of a template stands for.
-
-    See the rules above.
-    """
+    # See the rules above.
     if line_break["after"] is not None or line_break["before"] is not None:
         return ""
     return " "
 
 
 def _finalized(value: object) -> Markup:
-    """Return a value as a template writes it. No subclass of Markup is trusted."""
-    if type(value) is Markup:
-        return value
-    return escaped(value)
+    # No subclass of Markup is trusted.
+    return value if type(value) is Markup else escaped(value)
+
+
+@cache
+def _page_css() -> str:
+    return files(__package__).joinpath("page.css").read_text("utf-8")
+
+
+def render_page(title: str, body_html: str, *, css: str = "", module: str = "") -> str:
+    """Return a whole HTML document that asks the network for nothing.
+
+    body_html: escaped already; `title` is escaped here. css: added to the page's own. module: the
+    source of the one ES module the page may run: the Content-Security-Policy allows exactly that
+    text, by its hash, and no script at all when it is empty. Raises ValueError for a source that
+    would end its own element.
+    """
+    for kind, source in (("css", css), ("module", module)):
+        if "</s" in source.lower() or "<!--" in source:
+            raise ValueError(f"{kind} would end its own element")
+    policy = [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    if module:
+        digest = base64.b64encode(hashlib.sha256(module.encode()).digest()).decode()
+        policy.append(f"script-src 'sha256-{digest}'")
+    return render(
+        "views/templates/page.html",
+        policy="; ".join(policy),
+        title=title,
+        # The sources are ours and end no element, as checked above; the body is HTML by contract.
+        css=Markup(_page_css() + css),  # noqa: S704
+        body=Markup(body_html),  # noqa: S704
+        module=Markup(module),  # noqa: S704
+    )

@@ -1,32 +1,183 @@
 """Chat completions through the litellm bridge: a request's body in, the answer in OpenAI's shape
-out.
+out, and what passed as it will be recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import json
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.errors import UsageError
-from ...middleware import ToolCallMiddleware
+from ...middleware import ToolCallMiddleware, Turn
+from ...runner.answer import Answer
+from ...runner.complete import completion_of
+from ...runner.exchange.credentials import secrets_in, url_secrets
 from ...runner.exchange.redaction import redact_exact
+from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
 from ...runner.litellm_faults import ignore_warnings
+from ...runner.local.gate import Refusal
 from ...runner.log_guard import guard_logs
 from ..litellm_bridge import acompletion_with
-from .exchange import Exchange
-from .http_body import EVENT_HEAD, LAST_EVENT, event, json_response
-from .question import Question, Upstream
+from ..litellm_bridge.stream import tapped_stream
 
 if TYPE_CHECKING:
     from .recorder import Recorder
 
+Headers: TypeAlias = list[tuple[str, str]]  # names in lower case, with their values
+EVENT_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+    b"Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
+)
+LAST_EVENT = b"data: [DONE]\n\n"
+# Members of a body that the bridge reads or litellm has to know. All others go to the upstream
+# endpoint as they came: what litellm would make of them (another address, a callback, a made-up
+# answer) is not for a caller to say.
+_READ = (
+    *("messages", "tools", "tool_choice", "parallel_tool_calls", "response_format"),
+    *("n", "stream_options", "functions", "function_call"),
+)
+_NO_KEY = "none-needed"  # OpenAI's client insists on one
+# Arguments of litellm that say how it asks, and are no parameters of the request.
+_NO_PARAMETERS = frozenset(
+    {"messages", "model", "api_base", "api_key", "max_retries", "timeout", "stream", "tools"}
+)
 _TIMEOUT = 600.0  # seconds of the upstream endpoint without a word
 # Members of an answer that are there although they are null.
 _KEPT = frozenset({"content", "finish_reason"})
 _OF_PROVIDER = "provider_specific_fields"
 # A failure that no server gave a status -> that of the gateway.
 _STATUS = {"connection": 502, "timeout": 504, "cut_stream": 502}
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The endpoint that is asked."""
+
+    url: str  # up to /v1
+    key: str = field(default="", repr=False)  # "" if callers bring their own
+
+    def key_for(self, headers: Headers) -> str:
+        """Return the key to ask with: this endpoint's, or the one that the caller sent."""
+        if self.key:
+            return self.key
+        values = [value for name, value in headers if name == "authorization"]
+        keys = [value[7:].strip() for value in values if value[:7].lower() == "bearer "]
+        return keys[0] if keys and keys[0] else _NO_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request for a chat completion as it came in."""
+
+    body: Mapping[str, Any]
+    model: str
+    stream: bool
+    key: str = field(repr=False)  # for the upstream endpoint
+    secrets: tuple[str, ...] = field(repr=False)  # everything in it that is a credential
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any], headers: Headers, upstream: Upstream) -> Question:
+        """Read a request. Raises Refusal for one that cannot be asked."""
+        model, messages = body.get("model"), body.get("messages")
+        if not isinstance(model, str) or not model:
+            raise Refusal(400, "model: a request says which model it asks.")
+        if not isinstance(messages, list) or not messages:
+            raise Refusal(400, "messages: a request has a list of at least one message.")
+        # Only the shape is looked at here; the bridge reads the messages.
+        if not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
+            raise Refusal(400, "messages: each of them is an object with a role.")
+        key = upstream.key_for(headers)
+        passing = secrets_in({"headers": [list(pair) for pair in headers], "body": body})
+        credentials = [key, *url_secrets(upstream.url), *passing]
+        secrets = tuple(dict.fromkeys(s for s in credentials if s and s != _NO_KEY))
+        return cls(body, model, body.get("stream") is True, key, secrets)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the bridge for it, without the address."""
+        out = {name: self.body[name] for name in _READ if self.body.get(name) is not None}
+        rest = {k: v for k, v in self.body.items() if k not in (*_READ, "model", "stream")}
+        if rest:
+            out["extra_body"] = rest
+        return {**out, "stream": self.stream}
+
+
+class Exchange:
+    """A question and its answer on their way, as they will be recorded: a tap of the bridge.
+
+    `failure` is the exception that ended it, None if it came to its end.
+    """
+
+    def __init__(self, question: Question, url: str) -> None:
+        self.question = question
+        self.failure: BaseException | None = None
+        self._url = url
+        self._turn: Turn | None = None
+        self._answer = Answer(native=False, started=time.perf_counter())
+        self._created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._stream: Any = None
+        self._ended = False
+
+    def watched(self) -> AbstractContextManager[None]:
+        """Return the context in which to ask and to read, so that a stream's end is seen."""
+        return self._answer.body_end.watched()
+
+    def sent(self, turn: Turn) -> Mapping[str, Any]:
+        """Take the request as it is sent."""
+        # As it is now: litellm's own arguments, callbacks among them, come to it later.
+        self._turn = replace(turn, params=dict(turn.params))
+        self._answer.native = bool(turn.params.get("tools"))
+        self._answer.started = time.perf_counter()
+        return {"logger_fn": self._answer.log}
+
+    def received(self, litellm: Any, response: Any) -> Any:
+        """Take a whole answer, or the chunks of a stream."""
+        if isinstance(response, litellm.CustomStreamWrapper):
+            self._stream = response
+            return tapped_stream(litellm, response, self._answer.take_chunk)
+        self._answer.read_response(response)
+        return response
+
+    def end(self) -> None:
+        """Note that nothing more will come. A second call does nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        self._answer.latency = round(time.perf_counter() - self._answer.started, 6)
+        if self._stream is not None:
+            self._answer.end_stream(self._stream)
+
+    @property
+    def cut(self) -> bool:
+        """True for a stream that ended without a finish reason. Known after `end`."""
+        return self._answer.cut
+
+    def completion(self) -> Completion | None:
+        """Return the record of it, as that of a run, or None if nothing was sent.
+
+        Its request and response are without credentials. Raw and chunks are as they came.
+        """
+        if self._turn is None:
+            return None
+        params = self._turn.params
+        rest = {k: v for k, v in params.items() if k not in _NO_PARAMETERS}
+        rest.pop("logger_fn", None)
+        request = Request(
+            Model(f"openai/{self.question.model}", api_base=self._url, api_key=self.question.key),
+            self.question.model,
+            tuple(params["messages"]),
+            params={**(rest.pop("extra_body", None) or {}), **rest},
+            tools=tuple(params.get("tools") or ()),
+            stream=self.question.stream,
+        )
+        return completion_of(request, self._answer, self._created, self.failure)
 
 
 class Chat:
@@ -40,15 +191,22 @@ class Chat:
         self._recorder = recorder
 
     async def answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
-        """Ask, and write the response, whole or streamed.
-
-        A failure as an error in OpenAI's shape.
-        """
+        """Ask, and write the response, whole or streamed, or an error in OpenAI's shape."""
         guard_logs(question.secrets)
         exchange = Exchange(question, self.upstream.url)
         try:
             with exchange.watched():
-                answer = await self._ask(question, exchange)
+                ignore_warnings()  # again and again: whoever resets Python's filters is not told
+                answer = await acompletion_with(
+                    self._middleware,
+                    tap=exchange,
+                    model=f"openai/{question.model}",
+                    api_base=self.upstream.url,
+                    api_key=question.key,
+                    max_retries=0,
+                    timeout=_TIMEOUT,
+                    **question.arguments(),
+                )
                 if question.stream:
                     await _write_stream(answer, writer, question, exchange)
                 else:
@@ -64,7 +222,8 @@ class Chat:
             exchange.failure = CallerGone("the caller went away before the end")
         except UsageError as e:
             exchange.failure = e
-            writer.write(json_response(*_usage_error(e, question)))
+            error = _error(redact_exact(str(e), question.secrets), "invalid_request_error", 400)
+            writer.write(json_response(error, 400))
         except Exception as e:
             exchange.failure = e
             writer.write(json_response(*_provider_error(e, question)))
@@ -74,37 +233,22 @@ class Chat:
             if self._recorder is not None:
                 self._recorder.add(exchange)
 
-    async def _ask(self, question: Question, exchange: Exchange) -> Any:
-        """Return the bridge's answer, litellm's object or its stream."""
-        ignore_warnings()  # again and again: whoever resets Python's filters does not know of it
-        return await acompletion_with(
-            self._middleware,
-            tap=exchange,
-            model=f"openai/{question.model}",
-            api_base=self.upstream.url,
-            api_key=question.key,
-            max_retries=0,
-            timeout=_TIMEOUT,
-            **question.arguments(),
-        )
-
 
 async def _write_stream(
     stream: Any, writer: asyncio.StreamWriter, question: Question, exchange: Exchange
 ) -> None:
     """Write a stream as events.
 
-    Its head with the first chunk, so that a failure before it has its own status. A failure behind
-    it is an event, and no end follows.
-
-    The end of the answer waits until all has come: litellm ends a stream that broke off as if it
-    were finished, and only then can that be told.
+    Its head goes with the first chunk, so a failure before it has its own status. A later failure
+    is an event, and no end follows.
     """
+    # The end of the answer waits until all has come: litellm ends a stream that broke off as if it
+    # were finished, and only then can that be told.
     began = False
     endings: list[bytes] = []
     try:
         async for chunk in stream:
-            text = event(_chunk_members(chunk))
+            text = _event(_chunk_members(chunk))
             if endings or any(choice.finish_reason for choice in chunk.choices):
                 endings.append(text)
                 continue
@@ -119,7 +263,7 @@ async def _write_stream(
     except Exception as e:
         if not began or isinstance(e, ConnectionError):
             raise
-        writer.write(event(_provider_error(e, question)[0]))
+        writer.write(_event(_provider_error(e, question)[0]))
         await writer.drain()
         raise StreamBroke from e
     finally:
@@ -133,10 +277,7 @@ class BrokenStream(Exception):
 
 
 class StreamBroke(Exception):
-    """A stream broke off in the middle, and the caller has been told.
-
-    Its cause says why.
-    """
+    """A stream broke off in the middle, and the caller has been told. Its cause says why."""
 
 
 class CallerGone(ConnectionError):
@@ -144,17 +285,15 @@ class CallerGone(ConnectionError):
 
 
 def _chunk_members(chunk: Any) -> dict[str, Any]:
-    """Return a chunk in the shape that OpenAI sends: the counted tokens come without a choice."""
     members: dict[str, Any] = _slim(chunk.model_dump(mode="json"))
-    if "usage" in members and not any(map(_says_something, members["choices"])):
+    # OpenAI sends the counted tokens without a choice.
+    if "usage" in members and not any(
+        piece is not None
+        for choice in members["choices"]
+        for piece in (choice["finish_reason"], *choice["delta"].values())
+    ):
         members["choices"] = []
     return members
-
-
-def _says_something(choice: dict[str, Any]) -> bool:
-    """Return True for a choice of a chunk that holds a piece of an answer, or its end."""
-    pieces = [choice["finish_reason"], *choice["delta"].values()]
-    return any(piece is not None for piece in pieces)
 
 
 def _slim(value: Any) -> Any:
@@ -170,19 +309,12 @@ def _slim(value: Any) -> Any:
 
 
 def _error(message: str, kind: str, status: int) -> dict[str, Any]:
-    """Return an error in OpenAI's shape."""
     return {"error": {"message": message, "type": kind, "param": None, "code": status}}
 
 
-def _usage_error(e: UsageError, question: Question) -> tuple[dict[str, Any], int]:
-    """Body and status for a request that cannot be sent."""
-    return _error(redact_exact(str(e), question.secrets), "invalid_request_error", 400), 400
-
-
 def _provider_error(e: Exception, question: Question) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """Body, status and headers for a failure of the upstream endpoint.
-
-    No credential is in them.
+    """Return body, status and headers for a failure of the upstream endpoint, without
+    credentials.
     """
     kind = error_kind(e)
     status = _STATUS.get(kind) or status_code(e) or 500
@@ -193,3 +325,36 @@ def _provider_error(e: Exception, question: Question) -> tuple[dict[str, Any], i
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     name = kinds.get(status, "invalid_request_error" if status < 500 else "server_error")
     return _error(error_message(e, question.secrets), name, status), status, more
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body. Raises Refusal for anything else."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Refusal(400, "The body of this request is no JSON object.")
+    return value
+
+
+def json_response(value: Any, status: int = 200, more: Mapping[str, str] | None = None) -> bytes:
+    """Return a whole response. more: further headers."""
+    body = _json_bytes(value)
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        *(f"{name}: {text}" for name, text in (more or {}).items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def _event(value: Any) -> bytes:
+    return b"data: " + _json_bytes(value) + b"\n\n"
+
+
+def _json_bytes(value: Any) -> bytes:
+    # ASCII can carry half a surrogate pair as well.
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()

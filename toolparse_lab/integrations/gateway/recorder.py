@@ -32,16 +32,15 @@ from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Completion, Held, Model, PlanItem
 from ...runner.store.store import Store
-from .exchange import Exchange
+from .chat import Exchange
 
 _MOST = 500  # exchanges of a run
 SOURCE = "gateway"
 
 
 class Recorder:
-    """Writes exchanges into a store until it is closed.
-
-    `tell` is called, with a sentence, where something cannot be written.
+    """Writes exchanges into a store until it is closed. `tell` is called, with a sentence, where
+    something cannot be written.
     """
 
     def __init__(self, store: Store, protocol: AnyProtocol, tell: Callable[[str], None]) -> None:
@@ -65,7 +64,6 @@ class Recorder:
             self._thread.join()
 
     def _work(self) -> None:
-        """Write whatever waits, until `close`."""
         going = True
         while going:
             batch = [self._waiting.get()]
@@ -105,7 +103,7 @@ class Recorder:
         self._store.extend_run(run.run_id, run.items[-len(completions) :])
 
     def _finish(self) -> None:
-        """End the run and begin another. One without exchanges drops out."""
+        # A run without exchanges drops out.
         run, self._run = self._run, _RunSoFar(self._protocol)
         if run.run_id:
             run.summary.run_id = run.run_id
@@ -145,18 +143,6 @@ class _RunSoFar:
         levels = {"arm": arm.name, "prompt_protocol": prompt_protocol(arm.protocol), **arm.levels}
         self._cases.append(case)
         self.items.append(PlanItem(case.id, alias, key, 0, levels))
-        self._count(completion)
-        return completion
-
-    def _arm(self, choice: Any) -> Arm:
-        """Return the arm of the exchanges with this tool choice."""
-        word = choice if isinstance(choice, str) else write_canonical(choice)
-        name = self._protocol.id if word == "auto" else f"{self._protocol.id} {word}"
-        levels = {"max_turns": 1, "tool_choice": choice}
-        return self._arms.setdefault(word, Arm(self._protocol, levels, name))
-
-    def _count(self, completion: Completion) -> None:
-        """Add a completion to the summary."""
         self.summary.planned += 1
         self.summary.calls += 1
         if completion.ok:
@@ -164,6 +150,13 @@ class _RunSoFar:
         else:
             self.summary.failed += 1
             self.summary.failures.update(Counter([str(completion.error_kind)]))
+        return completion
+
+    def _arm(self, choice: Any) -> Arm:
+        word = choice if isinstance(choice, str) else write_canonical(choice)
+        name = self._protocol.id if word == "auto" else f"{self._protocol.id} {word}"
+        levels = {"max_turns": 1, "tool_choice": choice}
+        return self._arms.setdefault(word, Arm(self._protocol, levels, name))
 
     def record(self) -> Mapping[str, Any]:
         """Return the plan as it is recorded: one of answers from elsewhere, which no one asks
@@ -182,20 +175,18 @@ class _RunSoFar:
 
 
 def _case_of(id: str, exchange: Exchange) -> Case:
-    """Return the case of an exchange: its messages and tools, without credentials."""
     body, secrets = exchange.question.body, exchange.question.secrets
     messages, tools = redact_strings([body["messages"], body.get("tools") or []], secrets)
     try:
         case = Case(id, messages, tool_specs(tools))
         unpack_cases(pack_cases([case]))
     except ToolparseError:
-        # What a lab's case cannot hold was asked all the same, and can be looked at as text.
+        # What a lab's case cannot contain was asked all the same, and can be looked at as text.
         return Case(id, write_canonical(messages))
     return case
 
 
 def _word(text: str, secrets: tuple[str, ...]) -> str:
-    """Return a text without credentials."""
     return str(redact_strings(text, secrets))
 
 
@@ -206,7 +197,7 @@ def _clean(completion: Completion, secrets: tuple[str, ...]) -> Completion:
         of_kind = [chunk for chunk in chunks if chunk.kind == kind]
         text = "".join(chunk.text for chunk in of_kind)
         if (clean := _word(text, secrets)) != text:
-            # A credential may lie across chunks, which then become one.
+            # A credential may cross chunks, which then become one.
             others = [chunk for chunk in chunks if chunk.kind != kind]
             chunks = (*others, replace(of_kind[0], text=clean))
     members = redact_strings(

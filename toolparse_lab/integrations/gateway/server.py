@@ -1,23 +1,23 @@
-"""The gateway's own endpoint: who may ask, the models to ask for, and where it listens."""
+"""The HTTP endpoint of the gateway: who may ask, what there is, bodies, and where it listens."""
 
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from ...core.errors import BadOptions
 from ...middleware import ToolCallMiddleware
-from ...runner.exchange.redaction import is_http_address, redact_url
+from ...runner.exchange.redaction import is_http_address, redact, redact_url
 from ...runner.litellm_door import close_clients, recording_litellm
 from ...runner.litellm_faults import allow_tools_without_mcp, hold_logging_worker
 from ...runner.local.gate import Gate, Refusal, Rules, is_loopback, until_first
 from ...runner.local.server import LocalServer, serve_local
 from ..litellm_bridge.options import middleware_for
-from .chat import Chat
-from .http_body import Headers, json_object, json_response, read_body
-from .models import models_of
-from .question import Question, Upstream
+from .chat import Chat, Headers, Question, Upstream, json_object, json_response
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -26,11 +26,46 @@ _CHAT = ("/v1/chat/completions", "/chat/completions")
 _MODELS = ("/v1/models", "/models")
 _HEALTH = ("/health", "/v1/health")
 _THERE_IS = "POST /v1/chat/completions, GET /v1/models, GET /health"
+_OF_BODY = frozenset({"content-length", "transfer-encoding", "expect"})
+_MODELS_SECONDS = 30.0  # for the upstream endpoint's list of models
+_MOST_MODELS = 16 * 2**20  # bytes of it
+MOST_BODY = 64 * 2**20  # bytes of a request's body; more is refused
+_BODY_SECONDS = 60.0  # from one piece of a body to the next
+_LONGEST_LINE = 100  # of a chunk's size
 
 
-class ChatGate(Gate):
-    """A door with no engine behind it: chat completions are asked of another endpoint, and there is
-    little else.
+class _BridgeGate(Gate):
+    # A gate whose chat completions go through the bridge.
+
+    _chat: Chat
+
+    async def _ask(
+        self,
+        body: bytes,
+        headers: Headers,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        # If the caller goes, the upstream endpoint is asked no longer.
+        question = Question.of(json_object(body), headers, self._chat.upstream)
+
+        async def gone() -> None:
+            while await reader.read(65_536):
+                pass
+
+        try:
+            await until_first(self._chat.answer(question, writer), gone())
+        finally:
+            hold_logging_worker()
+
+    async def _end(self) -> None:
+        await super()._end()
+        await close_clients()
+
+
+class ChatGate(_BridgeGate):
+    """The gate of the gateway, which has no engine: chat completions are asked of another endpoint,
+    and there is little else.
     """
 
     def __init__(self, host: str, port: int, rules: Rules, chat: Chat) -> None:
@@ -49,11 +84,10 @@ class ChatGate(Gate):
         method, target, _ = line.split(" ")
         path = target.partition("?")[0]
         if path in _CHAT and method == "POST":
-            body = body or await read_body(headers, reader, writer)
-            question = Question.of(json_object(body), headers, self._chat.upstream)
-            await ask(self._chat, question, reader, writer)
+            body = body or await _read_body(headers, reader, writer)
+            await self._ask(body, headers, reader, writer)
         elif path in _MODELS and method == "GET":
-            writer.write(await models_of(self._chat.upstream, headers))
+            writer.write(await _models_of(self._chat.upstream, headers))
         elif path in _HEALTH and method == "GET":
             writer.write(json_response({"status": "ok"}))
         elif path in (*_CHAT, *_MODELS, *_HEALTH):
@@ -62,13 +96,9 @@ class ChatGate(Gate):
             raise Refusal(404, f"{path[:100]!r} is not here; there is {_THERE_IS}.")
         await writer.drain()
 
-    async def _end(self) -> None:
-        await super()._end()
-        await close_clients()
 
-
-class ToolGate(Gate):
-    """The door of the embedded model's endpoint, where a request with tools goes through the
+class ToolGate(_BridgeGate):
+    """The gate of the embedded model's endpoint, where a request with tools goes through the
     bridge: the engine itself would pass over them in silence.
     """
 
@@ -93,26 +123,18 @@ class ToolGate(Gate):
         """Answer a request that was let in."""
         method, target, _ = line.split(" ")
         if method == "POST":
-            body = body or await read_body(headers, reader, writer)
+            body = body or await _read_body(headers, reader, writer)
             if _offers_tools(body):
                 if target.partition("?")[0] not in _CHAT:
                     raise Refusal(
                         400, "Tools are for POST /v1/chat/completions; the model knows none itself."
                     )
-                question = Question.of(json_object(body), headers, self._chat.upstream)
-                await ask(self._chat, question, reader, writer)
+                await self._ask(body, headers, reader, writer)
                 return
-            # The body was read here, so that its head says its length and nothing else.
+            # The body was read here, so its head says its length and nothing else.
             headers = [(name, value) for name, value in headers if name not in _OF_BODY]
             headers.append(("content-length", str(len(body))))
         await super().answer(line, headers, reader, writer, body)
-
-    async def _end(self) -> None:
-        await super()._end()
-        await close_clients()
-
-
-_OF_BODY = frozenset({"content-length", "transfer-encoding", "expect"})
 
 
 def _offers_tools(body: bytes) -> bool:
@@ -126,27 +148,8 @@ def _offers_tools(body: bytes) -> bool:
     return bool(members.get("tools") or members.get("functions"))
 
 
-async def ask(
-    chat: Chat, question: Question, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
-    """Answer a question. If the caller goes, the upstream endpoint is asked no longer."""
-
-    async def gone() -> None:
-        while await reader.read(65_536):
-            pass
-
-    try:
-        await until_first(chat.answer(question, writer), gone())
-    finally:
-        hold_logging_worker()
-
-
 class Gateway:
-    """A running gateway.
-
-    A context manager. `url` ends in /v1. `close` frees the port and ends the recording, whose runs
-    `run_ids` names.
-    """
+    """A running gateway, a context manager. `url` ends in /v1."""
 
     def __init__(self, gate: Gate, url: str, recorder: Recorder | None = None) -> None:
         self._gate = gate
@@ -159,7 +162,7 @@ class Gateway:
         return [] if self._recorder is None else list(self._recorder.run_ids)
 
     def close(self) -> None:
-        """End all connections, and write the rows not yet recorded."""
+        """End all connections, free the port, and write the rows not yet recorded."""
         self._gate.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -199,7 +202,12 @@ def serve(
     Raises BadOptions for an address or a port that cannot be one and for an open gateway on a
     public address, UnknownProtocol, SetupError where the port is taken.
     """
-    _check_address(upstream)
+    if not is_http_address(upstream):
+        raise BadOptions(
+            "the upstream endpoint is an address",
+            got=redact_url(upstream),
+            expected="for example http://127.0.0.1:8000/v1",
+        )
     if not 0 <= port <= 65_535:
         raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
     if not api_key and not is_loopback(host):
@@ -221,19 +229,9 @@ def serve(
 
 
 def _set_up_litellm() -> None:
-    """Import litellm for a process that is a gateway's own: it prints nothing, and takes tools."""
+    # For a process that is a gateway's own: litellm prints nothing, and takes tools.
     recording_litellm()
     allow_tools_without_mcp()
-
-
-def _check_address(upstream: str) -> None:
-    """Raise BadOptions for anything that is not an address of an endpoint."""
-    if not is_http_address(upstream):
-        raise BadOptions(
-            "the upstream endpoint is an address",
-            got=redact_url(upstream),
-            expected="for example http://127.0.0.1:8000/v1",
-        )
 
 
 def serve_local_with_tools(
@@ -256,3 +254,111 @@ def serve_local_with_tools(
         return ToolGate(host, port, rules, middleware)
 
     return serve_local(host, port, api_key=api_key, threads=threads, gate=gate)
+
+
+async def _models_of(upstream: Upstream, headers: Headers) -> bytes:
+    """Return the response to a request for the models: those that the upstream endpoint says.
+    Raises Refusal if it gives none.
+    """
+    key = upstream.key_for(headers)
+    try:
+        status, body = await asyncio.to_thread(_get, f"{upstream.url}/models", key)
+    except (OSError, http.client.HTTPException, ValueError) as e:
+        reason = redact(f"{type(e).__name__}: {e}", [key])
+        raise Refusal(502, f"The upstream endpoint gives no models: {reason}") from None
+    if status != 200:
+        answer = status if 400 <= status <= 599 else 502
+        raise Refusal(answer, f"The upstream endpoint gives no models: status {status}.")
+    try:
+        models: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Refusal(502, "The upstream endpoint's models are no JSON.") from None
+    return json_response(models)
+
+
+def _get(url: str, key: str) -> tuple[int, bytes]:
+    # No redirection is followed.
+    parts = urlsplit(url)
+    is_open = parts.scheme == "http"
+    kind = http.client.HTTPConnection if is_open else http.client.HTTPSConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=_MODELS_SECONDS)
+    try:
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        connection.request("GET", target, headers={"Authorization": f"Bearer {key}"})
+        response = connection.getresponse()
+        return response.status, response.read(_MOST_MODELS)
+    finally:
+        connection.close()
+
+
+async def _read_body(
+    headers: Headers, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bytes:
+    """Return the body of a request, b"" if it has none.
+
+    Raises Refusal for one that is too long, that ends early, or whose length two servers might read
+    differently.
+    """
+    size = _size_in(headers)
+    if any(name == "expect" and value.lower() == "100-continue" for name, value in headers):
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    try:
+        return await (_read_chunked(reader) if size is None else _read_exactly(reader, size))
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+        raise Refusal(400, "The body of this request does not end as its head says.") from None
+    except TimeoutError:
+        raise Refusal(408, "The body of this request did not come.") from None
+
+
+def _size_in(headers: Headers) -> int | None:
+    """Return the length of a body by its head, None for one in chunks. Raises Refusal."""
+    lengths = {value for name, value in headers if name == "content-length"}
+    codings = [value.lower() for name, value in headers if name == "transfer-encoding"]
+    if len(lengths) + len(codings) > 1 or codings not in ([], ["chunked"]):
+        raise Refusal(400, "The length of this request's body is said in two ways.")
+    if codings:
+        return None
+    text = lengths.pop() if lengths else "0"
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Refusal(400, "The length of this request's body is no number.")
+    return int(text)
+
+
+async def _read_exactly(reader: asyncio.StreamReader, size: int) -> bytes:
+    """Return so many bytes. Raises Refusal if they are too many, TimeoutError where none comes."""
+    if size > MOST_BODY:
+        raise Refusal(413, f"The body of a request to this endpoint has at most {MOST_BODY} bytes.")
+    pieces, missing = [], size
+    while missing:
+        async with asyncio.timeout(_BODY_SECONDS):
+            piece = await reader.read(missing)
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", missing)
+        pieces.append(piece)
+        missing -= len(piece)
+    return b"".join(pieces)
+
+
+async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
+    """Return a body that came in chunks, without their sizes."""
+    body = bytearray()
+    while True:
+        async with asyncio.timeout(_BODY_SECONDS):
+            line = await reader.readuntil(b"\r\n")
+        digits = line[:_LONGEST_LINE].partition(b";")[0].strip()
+        if not digits or digits.strip(b"0123456789abcdefABCDEF"):
+            raise ValueError(line)
+        size = int(digits, 16)
+        body += await _read_exactly(reader, min(size, MOST_BODY + 1))
+        if len(body) > MOST_BODY:
+            await _read_exactly(reader, MOST_BODY + 1)  # refuses it
+        if size == 0:
+            break
+        if await _read_exactly(reader, 2) != b"\r\n":
+            raise ValueError(line)
+    # Trailers may follow the last chunk: they say nothing here, but have to be read.
+    for _ in range(_LONGEST_LINE):
+        async with asyncio.timeout(_BODY_SECONDS):
+            if await reader.readuntil(b"\r\n") == b"\r\n":
+                return bytes(body)
+    raise ValueError("too many trailers")

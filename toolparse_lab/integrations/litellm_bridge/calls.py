@@ -4,6 +4,7 @@ model.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Unpack
 
@@ -13,16 +14,13 @@ from ...middleware import ToolCallMiddleware, Turn
 from ...middleware.flow.factors import LitellmArguments
 from ...runner.litellm_door import litellm_module
 from ...runner.litellm_faults import join_text_parts
-from .again import Again
-from .answer_ids import AnswerIds
-from .arguments import BridgeArguments
-from .callbacks import add_callback
-from .findings import without_findings
-from .model_params import let_pass
-from .options import KEYWORDS, middleware_for, take_options
-from .refusal import refusal
-from .response import answers_of, with_answers, with_tool_calls
+from .options import KEYWORDS, BridgeArguments, middleware_for, take_options
+from .response import AnswerIds, Asked, without_findings
 from .stream import stream_of
+
+MODEL_PARAMS = ("reasoning_effort", "thinking", "verbosity")
+_ASKED = ("tools", "tool_choice", "parallel_tool_calls", "response_format")
+_WHOLE = ("complete_streaming_response", "async_complete_streaming_response")
 
 
 class Tap(Protocol):
@@ -53,7 +51,7 @@ def completion(
 
     The prompt describes the tools, and the parser reads the calls from the text.
 
-    `protocol` ("hermes" unless said otherwise) is an id, with options behind it as in a model
+    `protocol` ("hermes" unless said otherwise) is an id, with options after it as in a model
     string, or a protocol object. Options by keyword are those of `create_tool_middleware`, and
     `wording` and `policy`: `tool_choice_by="prompt"` asks for a forced call in the system prompt,
     for providers that reject response_format. `broken_calls="call"` and `unknown_tools="call"` hand
@@ -126,23 +124,20 @@ def completion_with(
     >>> answer.choices[0].finish_reason
     'tool_calls'
     """
-    litellm = litellm_module()
     keywords: dict[str, Any] = {"model": model, "messages": messages, **arguments}
-    turn = _turn(litellm, middleware, keywords)
-    again = Again(litellm, middleware, turn)
-    ids = add_callback(litellm, middleware, turn, keywords)
+    asked = _asked(middleware, keywords)
+    add_callback(asked, keywords)
     try:
-        response = litellm.completion(**turn.params)
+        response = asked.litellm.completion(**asked.turn.params)
     except Exception as e:
-        rejection = refusal(e, turn)
+        rejection = asked.refusal(e)
         if rejection is None:
             raise
         raise rejection from e
-    if again.wanted and isinstance(response, litellm.ModelResponse):
-        plain = answers_of(response, middleware, turn, ids)
-        answers = [again.corrected(answer) for answer in plain]
-        return with_answers(litellm, response, middleware, turn, answers)
-    return _answer(litellm, response, middleware, turn, ids, again)
+    if asked.corrects and isinstance(response, asked.litellm.ModelResponse):
+        answers = [asked.corrected(answer) for answer in asked.answers(response)]
+        return asked.read(response, answers)
+    return _answer(asked, response)
 
 
 async def acompletion_with(
@@ -170,34 +165,31 @@ async def acompletion_with(
     >>> asyncio.run(later).choices[0].finish_reason
     'tool_calls'
     """
-    litellm = litellm_module()
     keywords: dict[str, Any] = {"model": model, "messages": messages, **arguments}
-    turn = _turn(litellm, middleware, keywords)
-    again = Again(litellm, middleware, turn)
+    asked = _asked(middleware, keywords)
     if tap is not None:
-        turn.params.update(tap.sent(turn))
-    ids = add_callback(litellm, middleware, turn, keywords)
+        asked.turn.params.update(tap.sent(asked.turn))
+    add_callback(asked, keywords)
     try:
-        response = await litellm.acompletion(**turn.params)
+        response = await asked.litellm.acompletion(**asked.turn.params)
     except Exception as e:
-        rejection = refusal(e, turn)
+        rejection = asked.refusal(e)
         if rejection is None:
             raise
         raise rejection from e
     if tap is not None:
-        response = tap.received(litellm, response)
-    if again.wanted and isinstance(response, litellm.ModelResponse):
-        plain = answers_of(response, middleware, turn, ids)
-        answers = [await again.corrected_later(answer) for answer in plain]
-        return with_answers(litellm, response, middleware, turn, answers)
-    return _answer(litellm, response, middleware, turn, ids, again)
+        response = tap.received(asked.litellm, response)
+    if asked.corrects and isinstance(response, asked.litellm.ModelResponse):
+        answers = [await asked.corrected_later(answer) for answer in asked.answers(response)]
+        return asked.read(response, answers)
+    return _answer(asked, response)
 
 
-def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Turn:
-    """Return the request as it is sent, with the tools in its prompt.
-
-    Raises BadToolSpec, and BadOptions for options, which the endpoint would get.
+def _asked(middleware: ToolCallMiddleware, arguments: Mapping[str, Any]) -> Asked:
+    """Return the request as it is sent, with the tools in its prompt. Raises BadToolSpec, and
+    BadOptions for options, which the endpoint would get.
     """
+    litellm = litellm_module()
     if not arguments.keys().isdisjoint(KEYWORDS):
         raise _has_options({name: arguments[name] for name in KEYWORDS if name in arguments})
     messages = arguments.get("messages")
@@ -209,42 +201,29 @@ def _turn(litellm: Any, middleware: ToolCallMiddleware, arguments: Mapping[str, 
             hint='messages=[{"role": "user", "content": "…"}]',
         )
     turn = middleware.transform_params(
-        {**arguments, "messages": without_findings(messages)},
-        choice_schema="any_of_many",
+        {**arguments, "messages": without_findings(messages)}, choice_schema="any_of_many"
     )
     let_pass(litellm, turn.params)
     join_text_parts(str(arguments.get("model")))
-    return turn
+    return Asked(litellm, middleware, turn)
 
 
-def _answer(
-    litellm: Any,
-    response: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    ids: AnswerIds | None,
-    again: Again,
-) -> Any:
-    """litellm's answer, whole or a stream, with the calls of its text.
-
-    A stream has them corrected at its end.
-    """
+def _answer(asked: Asked, response: Any) -> Any:
     # Without tools nothing was added to the prompt, and nothing is to be read from the answer.
-    if not turn.active:
+    if not asked.turn.active:
         return response
-    if isinstance(response, litellm.ModelResponse):
-        return with_tool_calls(litellm, response, middleware, turn, ids)
-    if isinstance(response, litellm.CustomStreamWrapper):
-        return stream_of(litellm, response, middleware, turn, ids, again if again.wanted else None)
+    if isinstance(response, asked.litellm.ModelResponse):
+        return asked.read(response)
+    if isinstance(response, asked.litellm.CustomStreamWrapper):
+        return stream_of(asked, response)
     return response
 
 
 def _middleware(
     protocol: Any, middleware: ToolCallMiddleware | None, arguments: dict[str, Any]
 ) -> ToolCallMiddleware:
-    """Return the middleware that was passed, or one of the protocol.
-
-    The options are taken out of the arguments. Raises BadOptions for both.
+    """Return the middleware that was passed, or one of the protocol and of the options, which are
+    taken out of the arguments. Raises BadOptions for both.
     """
     options = take_options(arguments)
     if middleware is None:
@@ -255,9 +234,132 @@ def _middleware(
 
 
 def _has_options(options: Mapping[str, Any]) -> BadOptions:
-    """Return the error of options beside a middleware."""
     return BadOptions(
         "a middleware has its protocol and its options already",
         got=dict(options),
         hint="pass them to create_tool_middleware instead",
     )
+
+
+def let_pass(litellm: Any, params: dict[str, Any]) -> None:
+    """Move parameters of newer models, which litellm refuses where it does not know that a provider
+    takes them, into `extra_body`: servers of open models take them, and one that does not says so.
+
+    params: the arguments of the call. Only where OpenAI's protocol is spoken: another provider's
+    parameters have other names. A request that says `drop_params` has them dropped, as litellm
+    does.
+    """
+    names = [name for name in MODEL_PARAMS if params.get(name) is not None]
+    if not names or params.get("drop_params") or litellm.drop_params:
+        return
+    try:
+        model, provider, *_ = litellm.get_llm_provider(
+            model=params["model"],
+            custom_llm_provider=params.get("custom_llm_provider"),
+            api_base=params.get("api_base"),
+        )
+        supported = litellm.get_supported_openai_params(model=model, custom_llm_provider=provider)
+    except Exception:  # litellm says what is wrong with the model when it is asked
+        return
+    if provider != "openai" and provider not in litellm.openai_compatible_providers:
+        return
+    unknown = {name: params.pop(name) for name in names if name not in (supported or ())}
+    if unknown:
+        params["extra_body"] = {**unknown, **(params.get("extra_body") or {})}
+
+
+# How callbacks work. litellm logs what it sent and what it was sent: a prompt without tools, a text
+# without calls. Before it calls callbacks it lets each of them change what is logged. So a callback
+# of ours goes along with the request, for this request alone and only where the host has callbacks
+# at all; it puts the tools and the messages of the caller in their place, and reads the answer once
+# more. It may run in another thread, before or after the caller gets the answer; so that both name
+# a call by the same id, the ids are shared.
+
+
+def add_callback(asked: Asked, arguments: Mapping[str, Any]) -> None:
+    """Let callbacks see the call as the caller made it, with the ids of the answer's calls.
+
+    arguments: of the caller. A request that is not logged, as the provider's inner one, has no
+    callbacks.
+    """
+    litellm, params = asked.litellm, asked.turn.params
+    watched = (
+        litellm.callbacks
+        or litellm.success_callback
+        or litellm._async_success_callback
+        or any(arguments.get(name) for name in ("success_callback", "callbacks"))
+    )
+    if not asked.turn.active or arguments.get("no-log") or not watched:
+        return
+    asked.ids = AnswerIds()
+    ours = [kind(asked, arguments) for kind in _callback_classes(litellm)]
+    params["success_callback"] = [*(params.get("success_callback") or ()), *ours]
+
+
+@functools.lru_cache(maxsize=1)
+def _callback_classes(litellm: Any) -> tuple[Any, Any]:
+    # The callback for calls without async, and that for the others: litellm keeps two lists. Made
+    # when first needed, because importing litellm takes seconds.
+
+    class AsTheCallerSees(litellm.integrations.custom_logger.CustomLogger):  # type: ignore[misc]
+        """The callback of one request, which changes what is logged and logs nothing."""
+
+        def __init__(self, asked: Asked, arguments: Mapping[str, Any]) -> None:
+            super().__init__()
+            self._request = asked
+            self._arguments = arguments
+
+        def logging_hook(
+            self, kwargs: dict[str, Any], result: Any, call_type: str
+        ) -> tuple[dict[str, Any], Any]:
+            details = dict(kwargs)
+            for name in _WHOLE:
+                if details.get(name) is not None:
+                    details[name] = self._answer(details[name])
+            result = self._answer(result)
+            details["optional_params"] = self._asked(details.get("optional_params") or {})
+            # Messages that are not ours were made illegible on purpose.
+            legible = details.get("messages") == self._request.turn.params["messages"]
+            if legible:
+                details["messages"] = self._arguments.get("messages")
+            payload = details.get("standard_logging_object")
+            if payload is not None:
+                whole = next((details[name] for name in _WHOLE if details.get(name)), result)
+                details["standard_logging_object"] = self._payload(payload, whole, legible)
+            return details, result
+
+        async def async_logging_hook(
+            self, kwargs: dict[str, Any], result: Any, call_type: str
+        ) -> tuple[dict[str, Any], Any]:
+            return self.logging_hook(kwargs, result, call_type)
+
+        def _answer(self, response: Any) -> Any:
+            if not isinstance(response, litellm.ModelResponse) or not all(
+                hasattr(choice, "message") for choice in response.choices
+            ):
+                return response
+            return self._request.read(response)
+
+        def _asked(self, params: Mapping[str, Any]) -> dict[str, Any]:
+            # With the tools of the caller, and without the form asked for instead.
+            others = {name: value for name, value in params.items() if name not in _ASKED}
+            tools = {name: self._arguments.get(name) for name in _ASKED}
+            return {**others, **{name: value for name, value in tools.items() if value is not None}}
+
+        def _payload(self, payload: Mapping[str, Any], answer: Any, legible: bool) -> Any:
+            # litellm's standard record of a call, likewise.
+            changed: dict[str, Any] = dict(payload)
+            changed["model_parameters"] = self._asked(payload.get("model_parameters") or {})
+            if legible:
+                changed["messages"] = self._arguments.get("messages")
+                if isinstance(answer, litellm.ModelResponse):
+                    changed["response"] = answer.model_dump()
+            return changed
+
+    class AsAsyncCallersSee(AsTheCallerSees):
+        """litellm takes for async everything called as a coroutine."""
+
+        async def __call__(self, *args: Any, **kw: Any) -> None:
+            """Do nothing: the hook has changed what is logged."""
+
+    return AsTheCallerSees, AsAsyncCallersSee

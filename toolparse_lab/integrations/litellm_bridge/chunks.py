@@ -1,30 +1,27 @@
-"""The chunks of a stream with the calls that their texts hold as tool-call deltas.
-
-No input or output happens here.
-"""
+"""The chunks of a stream with the calls of their text as tool-call deltas. No input or output."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.types.call_pieces import CallPieces
 from ...core.types.server import same_json
 from ...formats.tool_names import offered_name
-from ...middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
+from ...middleware import Answer, AnswerStream, CorrectedAnswer, ToolCallMiddleware, Turn
 from ...middleware.native import written_too
-from .answer_ids import AnswerIds
-from .findings import blame_of, findings_of
+from .response import FIELD, AnswerIds, blame_of, findings_of, with_feedback
 
-# How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which holds
+# How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which keeps
 # text back while it may become a call. Most chunks are plain text with nothing held back, and go on
 # as they are: one look-up, one feed and two comparisons. Any other chunk becomes up to three kinds:
 # one of what is not text, one for each delta that the parser gives, and at the end the finish
 # reasons. A client must see them in that order, and every call under an index of its own, although
 # the provider may number its own calls from 0 too. Invariant: the texts and calls that were passed
-# on, and what the parsers hold back, are all that was received.
+# on, and what the parsers keep back, are all that was received.
 
-# Members of a delta, beside text and calls, that must not be lost with the text.
+# Members of a delta, apart from text and calls, that must not be lost with the text.
 _OTHER = (
     "function_call",
     "audio",
@@ -36,29 +33,32 @@ _OTHER = (
 )
 
 
+@dataclass(slots=True, eq=False)
+class _OwnCall:
+    """A call that the provider made itself, as far as it came."""
+
+    name: str = ""
+    arguments: str = ""
+    index: int | None = None
+    waiting: list[Any] = field(default_factory=list)  # pieces not yet sent
+
+
+@dataclass(slots=True, eq=False)
 class _Choice:
-    """The state of one choice of a stream."""
-
-    __slots__ = (
-        *("calls", "finish", "index", "own", "pieces", "role", "said", "stream", "thoughts"),
-        "written",
-    )
-
-    def __init__(self, index: int, stream: AnswerStream) -> None:
-        self.index = index
-        self.stream = stream
-        self.role: str | None = None  # of a chunk whose text was held back
-        self.finish: Any = None  # the chunk that ended it
-        self.calls = 0  # the number of calls passed on
-        self.said = False  # there was text
-        self.thoughts: list[str] = []
-        self.written: list[dict[str, Any]] = []  # the functions of calls in the text
-        # The provider's own calls, by their number.
-        self.pieces = CallPieces()
-        self.own: dict[int, _OwnCall] = {}
+    index: int
+    stream: AnswerStream
+    role: str | None = None  # of a chunk whose text was held back
+    finish: Any = None  # the chunk that ended it
+    calls: int = 0  # the number of calls passed on
+    said: bool = False  # there was text
+    thoughts: list[str] = field(default_factory=list)
+    written: list[dict[str, Any]] = field(default_factory=list)  # functions of calls in the text
+    # The provider's own calls, by their number.
+    pieces: CallPieces = field(default_factory=CallPieces)
+    own: dict[int, _OwnCall] = field(default_factory=dict)
 
     def may_be_written(self, own: _OwnCall) -> bool:
-        """Return True for a call of the provider's that the text may hold as well."""
+        """Return True for a call of the provider's that may be in the text as well."""
         if not self.said:
             return False
         is_empty = own.arguments.strip() in ("", "{}")
@@ -74,22 +74,9 @@ class _Choice:
         )
 
 
-class _OwnCall:
-    """A call that the provider made itself, as far as it came. waiting: pieces not yet sent."""
-
-    __slots__ = ("arguments", "index", "name", "waiting")
-
-    def __init__(self) -> None:
-        self.name = ""
-        self.arguments = ""
-        self.index: int | None = None
-        self.waiting: list[Any] = []
-
-
 class ChunkReader:
-    """`feed(chunk)` for every chunk of litellm, then `close()`.
-
-    Both give the chunks to send on instead.
+    """`feed(chunk)` for every chunk of litellm, then `close()`: both give the chunks to send on
+    instead.
 
     A chunk whose text is plain text is passed on as it is. The end of a choice is sent last, when
     nothing can follow: litellm ends the first choice when any of them ends. After a failure,
@@ -97,11 +84,7 @@ class ChunkReader:
     """
 
     def __init__(
-        self,
-        shapes: Any,
-        middleware: ToolCallMiddleware,
-        turn: Turn,
-        ids: AnswerIds | None = None,
+        self, shapes: Any, middleware: ToolCallMiddleware, turn: Turn, ids: AnswerIds | None = None
     ) -> None:
         self._ids = ids
         self._shapes = shapes
@@ -166,9 +149,7 @@ class ChunkReader:
         return chunks + endings
 
     def _ending(self, state: _Choice, finish: Any, answer: Answer) -> Any:
-        """Return the chunk that ends a choice, without its text and with what its parse found: the
-        provider's own where it will do.
-        """
+        # Without its text and with what its parse found: the provider's own where it will do.
         last = finish.choices[0]
         blame = ""
         if self._tells and len(self._choices) == 1:
@@ -191,7 +172,7 @@ class ChunkReader:
         return any(c.finish is not None for c in self._choices.values())
 
     def _read(self, chunk: Any, choice: Any) -> Sequence[Any]:
-        """Return the chunks in place of one that has a single choice."""
+        # How it works: plain text with nothing held back goes on as it is; see the top.
         state = self._choices.get(choice.index)
         if state is None:
             call_ids = self._ids.of(choice.index) if self._ids else None
@@ -202,9 +183,20 @@ class ChunkReader:
         if choice.logprobs is not None or choice.delta.tool_calls:
             self._tells = True
         if choice.finish_reason is not None:
-            return self._read_finish(chunk, state, choice)
-        if not text:
-            return self._read_textless(chunk, state, choice)
+            # The end itself is sent by `close`.
+            state.finish = chunk
+            state.said = state.said or bool(text)
+            chunks = self._chunks(chunk, state, state.stream.feed(text)) if text else ()
+            return (*self._rest(chunk, state, choice), *chunks)
+        if not text:  # a call of the provider's, or anything else
+            if choice.delta.tool_calls:
+                return self._rest(chunk, state, choice)
+            # Some providers send the usage with an empty delta, after all ends.
+            if self._ended and getattr(chunk, "usage", None) is not None:
+                return (*self.close(), chunk)
+            if thought := getattr(choice.delta, "reasoning_content", None):
+                state.thoughts.append(thought)
+            return (chunk,)
 
         state.said = True
         deltas = state.stream.feed(text)
@@ -214,30 +206,6 @@ class ChunkReader:
         if choice.delta.role and not rest:
             state.role = choice.delta.role
         return (*rest, *self._chunks(chunk, state, deltas))
-
-    def _read_finish(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
-        """Return the chunks in place of one that ends a choice.
-
-        The end itself is sent by `close`.
-        """
-        state.finish = chunk
-        text = choice.delta.content
-        state.said = state.said or bool(text)
-        chunks = self._chunks(chunk, state, state.stream.feed(text)) if text else ()
-        return (*self._rest(chunk, state, choice), *chunks)
-
-    def _read_textless(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
-        """Return the chunks in place of one without text: a call of the provider's, or anything
-        else.
-        """
-        # Some providers send the usage with an empty delta, behind all ends.
-        if choice.delta.tool_calls:
-            return self._rest(chunk, state, choice)
-        if self._ended and getattr(chunk, "usage", None) is not None:
-            return (*self.close(), chunk)
-        if thought := getattr(choice.delta, "reasoning_content", None):
-            state.thoughts.append(thought)
-        return (chunk,)
 
     def _rest(self, chunk: Any, state: _Choice, choice: Any) -> Sequence[Any]:
         """Return a chunk of all that is not text, where there is any."""
@@ -256,10 +224,9 @@ class ChunkReader:
         return (chunk.model_copy(update={"choices": [rest]}),)
 
     def _own_calls(self, state: _Choice, calls: Sequence[Any]) -> list[Any]:
-        """Return the pieces of calls that the provider made itself, as every client joins them.
-
-        Each call has an index that no other of the choice has, and says its id and its name once.
-        One that the text may hold as well waits.
+        """Return the pieces of calls that the provider made itself, as every client joins them:
+        each call under an index of its own, its id and its name once. One that may be in the text
+        as well waits.
         """
         ready: list[Any] = []
         for call, news in zip(calls, state.pieces.take_list(calls), strict=True):
@@ -301,7 +268,6 @@ class ChunkReader:
         return [self._chunk(self._last, state.index, {"tool_calls": pieces})]
 
     def _chunks(self, chunk: Any, state: _Choice, deltas: Sequence[dict[str, Any]]) -> list[Any]:
-        """Return a chunk for each delta, otherwise like `chunk`."""
         chunks = []
         for delta in deltas:
             if "tool_calls" in delta:
@@ -309,7 +275,13 @@ class ChunkReader:
                 if not calls:
                     continue
                 state.written += [call["function"] for call in calls]
-                delta = {"tool_calls": self._numbered(state, calls)}
+                numbers = range(state.calls, state.calls + len(calls))
+                state.calls += len(calls)
+                delta = {
+                    "tool_calls": [
+                        {**call, "index": n} for n, call in zip(numbers, calls, strict=True)
+                    ]
+                }
             # The role belongs to the first chunk of a choice, and was held back with its text.
             if state.role is not None:
                 delta = {"role": state.role, **delta}
@@ -317,18 +289,10 @@ class ChunkReader:
             chunks.append(self._chunk(chunk, state.index, delta))
         return chunks
 
-    def _numbered(self, state: _Choice, calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Calls with the next free indices of their choice."""
-        first = state.calls
-        state.calls += len(calls)
-        return [{**call, "index": index} for index, call in enumerate(calls, first)]
-
     def _chunk(
         self, like: Any, index: int, delta: dict[str, Any], finish_reason: str | None = None
     ) -> Any:
-        """Return a chunk with one delta, otherwise like `like`: the same id, model, time, hidden
-        parameters.
-        """
+        # Otherwise like `like`: the same id, model, time, hidden parameters.
         choice = self._shapes.StreamingChoices(
             index=index,
             delta=self._shapes.Delta(**delta),
@@ -336,3 +300,80 @@ class ChunkReader:
             logprobs=None,
         )
         return like.model_copy(update={"choices": [choice]})
+
+
+# How calls wait. Text goes on as it comes, and is final. The first chunk with a piece of a call,
+# and every such chunk after it, is kept until the stream is over: only a whole call can be checked
+# against its schema, and nothing that went out is taken back. Ends wait with them, because clients
+# stop reading there. Then the calls that were corrected get their new arguments, in the chunk in
+# which they were whole, and all go out in their order.
+
+
+class HeldCalls:
+    """A ChunkReader whose calls and ends come from `release` instead."""
+
+    def __init__(self, reader: ChunkReader) -> None:
+        self._reader = reader
+        self._held: list[Any] = []
+        self._corrected: dict[int, CorrectedAnswer] = {}
+        self._ended = False
+
+    def feed(self, chunk: Any) -> Sequence[Any]:
+        """Take in a chunk. Return those to send on now."""
+        return self._without_held(self._reader.feed(chunk))
+
+    def close(self, *, cut: bool = False) -> Sequence[Any]:
+        """End the stream. Return what else is to be sent before `release`."""
+        return self._without_held(self._reader.close(cut=cut))
+
+    @property
+    def answers(self) -> dict[int, Answer]:
+        """Index of a choice -> its answer, once the stream is over."""
+        return self._reader.answers
+
+    def settle(self, index: int, corrected: CorrectedAnswer) -> None:
+        """Note the corrections of a choice's answer."""
+        if corrected.calls:
+            self._corrected[index] = corrected
+
+    def release(self) -> list[Any]:
+        """Return the chunks that were kept, with the corrected calls. A second call gives none."""
+        chunks, self._held = self._held, []
+        return [self._with_corrections(chunk) for chunk in chunks]
+
+    def _without_held(self, chunks: Sequence[Any]) -> Sequence[Any]:
+        passed = []
+        for chunk in chunks:
+            ends = any(choice.finish_reason is not None for choice in chunk.choices)
+            self._ended = self._ended or ends
+            if self._ended or any(choice.delta.tool_calls for choice in chunk.choices):
+                self._held.append(chunk)
+            else:
+                passed.append(chunk)
+        return passed
+
+    def _with_corrections(self, chunk: Any) -> Any:
+        if len(chunk.choices) != 1 or chunk.choices[0].index not in self._corrected:
+            return chunk
+        choice = chunk.choices[0]
+        corrected = self._corrected[choice.index]
+        delta = choice.delta
+        changes: dict[str, Any] = {}
+        if delta.tool_calls:
+            changes["tool_calls"] = [_with_arguments(c, corrected.answer) for c in delta.tool_calls]
+        if choice.finish_reason is not None:
+            fields = getattr(delta, "provider_specific_fields", None) or {}
+            ours = {FIELD: fields[FIELD]} if FIELD in fields else None
+            changes["provider_specific_fields"] = {**fields, **with_feedback(ours, corrected)}
+        new = choice.model_copy(update={"delta": delta.model_copy(update=changes)})
+        return chunk.model_copy(update={"choices": [new]})
+
+
+def _with_arguments(call: Any, answer: Answer) -> Any:
+    # A call of the text is whole in one delta, and its id is that of the answer's.
+    for own in answer.tool_calls:
+        if own["id"] == call.id:
+            arguments = own["function"]["arguments"]
+            function = call.function.model_copy(update={"arguments": arguments})
+            return call.model_copy(update={"function": function})
+    return call

@@ -4,7 +4,7 @@
 unknown_tools="call"`. None of them reaches the provider.
 """
 
-# How it works. A spec is the protocol's id with options behind it, as it stands in a model string
+# How it works. A spec is the protocol's id with options after it, as it is in a model string
 # between two slashes. Its words and the keywords become the arguments of `create_tool_middleware`;
 # a keyword goes before a word of the spec, since it is said nearer to the call. What is made of
 # plain words is remembered: a program asks with the same few again and again.
@@ -15,14 +15,19 @@ import functools
 import json
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 from ...core.errors import BadOptions, near
-from ...core.types import ParseOptions
+from ...core.types import ParseOptions, Policy
 from ...formats.base import Protocol
 from ...formats.prompt.messages import render_system
 from ...middleware import ToolCallMiddleware, create_tool_middleware
+from ...middleware.attempts import BrokenCalls, UnknownTools
+from ...middleware.core import ResultFormat, Template
+from ...middleware.correction import Feedback
+from ...middleware.flow.factors import LitellmArguments
 from ...parser.any_protocol import any_protocol
+from ...parser.content_parts import OnError
 
 KEYWORDS = (
     "tool_choice_by",
@@ -38,8 +43,7 @@ KEYWORDS = (
     "tool_system_prompt_template",
     "feedback",
 )
-"""what a request may say beside litellm's own arguments"""
-
+"""what a request may say, apart from litellm's own arguments"""
 _SWITCHES: Mapping[str, bool] = {
     "true": True,
     "yes": True,
@@ -50,7 +54,7 @@ _SWITCHES: Mapping[str, bool] = {
     "off": False,
     "0": False,
 }
-# Words of a spec for what a short name is kinder for.
+# Short names in a spec.
 _SHORT: Mapping[str, str] = {
     "choice": "tool_choice_by",
     "unknown": "unknown_tools",
@@ -73,10 +77,8 @@ def take_options(arguments: MutableMapping[str, Any]) -> dict[str, Any]:
 
 
 def middleware_for(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
-    """Return the middleware of a spec or a protocol object, with options by keyword.
-
-    Raises UnknownProtocol, and BadOptions for an option that no one knows or a value that it cannot
-    have.
+    """Return the middleware of a spec or a protocol object, with options by keyword. Raises
+    UnknownProtocol, and BadOptions for an unknown option or a value that it cannot have.
     """
     if isinstance(spec, str) and all(isinstance(value, str) for value in keywords.values()):
         return _remembered(spec, tuple(sorted(keywords.items())))
@@ -85,12 +87,10 @@ def middleware_for(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware
 
 @functools.lru_cache(maxsize=64)
 def _remembered(spec: str, keywords: tuple[tuple[str, str], ...]) -> ToolCallMiddleware:
-    """`_made` of nothing but words, once."""
     return _made(spec, dict(keywords))
 
 
 def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
-    """Return a new middleware."""
     protocol, words = _read_spec(spec) if isinstance(spec, str) else (spec, {})
     values = {**words, **keywords}
     chosen = any_protocol(protocol)
@@ -111,10 +111,6 @@ def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
 
 
 def _parse_options(words: Mapping[str, Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the parser, of both places.
-
-    Raises BadOptions for options that are none.
-    """
     mapping: Any = keywords.get("options") or {}
     if isinstance(mapping, ParseOptions):
         mapping = mapping.to_dict()
@@ -130,9 +126,7 @@ def _parse_options(words: Mapping[str, Any], keywords: Mapping[str, Any]) -> dic
 
 
 def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
-    """Return the protocol of a spec, and its options by their long names.
-
-    Raises BadOptions.
+    """Return the protocol of a spec, and its options by their long names. Raises BadOptions.
 
     >>> _read_spec("hermes;choice=prompt;repair=off")
     ('hermes', {'tool_choice_by': 'prompt', 'repair': False})
@@ -156,10 +150,6 @@ def _read_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def _value_of(name: str, text: str) -> Any:
-    """Return the value of an option from its text.
-
-    Raises BadOptions for no switch or no number.
-    """
     if name in ("neutral_text", "repair", "recover", "validate"):
         if text.lower() not in _SWITCHES:
             raise BadOptions(f"option {name!r} is a switch", got=text, expected="on or off")
@@ -172,12 +162,29 @@ def _value_of(name: str, text: str) -> Any:
 
 
 def _template_of(protocol: Any, wording: str) -> Callable[[str], str]:
-    """Return the writer of a prompt in one of a protocol's wordings.
-
-    Raises BadOptions for none of them.
-    """
     if not isinstance(protocol, Protocol):
         raise BadOptions("this protocol has no wordings", got=protocol.id)
     explained: Protocol = protocol
     explained.wordings.template(wording)
     return lambda tools_json: render_system(explained, json.loads(tools_json), wording=wording)
+
+
+class BridgeArguments(LitellmArguments, total=False):
+    """The arguments of litellm, and the options of the bridge.
+
+    The runtime hands every other keyword to litellm as it is; a type checker refuses it, as it
+    would a misspelt one: send what only your endpoint knows in `extra_body`.
+    """
+
+    tool_choice_by: Literal["response_format", "prompt"] | None
+    unknown_tools: UnknownTools | None
+    broken_calls: BrokenCalls | None
+    placement: Literal["first", "last"] | None
+    wording: str | None
+    policy: Policy | None
+    options: ParseOptions | Mapping[str, Any] | None
+    neutral_text: bool | None
+    result_format: ResultFormat | None
+    on_error: OnError | None
+    tool_system_prompt_template: Template | Callable[[str], str] | None
+    feedback: Feedback | str | bool | None

@@ -1,4 +1,4 @@
-"""litellm's stream object with tool calls in it: an iterator, an async iterator, and closable."""
+"""Streams of litellm's class around another: with tool calls in it, or with a view of chunks."""
 
 from __future__ import annotations
 
@@ -7,40 +7,27 @@ import contextlib
 import functools
 import inspect
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
-from ...middleware import Answer, ToolCallMiddleware, Turn
 from ...runner.answer import close_stream
-from .again import Again
-from .answer_ids import AnswerIds
-from .chunks import ChunkReader
-from .held_calls import HeldCalls
-from .refusal import refusal
+from .chunks import ChunkReader, HeldCalls
+from .response import Asked
 
 
-def stream_of(
-    litellm: Any,
-    inner: Any,
-    middleware: ToolCallMiddleware,
-    turn: Turn,
-    ids: AnswerIds | None = None,
-    again: Again | None = None,
-) -> Any:
-    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas.
-
-    Itself a CustomStreamWrapper. ids: of the calls, where they are shared. again: asks the model
-    again about calls that the schema refuses. Calls then come at the end of the stream.
+def stream_of(asked: Asked, inner: Any) -> Any:
+    """`inner` (a CustomStreamWrapper) with the calls of its text as tool-call deltas, itself a
+    CustomStreamWrapper. Calls that are corrected come at its end.
     """
-    reader = ChunkReader(litellm.types.utils, middleware, turn, ids)
-    if again is None:
-        return _stream_class(litellm)(inner, reader, turn)
-    return _stream_class(litellm)(inner, HeldCalls(reader), turn, again)
+    litellm = asked.litellm
+    reader = ChunkReader(litellm.types.utils, asked.middleware, asked.turn, asked.ids)
+    held = HeldCalls(reader) if asked.corrects else None
+    return _stream_classes(litellm)[0](inner, reader, asked, held)
 
 
 def close_connection(stream: Any) -> None:
-    """Close the provider's connection below a stream of litellm's made without async.
-
-    litellm's own class has no `close` for it.
+    """Close the provider's connection of a stream of litellm's made without async, for which
+    litellm's own class has no `close`.
     """
     source = stream.completion_stream
     for closable in (source, getattr(source, "response", None)):
@@ -50,39 +37,56 @@ def close_connection(stream: Any) -> None:
                 close()
 
 
-@functools.lru_cache(maxsize=1)
-def _stream_class(litellm: Any) -> Any:
-    """Made when first needed, because importing litellm takes seconds."""
+def tapped_stream(litellm: Any, inner: Any, see: Callable[[Any], None]) -> Any:
+    """`inner` (a CustomStreamWrapper) itself, but for a call of `see` with each chunk before it is
+    passed on. A CustomStreamWrapper too.
+    """
+    return _stream_classes(litellm)[1](inner, see)
 
-    class ToolCallStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
+
+@functools.lru_cache(maxsize=1)
+def _stream_classes(litellm: Any) -> tuple[Any, Any]:
+    # Made when first needed, because importing litellm takes seconds.
+
+    class OuterStream(litellm.CustomStreamWrapper):  # type: ignore[misc]
         """A stream of litellm's around another: headers, hidden parameters, model and logging are
         the inner one's.
         """
 
-        def __init__(
-            self,
-            inner: Any,
-            reader: ChunkReader | HeldCalls,
-            turn: Turn,
-            again: Again | None = None,
-        ) -> None:
-            self._inner = inner
-            self._reader = reader
-            self._turn = turn
-            # Calls that wait for the end, to be asked about once more.
-            self._held = reader if isinstance(reader, HeldCalls) else None
-            self._again = again
-            self._ready: deque[Any] = deque()
-            self._failure: Exception | None = None
-            self._ended = False
+        _inner: Any
 
         def __getattr__(self, name: str) -> Any:
-            if name == "_inner":  # an object that is still being made, or copied
+            if name in ("_inner", "_see"):  # an object that is still being made, or copied
                 raise AttributeError(name)
             return getattr(self._inner, name)
 
         def __del__(self) -> None:
             """Do nothing: litellm's closes the connection, and the inner stream has its own."""
+
+        def close(self) -> None:
+            """End the stream and close the provider's connection, of one made without async."""
+            self._drop()
+            close_connection(self._inner)
+
+        async def aclose(self) -> None:
+            """End the stream and close the provider's connection."""
+            self._drop()
+            await close_stream(self._inner)
+
+        def _drop(self) -> None:
+            """Forget what was not yet given."""
+
+    class ToolCallStream(OuterStream):
+        def __init__(
+            self, inner: Any, reader: ChunkReader, asked: Asked, held: HeldCalls | None
+        ) -> None:
+            self._inner = inner
+            self._reader = held or reader
+            self._asked = asked
+            self._held = held  # calls that wait for the end, to be asked about once more
+            self._ready: deque[Any] = deque()
+            self._failure: Exception | None = None
+            self._ended = False
 
         def __next__(self) -> Any:
             while True:
@@ -92,8 +96,9 @@ def _stream_class(litellm: Any) -> Any:
                     chunks = self._reader.feed(next(self._inner))
                 except StopIteration:
                     self._end()
-                    for index, answer, calls, again in self._held_answers():
-                        calls.settle(index, again.corrected(answer))
+                    if self._held is not None:
+                        for index, answer in sorted(self._held.answers.items()):
+                            self._held.settle(index, self._asked.corrected(answer))
                     self._release()
                 except Exception as e:
                     self._end(e)
@@ -112,8 +117,10 @@ def _stream_class(litellm: Any) -> Any:
                 except StopAsyncIteration:
                     self._end()
                     try:
-                        for index, answer, calls, again in self._held_answers():
-                            calls.settle(index, await again.corrected_later(answer))
+                        if self._held is not None:
+                            for index, answer in sorted(self._held.answers.items()):
+                                corrected = await self._asked.corrected_later(answer)
+                                self._held.settle(index, corrected)
                     except asyncio.CancelledError:
                         await self.aclose()
                         raise
@@ -130,34 +137,17 @@ def _stream_class(litellm: Any) -> Any:
                     self._ready.extend(chunks)
 
         def _end(self, failure: Exception | None = None) -> None:
-            """Note that no more will come.
-
-            After a failure the text held back is given first, and then the failure.
-            """
+            # After a failure the text held back is given first, and then the failure.
             self._ended = True
             self._ready.extend(self._reader.close(cut=failure is not None))
             if failure is not None:
-                self._failure = refusal(failure, self._turn) or failure
-
-        def _held_answers(self) -> list[tuple[int, Answer, HeldCalls, Again]]:
-            """Return the answers whose calls waited for the end, by the index of a choice, with
-            what settles them.
-            """
-            calls, again = self._held, self._again
-            if calls is None or again is None:
-                return []
-            return [(index, calls.answers[index], calls, again) for index in sorted(calls.answers)]
+                self._failure = self._asked.refusal(failure) or failure
 
         def _release(self) -> None:
-            """Let the chunks go that waited for the end."""
             if self._held is not None:
                 self._ready.extend(self._held.release())
 
         def _ready_or(self, end: type[Exception]) -> Any:
-            """Return the next chunk that is ready.
-
-            If there is none, raise the failure or `end`.
-            """
             if self._ready:
                 return self._ready.popleft()
             failure, self._failure = self._failure, None
@@ -165,21 +155,23 @@ def _stream_class(litellm: Any) -> Any:
                 raise failure
             raise end
 
-        def close(self) -> None:
-            """End the stream and close the provider's connection, of a stream that `completion`
-            made.
-            """
-            self._drop()
-            close_connection(self._inner)
-
-        async def aclose(self) -> None:
-            """End the stream and close the provider's connection."""
-            self._drop()
-            await close_stream(self._inner)
-
         def _drop(self) -> None:
-            """Forget what was not yet given."""
             self._ended, self._failure = True, None
             self._ready.clear()
 
-    return ToolCallStream
+    class TappedStream(OuterStream):
+        def __init__(self, inner: Any, see: Callable[[Any], None]) -> None:
+            self._inner = inner
+            self._see = see
+
+        def __next__(self) -> Any:
+            chunk = next(self._inner)
+            self._see(chunk)
+            return chunk
+
+        async def __anext__(self) -> Any:
+            chunk = await self._inner.__anext__()
+            self._see(chunk)
+            return chunk
+
+    return ToolCallStream, TappedStream

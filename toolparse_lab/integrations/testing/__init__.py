@@ -11,12 +11,6 @@ __all__ = ["assert_parses"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `assert_parses` when it is first asked for.
-
-    name: the attribute that someone asked this module for.
-
-    Raises AttributeError for every other name, as a module does by itself.
-    """
     if name == "assert_parses":
         # pytest imports this package for its plugin in every run of somebody else's tests.
         from .assertions import assert_parses  # the engine: 0.1 s

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .desk import Desk
 from .setup import setups_of
-from .workbench import Workbench, bench_module, bench_style, workbench
+from .workbench import Desk, Workbench, bench_module, bench_style, workbench
 
 __all__ = ["Desk", "Workbench", "bench_module", "bench_style", "setups_of", "workbench"]

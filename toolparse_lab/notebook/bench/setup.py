@@ -1,10 +1,13 @@
-"""The subjects of the workbench: a text, how it is read, and the facts about it."""
+"""The subjects of the workbench: a text, how it is read, the facts about it; snippets to keep."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pprint import pformat
 from typing import Any
 
 from ...core.errors import BadOptions
@@ -14,30 +17,27 @@ from ...evals.scoring.trial import Trial
 from ...parser.any_protocol import AnyProtocol, any_protocol
 from ...parser.parse import Reader
 
+# Trials that one workbench goes through; `run.failures()` may have more.
 MOST_SUBJECTS = 2_000
-"""Trials that one workbench goes through; `run.failures()` may have more."""
+# The options that can be changed on the workbench.
 CHOICES = ("coerce", "reasoning", "repair", "recover", "echoes")
-"""The options that can be changed on the workbench."""
+KINDS = ("pytest", "python", "curl")
+_CALL = "result = tp.parse(RAW, PROTOCOL, TOOLS, OPTIONS)\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One text and how it is read.
-
-    target: the wanted calls, None if no one knows. request: the messages that were answered.
-    chunks: the text as it was streamed, () where that is not on record. exchange: title -> JSON of
-    the traffic. outcome: the lab's score.
-    """
+    """One text and how it is read."""
 
     raw: str
     protocol: AnyProtocol
     options: ParseOptions = field(default_factory=ParseOptions)
     tools: tuple[ToolSpec, ...] = ()
-    target: Sequence[Mapping[str, Any]] | None = None
-    request: tuple[Mapping[str, Any], ...] = ()
-    chunks: tuple[str, ...] = ()
-    exchange: Mapping[str, str] = field(default_factory=dict)
-    outcome: str = ""
+    target: Sequence[Mapping[str, Any]] | None = None  # the wanted calls, None if no one knows
+    request: tuple[Mapping[str, Any], ...] = ()  # the messages that were answered
+    chunks: tuple[str, ...] = ()  # as it was streamed, () where that is not on record
+    exchange: Mapping[str, str] = field(default_factory=dict)  # title -> JSON of the traffic
+    outcome: str = ""  # the lab's score
     title: str = ""
 
     def parse(self) -> ParseResult:
@@ -46,9 +46,7 @@ class Setup:
         return reader.parse(self.raw, self.request or None)
 
     def changed(self, values: Mapping[str, Any]) -> Setup:
-        """Return this setup with a person's changes.
-
-        Raises ToolparseError for an impossible one.
+        """Return this setup with a person's changes. Raises ToolparseError for an impossible one.
 
         values: raw, protocol (an id), tools (JSON text) and options by name. Others are ignored.
         """
@@ -59,22 +57,15 @@ class Setup:
         if values.get("protocol", self.protocol.id) != self.protocol.id:
             new = replace(new, protocol=any_protocol(values["protocol"]))
         if "tools" in values:
-            new = replace(new, tools=_tools_of(values["tools"]))
+            try:
+                tools = json.loads(values["tools"]) if values["tools"].strip() else []
+            except ValueError as e:
+                raise BadOptions(
+                    "the tools are not JSON", got=str(e), expected="a list of tools as JSON"
+                ) from None
+            new = replace(new, tools=tool_specs(tools))
         # What was streamed was another text.
         return new if new.raw == self.raw else replace(new, chunks=())
-
-
-def _tools_of(text: str) -> tuple[ToolSpec, ...]:
-    """Return tools from JSON text. Raises BadOptions that says where it is not JSON."""
-    if not text.strip():
-        return ()
-    try:
-        tools = json.loads(text)
-    except ValueError as e:
-        raise BadOptions(
-            "the tools are not JSON", got=str(e), expected="a list of tools as JSON"
-        ) from None
-    return tool_specs(tools)
 
 
 def setups_of(
@@ -104,7 +95,6 @@ def setups_of(
 
 
 def _of_trials(trials: Iterable[Any]) -> list[Setup]:
-    """Return the setups of trials that have an answer. Raises BadOptions if none has."""
     setups = []
     for trial in trials:
         if not isinstance(trial, Trial):
@@ -123,13 +113,16 @@ def _of_trials(trials: Iterable[Any]) -> list[Setup]:
 
 
 def _of_trial(trial: Trial, result: ParseResult) -> Setup:
-    """Return the setup of one trial."""
-    completion = trial.completion
     exchange = {
         name: json.dumps(part, ensure_ascii=False, indent=1, default=str)
         for name, part in trial.wire.items()
         if name in ("request", "response") and part
     }
+    chunks = []
+    for chunk in getattr(trial.completion, "chunks", None) or ():
+        text = chunk if isinstance(chunk, str) else getattr(chunk, "text", None)
+        if text:
+            chunks.append(str(text))
     return Setup(
         result.raw,
         trial.protocols.parse or any_protocol(result.protocol),
@@ -137,16 +130,96 @@ def _of_trial(trial: Trial, result: ParseResult) -> Setup:
         result.tools or trial.case.tools,
         trial.case.target,
         tuple(trial.request.get("messages") or ()),
-        tuple(str(text) for text in _chunk_texts(completion)),
+        tuple(chunks),
         exchange,
         str(trial.score or trial.missing_reason),
         f"{trial.case_id} · {trial.model} · {trial.arm}",
     )
 
 
-def _chunk_texts(completion: Any) -> Iterable[str]:
-    """Return the texts of a recorded stream."""
-    for chunk in getattr(completion, "chunks", None) or ():
-        text = chunk if isinstance(chunk, str) else getattr(chunk, "text", None)
-        if text:
-            yield text
+def snippet_of(setup: Setup, result: ParseResult, kind: str) -> str:
+    """Return a finding as a snippet to keep, of one of `KINDS`: a pytest case, Python, or a shell
+    command. Raises BadOptions for another kind, and for a request that is not on record.
+    """
+    if kind == "pytest":
+        return _pytest(setup, result)
+    if kind == "python":
+        return f"{_head(setup)}{_CALL}\nprint(result.why())\n"
+    if kind == "curl":
+        return _curl(setup)
+    raise BadOptions("unknown kind of snippet", got=kind, expected=", ".join(KINDS))
+
+
+def _head(setup: Setup) -> str:
+    tools = [tool.to_dict() for tool in setup.tools]
+    default = type(setup.options)()
+    options = {
+        name: getattr(setup.options, name)
+        for name in CHOICES
+        if getattr(setup.options, name) != getattr(default, name)
+    }
+    return (
+        "import toolparse_lab as tp\n\n"
+        f"RAW = {_literal(setup.raw)}\n"
+        f"TOOLS = {pformat(tools, width=88, sort_dicts=False)}\n"
+        f"PROTOCOL = {setup.protocol.id!r}\n"
+        f"OPTIONS = {options!r}\n\n"
+    )
+
+
+def _literal(text: str) -> str:
+    # One line of the text a line of the literal.
+    lines = text.splitlines(keepends=True)
+    if len(lines) < 2:
+        return ascii(text) if _is_hidden(text) else repr(text)
+    inner = "".join(f"    {ascii(line) if _is_hidden(line) else repr(line)}\n" for line in lines)
+    return f"(\n{inner})"
+
+
+def _is_hidden(text: str) -> bool:
+    # An editor would not show such characters.
+    return not text.replace("\n", "").isprintable()
+
+
+def _pytest(setup: Setup, result: ParseResult) -> str:
+    # It checks the wanted calls where they are known and without alternatives, else the parse as
+    # it is now.
+    if setup.target is not None and all(
+        isinstance(want, Mapping) and "name" in want and '"$' not in json.dumps(want)
+        for want in setup.target
+    ):
+        calls = [(want["name"], want.get("arguments", {})) for want in setup.target]
+        source = "the wanted calls"
+    else:
+        calls = [(call.name, call.arguments) for call in result.calls if call.valid]
+        source = "the calls that may be executed now"
+    name = re.sub(r"\W+", "_", setup.title.split(" ")[0]).strip("_").lower() or "answer"
+    return (
+        f"{_head(setup)}"
+        f"# {source}\n"
+        f"CALLS = {pformat(calls, width=88, sort_dicts=False)}\n\n\n"
+        f"def test_{name}() -> None:\n"
+        f"    {_CALL}"
+        "    calls = [(call.name, call.arguments) for call in result.calls if call.valid]\n"
+        "    assert calls == CALLS, result.why()\n"
+    )
+
+
+def _curl(setup: Setup) -> str:
+    # The recorded request, its key and address left to variables.
+    text = setup.exchange.get("request")
+    if text is None:
+        raise BadOptions(
+            "no request is recorded for this text", got="a text", expected="a trial of a run"
+        )
+    request = json.loads(text)
+    body = {key: request[key] for key in ("messages", "tools") if request.get(key)}
+    body |= request.get("params") or {}
+    model = request.get("model")
+    body["model"] = model.get("id", "") if isinstance(model, Mapping) else str(model or "")
+    return (
+        'curl "$OPENAI_BASE_URL/chat/completions" \\\n'
+        '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}\n"
+    )

@@ -1,20 +1,22 @@
-"""The view of a setup on the workbench: the parse view's payload, the pipeline stage by stage, the
-readings to choose from, and how the calls differ from the wanted ones. JSON-ready.
+"""The view of a setup on the workbench, JSON-ready: the parse view's payload, the pipeline stage by
+stage, the readings to choose from, the wanted calls, and the replay of the stream.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from ...core.types import ParseResult, Problem, ToolCall
+from ...core.types import CallEnd, ParseResult, Recovered, Retract, Withdrawn
 from ...core.types.why import explain_call
+from ...core.values.printable import counted
 from ...evals.readings.compare import compare
 from ...evals.scoring.exports import wanted_rows
 from ...formats.registry import protocols
-from ...views.changes import is_lossless
+from ...parser.parse import Reader
+from ...views.rows import is_lossless
 from ...views.show import shorten, visible
 from ..payload import payload_of
 from .setup import Setup
@@ -24,19 +26,25 @@ REASONING = ("auto", "prefilled", "none")
 _MOST_LINES = 200
 _MOST_TOLD = 5  # calls that have a sentence each
 _MOST_TEXT = 600
+MOST_STEPS = 1_500  # chunks of a replay; a longer text comes in larger ones
+_MOST_CALL = 400  # characters of a call's arguments in an event
 
 
 def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
     """Return the view of a setup, and its parse."""
     result = setup.parse()
+    calls = result.calls
+    # The verdict in a sentence for each call, or in one where there are many.
+    sentence = f"{len(calls):,} calls; the verdict is {result.verdict}."
+    if len(calls) <= _MOST_TOLD:
+        sentence = "\n".join(map(explain_call, calls)) if calls else result.why()
+    wanted = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
     return {
         "raw": setup.raw,
         "protocol": setup.protocol.id,
         "options": {
-            "coerce": setup.options.coerce,
-            "reasoning": setup.options.reasoning,
-            "repair": setup.options.repair,
-            "recover": setup.options.recover,
+            name: getattr(setup.options, name)
+            for name in ("coerce", "reasoning", "repair", "recover")
         },
         "tools": json.dumps([t.to_dict() for t in setup.tools], ensure_ascii=False, indent=1),
         "title": visible(setup.title),
@@ -46,10 +54,13 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
         ],
         "exchange": {name: _text(text, 100_000) for name, text in setup.exchange.items()},
         "payload": payload_of(result),
-        "sentence": visible(shorten(_sentence(result), 1_000)),
+        "sentence": visible(shorten(sentence, 1_000)),
         "pipeline": list(pipeline_of(result)),
         "readings": list(_readings(result, setup)),
-        "wanted": _wanted(result, setup),
+        "wanted": [
+            {"want": visible(r.target), "got": visible(r.got), "difference": visible(r.difference)}
+            for r in wanted
+        ],
     }, result
 
 
@@ -63,17 +74,8 @@ def choices() -> dict[str, list[str]]:
 
 
 def _said(message: Any) -> str:
-    """Return a message's text, or the JSON of its parts."""
     content = message.get("content")
     return content if isinstance(content, str) else _json(content)
-
-
-def _sentence(result: ParseResult) -> str:
-    """Return the verdict in a sentence for each call, or in one where there are many."""
-    calls = result.calls
-    if 0 < len(calls) <= _MOST_TOLD:
-        return "\n".join(map(explain_call, calls))
-    return result.why() if not calls else f"{len(calls):,} calls; the verdict is {result.verdict}."
 
 
 def _text(value: str, limit: int = _MOST_TEXT) -> str:
@@ -85,67 +87,52 @@ def pipeline_of(result: ParseResult) -> Iterator[dict[str, Any]]:
 
     A line is [what, detail, kind], its kind one of good, warn, bad or plain.
     """
-    calls = result.calls
-    yield _stage("raw", len(result.raw), "character", iter(()))
-    yield _stage("segments", len(result.segments), "segment", _segment_lines(result))
-    edits = sum(len(call.edits) for call in calls)
-    yield _stage("repaired", edits, "repair", _repair_lines(result))
-    yield _stage("decoded", len(calls), "call", map(_decoded_line, calls))
-    steps = sum(len(call.steps) for call in calls)
-    yield _stage("coerced", steps, "step", _coercion_lines(calls))
+    calls, raw = result.calls, result.raw
+    yield _stage("raw", len(raw), "character", iter(()))
+    segments = (
+        [s.kind, _text(s.span.of(raw), 160), "plain" if s.kind == "text" else "good"]
+        for s in result.segments
+    )
+    yield _stage("segments", len(result.segments), "segment", segments)
+    repairs = (
+        [edit.rule, _change(edit.span.of(raw), edit.text), _kind(edit.rule)]
+        for call in calls
+        for edit in call.edits
+    )
+    yield _stage("repaired", sum(len(call.edits) for call in calls), "repair", repairs)
+    decoded = (
+        [c.name or "no name", _text(c.source_json or c.status), "good" if c.source_json else "bad"]
+        for c in calls
+    )
+    yield _stage("decoded", len(calls), "call", decoded)
+    steps = (
+        [f"{s.rule} {s.path}".strip(), _change(_json(s.before), _json(s.after)), _kind(s.rule)]
+        for call in calls
+        for s in call.steps
+    )
+    yield _stage("coerced", sum(len(call.steps) for call in calls), "step", steps)
     problems = list(result.all_problems())
-    lines = chain(map(_problem_line, problems), map(_verdict_line, calls))
+    kinds = {"error": "bad", "warning": "warn"}
+    lines = chain(
+        (
+            [p.code, _text(f"{p.path} {p.message}".strip()), kinds.get(p.severity, "plain")]
+            for p in problems
+        ),
+        ([c.name or "no name", c.verdict, "good" if c.valid else "bad"] for c in calls),
+    )
     yield _stage("validated", len(problems), "problem", lines, len(calls))
-
-
-def _segment_lines(result: ParseResult) -> Iterator[list[str]]:
-    for segment in result.segments:
-        kind = "plain" if segment.kind == "text" else "good"
-        yield [segment.kind, _text(segment.span.of(result.raw), 160), kind]
-
-
-def _repair_lines(result: ParseResult) -> Iterator[list[str]]:
-    for call in result.calls:
-        for edit in call.edits:
-            change = _change(edit.span.of(result.raw), edit.text)
-            yield [edit.rule, change, _kind(edit.rule)]
-
-
-def _decoded_line(call: ToolCall) -> list[str]:
-    kind = "good" if call.source_json else "bad"
-    return [call.name or "no name", _text(call.source_json or call.status), kind]
-
-
-def _coercion_lines(calls: Iterable[ToolCall]) -> Iterator[list[str]]:
-    for call in calls:
-        for step in call.steps:
-            change = _change(_json(step.before), _json(step.after))
-            yield [f"{step.rule} {step.path}".strip(), change, _kind(step.rule)]
-
-
-def _problem_line(problem: Problem) -> list[str]:
-    kind = {"error": "bad", "warning": "warn"}.get(problem.severity, "plain")
-    return [problem.code, _text(f"{problem.path} {problem.message}".strip()), kind]
-
-
-def _verdict_line(call: ToolCall) -> list[str]:
-    return [call.name or "no name", call.verdict, "good" if call.valid else "bad"]
 
 
 def _stage(
     name: str, count: int, noun: str, lines: Iterator[list[str]], more: int = 0
 ) -> dict[str, Any]:
-    """Return a stage with its first lines. more: lines beside those that count."""
+    """Return a stage with its first lines. more: lines apart from those that count."""
     return {
         "name": name,
-        "count": _counted(count, noun),
+        "count": counted(count, noun),
         "lines": list(islice(lines, _MOST_LINES)),
         "of": count + more if name != "raw" else 0,
     }
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _kind(rule: str) -> str:
@@ -153,7 +140,7 @@ def _kind(rule: str) -> str:
 
 
 def _json(value: Any) -> str:
-    """Return a step's value as JSON. Values without a JSON form as Python does."""
+    # Values without a JSON form are written as Python does.
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -169,15 +156,12 @@ def _change(before: str, after: str) -> str:
 
 
 def _readings(result: ParseResult, setup: Setup) -> Iterator[dict[str, Any]]:
-    """Yield the readings of refused calls.
-
-    `text` is the answer with this one written in.
-    """
+    """Yield the readings of refused calls. `text` is the answer with this one written in."""
     for call in result.calls:
         for reading in call.readings:
             span = call.segment.span
             call_text = _call_text(setup, reading.name, reading.arguments)
-            before, behind = setup.raw[: span.start], setup.raw[span.end :]
+            before, after = setup.raw[: span.start], setup.raw[span.end :]
             yield {
                 "call": call.index,
                 "name": _text(reading.name, 100),
@@ -185,7 +169,7 @@ def _readings(result: ParseResult, setup: Setup) -> Iterator[dict[str, Any]]:
                 "cost": reading.cost,
                 "why": _text(reading.why, 300),
                 "edits": [_text(f"{e.rule} at {e.span.start}", 100) for e in reading.edits],
-                "text": "" if call_text is None else f"{before}{call_text}{behind}",
+                "text": "" if call_text is None else f"{before}{call_text}{after}",
             }
 
 
@@ -199,15 +183,6 @@ def _call_text(setup: Setup, name: str, arguments: Any) -> str | None:
     except Exception:
         # A reading that the format cannot carry, or another package's protocol that fails.
         return None
-
-
-def _wanted(result: ParseResult, setup: Setup) -> list[dict[str, Any]]:
-    """Return the wanted calls beside the text read, and where each differs."""
-    rows = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
-    return [
-        {"want": visible(r.target), "got": visible(r.got), "difference": visible(r.difference)}
-        for r in rows
-    ]
 
 
 def comparison_of(setup: Setup) -> list[dict[str, Any]]:
@@ -225,3 +200,64 @@ def comparison_of(setup: Setup) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def timeline_of(setup: Setup, size: int = 0) -> dict[str, Any]:
+    """Return the replay of a text in chunks of `size` characters. 0: as recorded, else one each.
+
+    `ends` are where each chunk ends, in code points. `events` has for each chunk a list of [kind,
+    start, end, words]. The replay's last list is that of the end of the text. `settled` is how far
+    the events after each chunk reach: the text after it waits.
+    """
+    chunks = list(setup.chunks) if not size and "".join(setup.chunks) == setup.raw else []
+    is_recorded = bool(chunks)
+    if not chunks:
+        size = max(size, 1, -(-len(setup.raw) // MOST_STEPS))
+        chunks = [setup.raw[i : i + size] for i in range(0, len(setup.raw), size)]
+    parser = Reader(setup.protocol, setup.tools, setup.options).stream(setup.request or None)
+    ends, settled, events = [], [], []
+    at = reach = 0
+    for chunk in chunks:
+        rows = list(_rows(parser.feed(chunk)))
+        at += len(chunk)
+        for _, start, end, _ in rows:
+            # After an event that takes others back their place is reached again.
+            reach = max(end, start) if end >= 0 else start
+        ends.append(at)
+        settled.append(reach)
+        events.append(rows)
+    parser.close()
+    last_events = getattr(parser, "last_events", None)
+    last = list(_rows(last_events())) if last_events else []
+    ends.append(at)
+    settled.append(len(setup.raw))
+    events.append(last)
+    return {
+        "size": size,
+        "recorded": is_recorded,
+        "ends": ends,
+        "settled": settled,
+        "events": events,
+    }
+
+
+def _rows(events: Any) -> Iterator[list[Any]]:
+    """Yield events as [kind, start, end, words]."""
+    for event in events:
+        kind = type(event).__name__
+        if isinstance(event, Retract):
+            yield [kind, event.start, -1, f"all from character {event.start} on is taken back"]
+            continue
+        span = getattr(event, "span", None)
+        if span is None:  # a part of another package's parser
+            yield [kind, 0, -1, visible(shorten(str(event), _MOST_CALL))]
+            continue
+        words = ""
+        if isinstance(event, CallEnd | Recovered | Withdrawn):
+            words = ", ".join(map(_call_words, event.calls))
+        yield [kind, span.start, span.end, words]
+
+
+def _call_words(call: Any) -> str:
+    text = f"{call.name or 'no name'}({call.arguments_json or call.status})"
+    return visible(shorten(text, _MOST_CALL))

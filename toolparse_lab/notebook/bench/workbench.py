@@ -1,47 +1,39 @@
-"""`Workbench`: the widget, and its answers to the front end."""
+"""The workbench: change a text or how it is read, and see the parse change."""
 
 from __future__ import annotations
 
-from importlib.resources import files
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from ...core.errors import BadOptions
+from ...core.errors import BadOptions, ToolparseError
 from ...core.toolspec import ToolsLike
 from ...core.types import ParseResult
 from ...formats.like import ProtocolLike
-from ...views import render_page, render_result
-from ..payload import payload_json
-from ..static import show_both, static_id
-from .desk import Desk
-from .setup import Setup, setups_of
-from .timeline import timeline_of
+from ...views import render_result
+from ...views.show import visible
+from ..page import show_html, source, static_id, write_view
+from .setup import Setup, setups_of, snippet_of
+from .view import choices, comparison_of, timeline_of, view_of
 
 
 def bench_module() -> str:
     """Return the front end: the parse view's module, and the workbench around it."""
-    base = _source("toolparse_lab.notebook", "parse_view.js").rsplit("\nfunction render(", 1)[0]
-    return base + "\n" + _source(__package__, "workbench.js")
+    base = source("parse_view.js").rsplit("\nfunction render(", 1)[0]
+    return base + "\n" + source("bench/workbench.js")
 
 
 def bench_style() -> str:
     """Return the style of both."""
-    parts = (("toolparse_lab.notebook", "parse_view.css"), (__package__, "workbench.css"))
-    return "\n".join(_source(package, name) for package, name in parts)
-
-
-def _source(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text("utf-8")
+    return source("parse_view.css") + "\n" + source("bench/workbench.css")
 
 
 class Workbench(anywidget.AnyWidget):
-    """The interactive workbench, as `tp.workbench(…)` shows it.
-
-    `result` and `setup` have the changes of a person, for the next cell. subjects: the setups to go
-    through.
+    """The interactive workbench, as `tp.workbench(…)` shows it. `result` and `setup` have the
+    changes of a person, for the next cell.
     """
 
     _esm = bench_module()
@@ -55,63 +47,96 @@ class Workbench(anywidget.AnyWidget):
 
     @property
     def setup(self) -> Setup:
-        """The text that appears and how it was read, with the changes of a person."""
+        """The text shown and how it was read, with the changes of a person."""
         return self._desk.setup
 
     @property
     def result(self) -> ParseResult:
-        """The parse that appears."""
+        """The parse shown."""
         return self._desk.result
 
     def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Answer a message of the front end."""
         reply = self._desk.answer(content)
         if reply is not None:
             self.send(reply)
 
     def export_html(self, path: str | Path) -> Path:
-        """Write the present view to one file that works from disk, and give back its path.
-
-        There is no kernel behind it: the text cannot be changed there.
+        """Write the present view to one file that works from disk, and return its path. It has no
+        kernel, so the text cannot be changed there.
         """
         state = self._desk.state()
         state["view"] |= {"timeline": timeline_of(self.setup)}
-        module = bench_module() + (
-            "\nconst data = document.getElementById('toolparse-state');"
-            "\nnew Bench(document.getElementById('toolparse-bench'),"
-            " JSON.parse(data.textContent), null);\n"
+        return write_view(
+            path,
+            "Workbench",
+            state,
+            render_result(self.result),
+            bench_module(),
+            bench_style(),
+            mount="new Bench(document.getElementById('toolparse-bench'), {data}, null);",
+            ids=("toolparse-bench", "toolparse-state"),
         )
-        body = (
-            '<div id="toolparse-bench"></div>'
-            f'<script type="application/json" id="toolparse-state">{payload_json(state)}</script>'
-            f"<noscript>{render_result(self.result)}</noscript>"
-        )
-        target = Path(path)
-        page = render_page("Workbench", body, css=bench_style(), module=module)
-        target.write_text(page, encoding="utf-8")
-        return target
 
     def _ipython_display_(self, **kwargs: Any) -> None:
-        """Show the static view as an output of its own, then the widget, which hides it."""
-        show_both(self._state["static"], self.result, super()._repr_mimebundle_(**kwargs))
+        text, html = visible(str(self.result)), render_result(self.result)
+        show_html(self._state["static"], text, html, super()._repr_mimebundle_(**kwargs))
 
 
 def workbench(
     subject: Any, protocol: ProtocolLike = "auto", tools: ToolsLike = None, **options: Any
 ) -> Workbench:
-    """Open a text, a parse, a trial, or the failures of a run on the workbench.
-
-    subject: a text. A ParseResult. A Trial. Trials. Or a Run, whose failures are shown one after
-    the other. protocol, tools, options: how a text is read. The options are those of
-    `ParseOptions`. Raises BadOptions for another subject.
-
-    >>> import toolparse_lab as tp
-    >>> bench = tp.workbench('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "hermes")
-    >>> bench.result.calls[0].name
-    'f'
-    """
+    """Open the workbench, see `tp.workbench`. Raises BadOptions for another subject."""
     if options and not isinstance(subject, str):
         raise BadOptions(
             "options say how a text is read; this has been read already", got=min(options)
         )
     return Workbench(setups_of(subject, protocol, tools, **options))
+
+
+class Desk:
+    """The setups on the workbench, and the answers to its front end, whatever carries them.
+
+    `setup` is the present one with the person's changes, `result` its parse.
+    """
+
+    def __init__(self, subjects: list[Setup]) -> None:
+        self._subjects = subjects
+        self.setup = subjects[0]
+        self._index = 0
+        self.result: ParseResult
+
+    def state(self, static: str = "") -> dict[str, Any]:
+        """Return what the front end begins with. static: the id of the view that it hides."""
+        return {"choices": choices(), "static": static, "view": self.view()}
+
+    def view(self) -> dict[str, Any]:
+        """Read the setup again and return its view."""
+        view, self.result = view_of(self.setup)
+        return view | {"index": self._index, "count": len(self._subjects)}
+
+    def answer(self, message: Any) -> dict[str, Any] | None:
+        """Return the answer to a message of the front end: a reply of its kind, or an error in
+        words. None for a message of no known kind.
+        """
+        kind = message.get("kind") if isinstance(message, Mapping) else None
+        reply: dict[str, Any] = {}
+        try:
+            if kind == "parse":
+                self.setup = self.setup.changed(dict(message.get("values") or {}))
+                reply["view"] = self.view()
+            elif kind == "go":  # to another subject, as it was recorded
+                last = len(self._subjects) - 1
+                self._index = min(max(int(message.get("index") or 0), 0), last)
+                self.setup = self._subjects[self._index]
+                reply["view"] = self.view()
+            elif kind == "timeline":
+                reply["timeline"] = timeline_of(self.setup, int(message.get("size") or 0))
+            elif kind == "compare":
+                reply["rows"] = comparison_of(self.setup)
+            elif kind == "keep":
+                reply["text"] = snippet_of(self.setup, self.result, str(message.get("as")))
+            else:
+                return None
+        except ToolparseError as e:
+            reply = {"error": visible(str(e))}
+        return {"kind": kind, "serial": message.get("serial"), **reply}

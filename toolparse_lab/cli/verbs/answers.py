@@ -1,0 +1,130 @@
+"""Read one answer: parse it, or derive the protocol of the model that wrote it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import BadOptions
+from ...core.types import EXECUTABLE, ParseOptions
+from ...formats.base import Protocol
+from ...notebook.page import export_html
+from ...parser.attempt import example_spans, find_attempt, parameter_names
+from ...parser.derivation.probes import FIT, tools_of
+from ...parser.laws.check_protocol import check_protocol
+from ...parser.parse import parse, parse_text
+from ...views import render_ansi
+from ...views.show import visible
+from ..console import put, put_json, read_text, read_tools, say
+from ..options import COLOR, CONFIG, JSON, POLICY, Option, color, settings_of, verb
+
+if TYPE_CHECKING:
+    pass
+
+
+@verb(
+    "parse",
+    CONFIG,
+    Option("file", help="a file with the model's text, - for standard input, or the text itself"),
+    Option("--protocol", default="auto", help="protocol id (default: auto)"),
+    Option("--tools", metavar="FILE", help="JSON file with the tool definitions"),
+    POLICY,
+    Option("--reasoning", default="auto", help="auto, prefilled or none (default: auto)"),
+    Option("--no-repair", action="store_true", help="read strict bodies only"),
+    Option("--no-recover", action="store_true", help="read no calls outside their format"),
+    Option("--json", action="store_true", help="print the whole result as JSON"),
+    Option("--html", metavar="FILE", help="write the parse view as one HTML file"),
+    COLOR,
+    examples=(
+        "toolparse parse answer.txt --protocol hermes --tools tools.json",
+        "curl -s $URL | toolparse parse - --json",
+        'toolparse parse \'<tool_call>{"name": "f", "arguments": {}}</tool_call>\'',
+    ),
+)
+def _parse(options: Any) -> int:
+    """Parse one text and show the result. The exit code says whether its calls may be executed."""
+    settings = settings_of(options)
+    allowed = ParseOptions(
+        repair=not options.no_repair,
+        recover=not options.no_recover,
+        coerce=settings["policy"],
+        reasoning=options.reasoning,
+    )
+    if options.file == options.tools == "-":
+        raise BadOptions("standard input is one of the text and the tools, not both")
+    tools = read_tools(options.tools)
+    result = parse(read_text(options.file), options.protocol, tools, allowed)
+    # The page is written first: a full disk is told before anything is printed.
+    if options.html:
+        export_html(result, options.html)
+    if options.json:
+        put_json(result.to_dict())
+    else:
+        put(render_ansi(result, color=color(settings, sys.stdout)))
+        if tools is None and result.calls:
+            say(
+                "toolparse: no tools were given, so names and arguments were not checked; "
+                "--tools FILE checks them"
+            )
+    if result.calls:
+        return 0 if all(call.verdict in EXECUTABLE for call in result.calls) else 1
+    # Without a call the text may still show that one was tried, outside thoughts and examples.
+    thoughts = [segment.span for segment in result.segments if segment.kind == "reasoning"]
+    passed_over = [(span.start, span.end) for span in (*thoughts, *example_spans(result))]
+    names = [tool.name for tool in result.tools]
+    attempt = find_attempt(result.raw, names, sorted(passed_over), parameter_names(result.tools))
+    if attempt is not None:
+        say(f"toolparse: no call was read, though this looks like one: {visible(attempt.text)}")
+    return 0 if result.ok and attempt is None else 1
+
+
+@verb(
+    "protocol",
+    Option("action", choices=("derive",), help="what to do"),
+    Option(
+        "file",
+        help="a chat template, a tokenizer_config.json, a chat_template.json, or a model's folder; "
+        "- for standard input",
+    ),
+    Option("--id", help="the id of the protocol (default: from the template's text)"),
+    Option("--laws", action="store_true", help="try the laws of parsing on the protocol as well"),
+    JSON,
+    examples=(
+        "toolparse protocol derive chat_template.jinja",
+        "toolparse protocol derive tokenizer_config.json --laws",
+        "curl -sL $URL | toolparse protocol derive - --id mine",
+    ),
+)
+def _protocol(options: Any) -> int:
+    """Derive a protocol and show how it reads an answer. Return 1 if a law is violated."""
+    template = options.file
+    if template == "-":
+        template = read_text("-")
+        try:
+            value = json.loads(template)
+        except (ValueError, RecursionError):
+            value = None
+        # With a line break it is a template, though it might be the name of a file.
+        template = value if isinstance(value, dict) else f"{template}\n"
+    protocol = Protocol.from_chat_template(template, id=options.id)
+    derivation = protocol.derivation
+    if derivation is None:
+        raise AssertionError("a derived protocol has its derivation")
+    result = parse_text(derivation.example, protocol, tools_of(FIT))
+    laws = check_protocol(protocol) if options.laws else None
+    if options.json:
+        calls = [{"name": call.name, "arguments": call.arguments} for call in result.calls]
+        account = {"id": protocol.id, **derivation.to_dict(), "calls": calls}
+        if laws is not None:
+            account["violated"] = [str(finding) for finding in laws.violated]
+        put_json(account)
+    else:
+        put(visible(f"{protocol.id}\n{derivation}\n\nan answer as the template writes it:"))
+        put(visible(derivation.example))
+        put("\nread back:")
+        for call in result.calls:
+            put(visible(f"  {call.name} {call.arguments_json}"))
+        if laws is not None:
+            put(f"\n{laws}")
+    return 1 if laws is not None and not laws.ok else 0

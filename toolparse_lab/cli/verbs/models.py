@@ -1,0 +1,199 @@
+"""Serve models as OpenAI-compatible endpoints, and try the embedded one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import Any
+
+from ...core.errors import BadOptions
+from ...integrations.gateway import serve_local_with_tools
+from ...runner.local.setup import setup_local
+from ..console import put, say
+from ..options import COLOR, CONFIG, HOST, SERVED_PORT, Option, color, need_lab, settings_of, verb
+
+
+@verb(
+    "serve",
+    Option(
+        "--upstream", required=True, metavar="URL", help="the endpoint that is asked, up to /v1"
+    ),
+    Option(
+        "--protocol",
+        default="hermes",
+        metavar="ID",
+        help="how its models are told to write a call, options behind it as in "
+        "hermes;unknown=call (default: hermes)",
+    ),
+    Option(
+        "--tool-choice-by",
+        choices=("response_format", "prompt"),
+        help="how a forced call is asked for (default: response_format)",
+    ),
+    Option(
+        "--upstream-key-env",
+        metavar="NAME",
+        help="environment variable with the endpoint's key (default: callers send theirs)",
+    ),
+    Option(
+        "--record", metavar="PATH", help="a store that records what passes, without credentials"
+    ),
+    HOST,
+    SERVED_PORT,
+    Option(
+        "--key-env",
+        metavar="NAME",
+        help="environment variable with the key that callers must send; needed off loopback",
+    ),
+    examples=(
+        "toolparse serve --upstream http://127.0.0.1:8000/v1 --protocol hermes",
+        "toolparse serve --upstream https://example.org/v1 --upstream-key-env EXAMPLE_KEY "
+        "--record passing.db",
+    ),
+)
+def _serve(options: Any) -> int:
+    """Serve until Ctrl-C, which leaves with 130 and ends the recording."""
+    need_lab()
+    # litellm with the store: two to five seconds, and an extra.
+    from ...integrations.gateway import serve
+    from ...integrations.gateway.recorder import Recorder
+    from ...integrations.litellm_bridge.options import middleware_for
+    from ...runner.store.store import Store
+
+    upstream_key = _variable(options.upstream_key_env)
+    api_key = _variable(options.key_env)
+    by = options.tool_choice_by
+    middleware = middleware_for(options.protocol, {"tool_choice_by": by} if by else {})
+    recorder = None
+    if options.record:
+        recorder = Recorder(Store(options.record), middleware.protocol, say)
+    try:
+        gateway = serve(
+            options.upstream,
+            host=options.host,
+            port=options.port,
+            upstream_key=upstream_key,
+            api_key=api_key,
+            recorder=recorder,
+            middleware=middleware,
+        )
+    except BaseException:
+        if recorder is not None:
+            recorder.close()
+        raise
+    with gateway:
+        _wait(f"serving at {gateway.url}")
+    return 0
+
+
+def _variable(name: str | None) -> str | None:
+    if name is None:
+        return None
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise BadOptions(
+            "this environment variable is not set, or empty",
+            got=name,
+            expected="the name of one that holds a key",
+        )
+    return value
+
+
+def _wait(serving: str) -> None:
+    put(f"{serving}; Ctrl-C stops")
+    # A script that started this waits for the line before it asks.
+    sys.stdout.flush()
+    threading.Event().wait()
+
+
+@verb(
+    "serve-local",
+    HOST,
+    SERVED_PORT,
+    Option("--threads", type=int, default=None, help="threads of the engine"),
+    Option(
+        "--protocol",
+        default="hermes",
+        metavar="ID",
+        help="how the model is told to write a call, where a request has tools (default: hermes)",
+    ),
+    examples=("toolparse serve-local --port 8080",),
+)
+def _serve_local(options: Any) -> int:
+    """Serve until Ctrl-C, which leaves with 130."""
+    need_lab()
+    with serve_local_with_tools(
+        options.host, options.port, threads=options.threads, protocol=options.protocol
+    ) as server:
+        _wait(f"serving {server.model.name} at {server.url}")
+    return 0
+
+
+@verb("setup-local", examples=("toolparse setup-local",))
+def _setup_local(options: Any) -> int:
+    setup_local(say)
+    return 0
+
+
+@verb(
+    "demo",
+    CONFIG,
+    Option(
+        "--out",
+        default=".demo",
+        metavar="DIR",
+        help="where store, report and notebook go (default: .demo)",
+    ),
+    Option(
+        "--budget",
+        type=float,
+        default=None,
+        metavar="SECONDS",
+        help="time for the model (default: 150)",
+    ),
+    Option("--fresh", action="store_true", help="ask again what an earlier demo recorded"),
+    COLOR,
+    examples=("toolparse demo --out .demo",),
+)
+def _demo(options: Any) -> int:
+    """Run the demo: 3 where an answer failed, 130 if it was interrupted."""
+    need_lab()
+    from ..demo import BUDGET, run_demo  # the lab, with SQLAlchemy: 0.8 s, and an extra
+
+    budget = BUDGET if options.budget is None else options.budget
+    colored = color(settings_of(options), sys.stdout)
+    run = run_demo(options.out, budget=budget, fresh=options.fresh, color=colored)
+    # Ctrl-C ends the model, not the demo: its report shows what there is.
+    summary = run.summary
+    if summary is not None and summary.stopped == "interrupted":
+        return 130
+    return 3 if summary is not None and summary.failed else 0
+
+
+@verb(
+    "record",
+    Option("--out", required=True, metavar="FILE", help="the recording to write (JSONL)"),
+    Option(
+        "--store",
+        default=None,
+        metavar="FILE",
+        help="store to work in (default: beside the recording)",
+    ),
+    (
+        Option("--conversations", action="store_true", help="the shipped conversations instead"),
+        Option(
+            "--ablation",
+            action="store_true",
+            help="the shipped ablation of type safety instead, with its corrections",
+        ),
+    ),
+    examples=("toolparse record --out recording.jsonl",),
+)
+def _record(options: Any) -> int:
+    need_lab()
+    # The lab, with SQLAlchemy: 0.8 s, and an extra.
+    from ..demo import conversation_plan, record_embedded, recording_plan
+
+    cases = conversation_plan if options.conversations else recording_plan
+    return record_embedded(options.out, options.store, None if options.ablation else cases)

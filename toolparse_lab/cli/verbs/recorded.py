@@ -1,0 +1,650 @@
+"""Recorded answers: add, list, show, open, score and read them again."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import BadOptions, UnknownName, UnreadableInput, near
+from ...core.values import write_canonical
+from ...core.values.printable import counted
+from ...formats.registry import protocols
+from ...notebook.page import export_html
+from ...runner.settings import Settings
+from ...views import render_ansi
+from ...views.show import visible
+from ..console import (
+    looks_pasted,
+    put,
+    put_json,
+    put_table,
+    read_text,
+    read_tools,
+    records,
+    say,
+    table,
+    terminal_width,
+)
+from ..options import (
+    COLOR,
+    CONFIG,
+    JSON,
+    POLICY,
+    READER,
+    RUN,
+    RUN_HELP,
+    STORE,
+    Option,
+    check_folder,
+    color,
+    lab_to_write,
+    names,
+    need,
+    need_lab,
+    open_lab,
+    port_number,
+    renaming,
+    settings_of,
+    verb,
+)
+
+if TYPE_CHECKING:
+    from ...evals.frames.recorded import Frame
+    from ...evals.scoring.trial import Trial
+    from ...experiments.run import Run
+    from ...lab import Lab
+    from ...runner.settings import Settings
+
+
+@verb(
+    "ingest",
+    CONFIG,
+    Option(
+        "source",
+        help="JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them, or a recording, "
+        "whose answers are added to the store",
+    ),
+    Option("--tools", metavar="FILE", help="JSON file with the tools of rows that name none"),
+    Option("--cases", metavar="FILE", help="the cases that rows answer, by case_id or input"),
+    Option(
+        "--columns",
+        type=renaming,
+        metavar="A=B,...",
+        help="what the source calls things: text=raw; user= leaves one out",
+    ),
+    Option("--model", metavar="NAME", help="the model of rows that name none"),
+    Option(
+        "--protocol",
+        default="auto",
+        metavar="ID",
+        help="the protocol of rows that name none (auto)",
+    ),
+    Option(
+        "--skip-bad", action="store_true", help="leave out rows that cannot be read, and count them"
+    ),
+    Option(
+        "--max-rows",
+        type=int,
+        metavar="N",
+        help="refuse a source with more rows (default: no limit, 100000 for a packed file)",
+    ),
+    STORE,
+    JSON,
+    examples=(
+        "toolparse ingest answers.jsonl --tools tools.json --protocol hermes",
+        "toolparse ingest log.csv --columns completion_text=raw,user= --cases cases.jsonl",
+        "toolparse ingest recording.jsonl",
+    ),
+)
+def _ingest(options: Any) -> int:
+    settings = settings_of(options)
+    need_lab()
+    # SQLAlchemy: 0.8 s, and an extra.
+    from ...runner.store.recording import import_recording, is_recording
+
+    # A recording has its own reader: its answers are added to the store as they are.
+    if is_recording(options.source):
+        given = [
+            f"--{name}"
+            for name in ("tools", "cases", "columns", "model")
+            if getattr(options, name) is not None
+        ]
+        if given:
+            raise BadOptions(
+                "a recording says itself what its answers are",
+                got=", ".join(given),
+                expected="toolparse ingest FILE, with --store for another store",
+            )
+        with lab_to_write(settings) as lab:
+            new = import_recording(options.source, lab.store)
+        if options.json:
+            put_json({"recording": options.source, "new": new})
+        else:
+            put(f"{counted(new, 'answer')} added; a run of the same plan finds them there\n")
+        return 0
+    # Before the lab, so that a file that cannot be read makes no store.
+    tools = read_tools(options.tools)
+    with lab_to_write(settings) as lab:
+        run = lab.ingest(
+            options.source,
+            tools=tools,
+            cases=options.cases,
+            columns=options.columns,
+            model=options.model,
+            protocol=options.protocol,
+            errors="skip" if options.skip_bad else "raise",
+            max_rows=options.max_rows,
+            progress="lines",
+        )
+        skipped = [
+            {"what": s.name, "count": s.count, "reason": s.reason} for s in run.plan.cases.skipped
+        ]
+        outcomes = _outcomes(run, settings["policy"])
+    say(str(run))
+    for row in skipped:
+        say(f"left out: {row['what']} {row['count']}: {row['reason']}")
+    if options.json:
+        put_json(
+            {
+                "run_id": run.run_id,
+                "answers": outcomes.total(),
+                "outcomes": outcomes,
+                "skipped": skipped,
+            }
+        )
+    else:
+        put(f"run {run.run_id}\n")
+        put(table(("outcome", "n"), outcomes.most_common()))
+    return 0
+
+
+def _outcomes(run: Run, policy: Any) -> Counter[str]:
+    # Every answer is parsed for it, which may take long.
+    from ...runner.progress import Progress  # asyncio with the runner
+
+    outcomes: Counter[str] = Counter()
+    with Progress(len(run.plan.items), show="lines", unit="answer") as bar:
+
+        def count(trial: Trial) -> bool:
+            outcomes[trial.outcome or trial.missing_reason] += 1
+            bar.advance(1)
+            return False  # none is kept: there may be any number
+
+        run.trials(policies=(policy,), where=count)
+    return outcomes
+
+
+# What `toolparse list` lists -> its columns.
+_LISTS = {
+    "runs": (
+        "run_id",
+        "created",
+        "status",
+        "items",
+        "done",
+        "failed",
+        "cases",
+        "cost",
+        "models",
+        "arms",
+    ),
+    "protocols": ("protocol", "aliases", "what"),
+    "models": ("model", "name", "api_base", "api_key_env"),
+}
+
+
+@verb(
+    "list",
+    CONFIG,
+    Option(
+        "what",
+        nargs="?",
+        default="runs",
+        choices=tuple(_LISTS),
+        help="what to list (default: runs)",
+    ),
+    STORE,
+    JSON,
+    examples=("toolparse list", "toolparse list protocols --json"),
+)
+def _list(options: Any) -> int:
+    settings = settings_of(options)
+    rows: list[tuple[Any, ...]]
+    if options.what == "runs":
+        with open_lab(settings) as lab:
+            rows = [
+                (
+                    run.run_id,
+                    run.created[:19].replace("T", " "),
+                    run.status,
+                    run.items,
+                    run.done,
+                    run.failed,
+                    len(run.plan.get("cases") or ()),
+                    # A run that is under way has no summary yet.
+                    (run.summary or {}).get("cost"),
+                    ", ".join(run.plan.get("models") or ()),
+                    ", ".join(str(arm.get("name")) for arm in run.plan.get("arms") or ()),
+                )
+                for run in lab.runs()
+            ]
+    elif options.what == "protocols":
+        rows = [
+            (id, ", ".join(protocol.aliases) or None, protocol.title)
+            for id, protocol in protocols().items()
+        ]
+    else:
+        rows = [
+            (alias, model["name"], model.get("api_base"), model.get("api_key_env"))
+            for alias, model in settings.tables.items()
+        ]
+    put_table(_LISTS[options.what], rows, options.json, width=terminal_width())
+    return 0
+
+
+_TRIAL_ID = re.compile(r"[0-9a-f]{4,}")
+_LISTED = "`toolparse score` lists the trials with their cases, models and arms"
+
+
+@verb(
+    "view",
+    CONFIG,
+    RUN,
+    Option(
+        "trial",
+        nargs="?",
+        metavar="TRIAL",
+        help="a trial's id (default: the first failure that fits)",
+    ),
+    Option("--case", metavar="ID", help="of this case"),
+    Option("--model", metavar="NAME", help="of this model"),
+    Option("--arm", metavar="NAME", help="of this arm, or this prompt protocol"),
+    Option("--code", metavar="CODE", help="with this outcome, sub-code or problem code"),
+    Option(
+        "--protocol",
+        metavar="ID",
+        help="what reads the answer (default: what its prompt asked for)",
+    ),
+    Option("--html", metavar="FILE", help="write the parse view as one HTML file"),
+    Option("--pytest", metavar="FILE", help="write a test that pins how this answer is read"),
+    STORE,
+    POLICY,
+    COLOR,
+    JSON,
+    examples=("toolparse view latest", "toolparse view latest --case timer-3 --html trial.html"),
+)
+def _view(options: Any) -> int:
+    """Show one trial of a run, the first failure where none is named."""
+    settings = settings_of(options)
+    with open_lab(settings) as lab:
+        trial = _chosen_trial(_opened(lab, options), options, settings)
+        if options.html:
+            if trial.result is None:
+                reason = trial.missing_reason or trial.outcome
+                raise BadOptions("there is no answer to show", got=reason)
+            export_html(trial.result, options.html)
+            say(f"wrote {options.html}")
+        if options.pytest:
+            say(f"wrote {trial.as_pytest(options.pytest)}")
+        if options.json:
+            put_json(_json(trial))
+        else:
+            _put_trial(trial, color(settings, sys.stdout))
+    return 0
+
+
+def _opened(lab: Lab, options: Any) -> Run:
+    """Return the run that is named. Raises UnknownName, also for a trial in the place of a run."""
+    name = options.run
+    try:
+        return lab.open(name)
+    except UnknownName:
+        # Reports show ids of trials, so that one is easily typed where a run belongs.
+        if (
+            options.trial is None
+            and _TRIAL_ID.fullmatch(name)
+            and lab.store.run_ids()
+            and any(trial.trial_id.startswith(name) for trial in lab.open().trials())
+        ):
+            raise UnknownName(
+                "this is the id of a trial, and the run comes first",
+                got=name,
+                hint=f"toolparse view latest {name}",
+                code="unknown-run",
+            ) from None
+        raise
+
+
+def _chosen_trial(run: Run, options: Any, settings: Settings) -> Trial:
+    """Return the trial that is named, else the first that fits, failures first.
+
+    Raises BadOptions.
+    """
+
+    def fits(trial: Trial) -> bool:
+        codes: set[str | None] = set()
+        if trial.result:
+            codes.update(problem.code for problem in trial.result.all_problems())
+        if trial.score:
+            codes.update((trial.score.outcome, trial.score.sub_code))
+        return (
+            (options.trial is None or trial.trial_id.startswith(options.trial))
+            and options.case in (None, trial.case_id)
+            and options.model in (None, trial.model)
+            and options.arm in (None, trial.arm, trial.prompt_protocol)
+            and (options.code is None or options.code in codes)
+        )
+
+    trials = run.trials(protocol=options.protocol, policies=(settings["policy"],))
+    fitting = [trial for trial in trials if fits(trial)]
+    if not fitting:
+        # The most helpful error first: a name that no trial has.
+        arms = [name for trial in trials for name in (trial.arm, trial.prompt_protocol)]
+        _check_name("case", options.case, [trial.case_id for trial in trials])
+        _check_name("model", options.model, [trial.model for trial in trials])
+        _check_name("arm", options.arm, arms)
+        raise BadOptions(
+            "no trial fits",
+            got=options.trial or "these filters",
+            expected=f"one of {counted(len(trials), 'trial')}",
+            hint=_LISTED if options.trial else f"leave a filter out; {_LISTED}",
+        )
+    # The sort is stable, so the first failure of the run comes first.
+    if options.trial is None:
+        fitting.sort(key=lambda trial: not trial.failed)
+    chosen: Trial = fitting[0]
+    return chosen
+
+
+def _check_name(kind: str, name: str | None, used: Sequence[str]) -> None:
+    names = list(dict.fromkeys(used))
+    if name is None or name in names:
+        return
+    raise UnknownName(
+        f"no trial of this run has this {kind}",
+        got=name,
+        expected=", ".join(names),
+        hint=near(name, names, cutoff=0.5) or _LISTED,
+        code="unknown-arm" if kind != "case" else None,
+    )
+
+
+def _put_trial(trial: Trial, colored: bool) -> None:
+    # Texts of cases, models and providers must not act on the terminal.
+    put(visible(str(trial)))
+    put(visible(f"asked:  {trial.case.input_text}"))
+    if trial.case.target is not None:
+        put(visible(f"wanted: {write_canonical(trial.case.target)}"))
+    completion = trial.completion
+    if completion is not None and not completion.ok:
+        put(visible(f"failed: {completion.error_kind}: {completion.error_message}"))
+    if trial.result is not None:
+        put("\n" + render_ansi(trial.result, color=colored))
+    if trial.conversation is not None:
+        put(visible(f"\nall turns:\n{trial.conversation}"))
+
+
+def _json(trial: Trial) -> dict[str, Any]:
+    completion = trial.completion
+    return {
+        "run_id": trial.run_id,
+        "trial_id": trial.trial_id,
+        "case": trial.case.to_dict(),
+        "model": trial.model,
+        "arm": trial.arm,
+        "prompt_protocol": trial.prompt_protocol,
+        "parse_protocol": trial.parse_protocol,
+        "policy": trial.policy,
+        "trial": trial.trial,
+        "outcome": trial.outcome,
+        "detail": trial.score.detail if trial.score else trial.missing_reason,
+        "request": trial.request,
+        "raw": completion.raw if completion else None,
+        "error": completion.error_message if completion else None,
+        "result": trial.result.to_dict() if trial.result else None,
+        "conversation": str(trial.conversation) if trial.conversation else None,
+    }
+
+
+_OUTPUTS = (".jsonl", ".eval", ".parquet")
+_STORE = b"SQLite format 3\x00"
+
+
+@verb(
+    "open",
+    CONFIG,
+    Option(
+        "subject",
+        nargs="?",
+        default="latest",
+        metavar="RUN|FILE",
+        help=f"{RUN_HELP}; a store, whose latest run is shown; or a file with a model's text, "
+        "- for standard input (default: latest)",
+    ),
+    Option(
+        "trial", nargs="?", metavar="TRIAL", help="a trial's id (default: all trials of the run)"
+    ),
+    Option("--protocol", metavar="ID", help="what reads the text or the trial"),
+    Option("--tools", metavar="FILE", help="JSON file with the tools of a text"),
+    STORE,
+    POLICY,
+    Option("--port", type=port_number, default=0, help="port, 0 for any free one (default: 0)"),
+    Option("--theme", choices=("light", "dark"), default="light", help="(default: light)"),
+    Option("--no-browser", action="store_true", help="print the address and open no browser"),
+    examples=(
+        "toolparse open",
+        "toolparse open latest --port 8866 --no-browser",
+        "toolparse open answer.txt --protocol hermes --tools tools.json",
+    ),
+)
+def _open(options: Any) -> int:
+    """Serve the page until Ctrl-C, which leaves with 130."""
+    need("open", "voila", "anywidget", "pandas", "sqlalchemy")
+    from ...notebook.live_page import serve_page  # an extra
+
+    settings = settings_of(options)
+    # A run, a file and its tools are looked for here, where an error is one line and no page.
+    subject = _subject(options, settings)
+
+    def tell(address: str) -> None:
+        put(f"open {address}\nCtrl-C ends it; the address works on this machine only")
+        # A script that started this waits for the line before it asks.
+        sys.stdout.flush()
+
+    serve_page(
+        subject, port=options.port, theme=options.theme, browser=not options.no_browser, tell=tell
+    )
+    # The server catches Ctrl-C itself and returns; it has no other end.
+    raise KeyboardInterrupt
+
+
+def _subject(options: Any, settings: Settings) -> Mapping[str, Any]:
+    """Return what the page shows: a text and how it is read, or a store, a run and a trial."""
+    name, policy = options.subject, settings["policy"]
+    if name != "-" and _is_store(name):
+        options.store, options.subject = name, "latest"
+        return _subject(options, settings_of(options))
+    if name == "-" or os.path.lexists(name) or looks_pasted(name):
+        if options.trial is not None:
+            raise BadOptions("a text has no trials", got=options.trial)
+        if name.endswith(_OUTPUTS):
+            say(
+                f"toolparse: {name} is shown as one text; for a file of many recorded outputs "
+                f"first `toolparse ingest {name}`, then `toolparse open`"
+            )
+        return {
+            "text": read_text(name),
+            "tools": read_tools(options.tools),
+            "protocol": options.protocol or "auto",
+            "policy": policy,
+        }
+    if options.tools is not None:
+        raise BadOptions("the tools of a run are recorded with it", got=options.tools)
+    with open_lab(settings) as lab:
+        run = lab.open(name)
+        trial = None
+        if options.trial is not None:
+            beginning = options.trial
+            ids = [t.trial_id for t in run.trials() if t.trial_id.startswith(beginning)]
+            if len(ids) != 1:
+                raise BadOptions(
+                    "several trials begin like this" if ids else "no trial of this run has this id",
+                    got=beginning,
+                    expected="the id of one trial, as `toolparse report --json` or the browser "
+                    "shows it",
+                )
+            trial = ids[0]
+        return {
+            "store": lab.store.url.render_as_string(hide_password=False),
+            "run": run.run_id,
+            "trial": trial,
+            "protocol": options.protocol,
+            "policy": policy,
+        }
+
+
+def _is_store(name: str) -> bool:
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(len(_STORE)) == _STORE
+    except (OSError, ValueError):
+        return False
+
+
+_COLUMNS = (
+    "trial_id",
+    "case_id",
+    "model",
+    "arm",
+    "parse_protocol",
+    "trial",
+    "outcome",
+    "sub_code",
+    "score_success",
+)
+
+
+@verb(
+    "score",
+    CONFIG,
+    RUN,
+    STORE,
+    *READER,
+    Option(
+        "--failed", action="store_true", help="only trials that failed, as run.failures() has them"
+    ),
+    Option("--outcome", metavar="NAME", help="only trials of this outcome"),
+    Option("--out", metavar="FILE", help="write the whole trials frame: .parquet or .csv"),
+    JSON,
+    examples=(
+        "toolparse score latest --outcome wrong_call",
+        "toolparse score latest --out trials.parquet",
+    ),
+)
+def _score(options: Any) -> int:
+    settings = settings_of(options)
+    check_folder(options.out)
+    with open_lab(settings) as lab:
+        frame = lab.open(options.run).frame(
+            protocol=options.protocol, policies=(settings["policy"],)
+        )
+    # pandas is loaded by now: the frame is one.
+    from ...evals.frames.files import write_frame  # pandas: an extra
+    from ...evals.frames.recorded import failed_rows  # pandas: an extra
+
+    if options.failed:
+        frame = frame[failed_rows(frame)]
+    # A trial without an answer has no outcome, and so not this one.
+    if options.outcome:
+        frame = frame[frame["outcome"].astype("string").eq(options.outcome).fillna(False)]
+    # The file has every column of the frame, the terminal a few of them.
+    if options.out:
+        write_frame(frame.reset_index(drop=True), options.out)
+    head = [column for column in _COLUMNS if column in frame]
+    rows = [list(row.values()) for row in records(frame[head])]
+    put_table(head, rows, options.json, width=terminal_width())
+    return 0
+
+
+@verb(
+    "reparse",
+    CONFIG,
+    Option(
+        "source",
+        nargs="?",
+        default="latest",
+        help=f"{RUN_HELP}, or Parquet of trials, a file or a folder (default: latest)",
+    ),
+    Option(
+        "--protocols",
+        type=names,
+        metavar="A,B",
+        help="what reads (default: what each prompt asked for)",
+    ),
+    Option(
+        "--policies",
+        type=names,
+        metavar="A,B",
+        help="coercion policies (default: the setting `policy`)",
+    ),
+    Option("--engine", default="processes", help="processes, serial or dask (default: processes)"),
+    Option("--workers", type=int, metavar="N", help="processes (default: one a core)"),
+    Option("--client", metavar="ADDRESS", help="the scheduler of a Dask cluster"),
+    Option(
+        "--out",
+        metavar="PATH",
+        help="write the trials frame: a .parquet file, or a folder of parts",
+    ),
+    Option("--overwrite", action="store_true", help="write where something is already"),
+    STORE,
+    JSON,
+    examples=(
+        "toolparse reparse latest --protocols hermes,auto --policies none,safe --out again.parquet",
+        "toolparse reparse trials.parquet --protocols auto --out parts/ --workers 8",
+    ),
+)
+def _reparse(options: Any) -> int:
+    settings = settings_of(options)
+    need_lab()
+    trials = _trials(options, settings)
+    if isinstance(trials, Path):
+        say(f"wrote {trials}")
+        if options.json:
+            put_json({"path": str(trials)})
+        return 0
+    # A trial without an answer has no outcome, and is counted as such.
+    keys = ["parse_protocol", "policy", "outcome"]
+    counts = trials.groupby(keys, observed=True, dropna=False).size().reset_index(name="n")
+    rows = [tuple(row) for row in counts.astype(object).to_numpy()]
+    put_table([*keys, "n"], rows, options.json)
+    return 0
+
+
+def _trials(options: Any, settings: Settings) -> Frame | Path:
+    """Return the trials of a file, a folder or a run, read again: a frame, or the path it was
+    written to.
+    """
+    policies = options.policies or [settings["policy"]]
+    settled: dict[str, Any] = {"to": options.out, "overwrite": options.overwrite}
+    for name in ("engine", "workers", "client"):
+        value = getattr(options, name)
+        if value is not None:
+            settled[name] = value
+    # A path that is there goes before a run.
+    if os.path.exists(options.source):
+        from ...evals.reparse import reparse  # numpy: an extra
+
+        trials: Frame | Path = reparse(options.source, options.protocols, policies, **settled)
+        return trials
+    if options.source.endswith(".parquet") or os.sep in options.source:
+        raise UnreadableInput(f"{options.source}: there is no such file or folder")
+    with open_lab(settings) as lab:
+        again: Frame | Path = lab.reparse(
+            lab.open(options.source), options.protocols, policies, **settled
+        )
+        return again

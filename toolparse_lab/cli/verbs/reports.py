@@ -1,0 +1,571 @@
+"""Reports of recorded answers: figures, comparisons, gates and the ablation."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.errors import BadOptions
+from ...runner.exchange.summary import LIMITS
+from ...views.show import visible
+from ..console import put, put_json, records, report_width, say
+from ..options import (
+    CONFIG,
+    JSON,
+    LIMIT_OPTIONS,
+    POLICY,
+    READER,
+    RUN,
+    RUN_HELP,
+    STORE,
+    Option,
+    check_folder,
+    check_kinds,
+    names,
+    need_lab,
+    open_lab,
+    settings_of,
+    verb,
+    with_credentials,
+)
+
+if TYPE_CHECKING:
+    from ...evals.reports.figures.comparison import ArmComparison
+    from ...evals.reports.figures.gates import GateResult
+    from ...evals.reports.figures.report import Report
+    from ...experiments.ablation import Ablation
+    from ...experiments.run import Run
+    from ...runner.settings import Settings
+
+REPORT = (
+    Option(
+        "--by",
+        type=names,
+        metavar="A,B",
+        help="columns of the report (default: model and protocol)",
+    ),
+    Option("--baseline", metavar="NAME", help="the protocol, arm or model to compare with"),
+    Option(
+        "--cluster",
+        metavar="COLUMN",
+        help="what intervals go by, such as conversation_id (default: the case)",
+    ),
+    Option(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write the report: .html, .md, .csv, .xlsx, .parquet, .tex or .xml (JUnit); may be "
+        "repeated",
+    ),
+)
+
+GATE = (
+    Option(
+        "--fail-under",
+        type=float,
+        metavar="RATE",
+        help="exit code 1 where a cell's success is below, or not known",
+    ),
+    Option(
+        "--confident",
+        action="store_true",
+        help="--fail-under holds the lower end of the interval to it, not the rate",
+    ),
+    Option(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="COLUMN=BOUND",
+        help="exit code 1 where a cell does not keep another bound, such as coercion_rate=0.2; "
+        "may be repeated",
+    ),
+)
+
+COMPARISON = (
+    Option("--within", type=names, metavar="A,B", help="columns to hold fixed"),
+    POLICY,
+    Option(
+        "--fail-on-regression",
+        action="store_true",
+        help="exit code 1 where something became worse, or where it cannot be told",
+    ),
+    Option("--alpha", type=float, default=0.05, help="how sure a drop must be (default: 0.05)"),
+    Option("--margin", type=float, help="the drop that must be ruled out (default: 0.05)"),
+    Option("--confident", action="store_true", help="have it shown even where no case changed"),
+    Option("--cluster", metavar="COLUMN", help="what intervals go by (default: the case)"),
+    # The old name of --margin.
+    Option("--tolerance", type=float, help=argparse.SUPPRESS),
+    Option("--out", metavar="FILE", help="write the comparison: .html, .md, .csv or .parquet"),
+    JSON,
+)
+
+_FILES = (".html", ".md", ".csv", ".parquet")  # those of `save_sentences`, a slow import
+
+SENTENCES = (
+    STORE,
+    POLICY,
+    Option(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write .html, .md, .csv or .parquet; may be repeated",
+    ),
+    JSON,
+)
+
+
+@verb(
+    "report",
+    CONFIG,
+    Option(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help=f"{RUN_HELP}, or a .parquet file of trials, each of its policies (default: latest)",
+    ),
+    STORE,
+    *READER,
+    *REPORT,
+    *GATE,
+    JSON,
+    examples=(
+        "toolparse report latest --by model,prompt_protocol --baseline native --out report.html",
+        "toolparse report latest --fail-under 0.9 --gate coercion_rate=0.2",
+    ),
+)
+def _report(options: Any) -> int:
+    """Sum a run up, or a file of trials: 1 if the gate failed, 3 where answers are missing."""
+    settings = settings_of(options)
+    need_lab()
+    # Reading a run may take long, so an impossible file is told first.
+    check_files(options)
+    if options.run.endswith(".parquet"):
+        return _show_reports(_reports_of_file(options, settings), options, None)
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        return _show_reports([_report_of_run(run, options, settings)], options, run)
+
+
+def _report_of_run(run: Run, options: Any, settings: Settings) -> Report:
+    from ...evals.reports.figures.report import Report  # pandas and SciPy: 2 s, and an extra
+    from ...experiments.run import COLUMN_POLICIES
+
+    policy = settings["policy"]
+    if not options.protocol:
+        baseline = options.baseline or recorded_baseline(run, options)
+        return run.report(options.by, baseline=baseline, policy=policy, cluster=options.cluster)
+    # A report reads every answer by the headline and by the policies of its other columns.
+    policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
+    trials = run.frame(protocol=options.protocol, policies=policies)
+    return Report(
+        trials, options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
+    )
+
+
+def _reports_of_file(options: Any, settings: Settings) -> list[Report]:
+    """Return a report a policy of a file of trials, the headline's first, or that of the policy
+    that was set alone.
+    """
+    from ...evals.frames.files import read_frame  # pandas and SciPy: 2 s, and an extra
+    from ...evals.reports.figures.report import Report
+    from ...experiments.run import HEADLINE
+
+    if options.protocol:
+        raise BadOptions(
+            "a file is read already",
+            got="--protocol",
+            hint="toolparse reparse --protocols reads it anew",
+        )
+    trials = read_frame(options.run, "trials")
+    policies = [str(policy) for policy in trials["policy"].dropna().unique()]
+    if settings.origins["policy"] != "default" or not policies:
+        policies = [settings["policy"]]
+    # The sort is stable: after the headline the order of the file stays.
+    policies.sort(key=lambda policy: policy != HEADLINE)
+    return [
+        Report(
+            trials, options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
+        )
+        for policy in policies
+    ]
+
+
+def _show_reports(reports: Sequence[Report], options: Any, run: Run | None) -> int:
+    """Write the reports of a run, or of a file, and return the exit code. The first report, the
+    headline's, is the one that is gated and saved.
+    """
+    gate = gate_and_save(reports[0], gates_of(options), options)
+    if not options.json:
+        put("\n\n".join(report.text(report_width()) for report in reports))
+        if gate is not None:
+            put(f"\n{gate}")
+    elif run is not None:
+        cells = records(reports[0].frame)
+        put_json({"run_id": run.run_id, "cells": cells, "gate": gate_json(gate)})
+    else:
+        cells = [{"policy": r.policy, **cell} for r in reports for cell in records(r.frame)]
+        put_json({"file": options.run, "cells": cells, "gate": gate_json(gate)})
+    # Without a gate a report of half a run is fine: it states its n.
+    if gate is None:
+        return 0
+    complete = not reports[0].frame["missing"].any() if run is None else all_complete(run)
+    return exit_code_of(gate.ok, complete)
+
+
+def gate_and_save(report: Report, bounds: Mapping[str, float], options: Any) -> GateResult | None:
+    """Write the report's files, and return its gate, None without bounds."""
+    gate = report.gate(**bounds) if bounds else None
+    for file in options.out:
+        report.save(file, gate=gate)
+    return gate
+
+
+def recorded_baseline(run: Run, options: Any) -> str | None:
+    """Return the baseline that a run was asked with, None for other columns than it was for."""
+    if options.by:
+        return None
+    baseline = run.store.run(run.run_id).plan.get("baseline")
+    return None if baseline is None else str(baseline)
+
+
+def check_files(options: Any) -> None:
+    """Raise BadOptions for files that could not be written in the end, before anything is spent."""
+    from ...evals.reports.pages.files import WRITERS  # pandas and SciPy: 2 s, and an extra
+
+    check_kinds(options.out, WRITERS, "a report is")
+    check_folder(getattr(options, "recording", None))
+
+
+def gates_of(options: Any, more: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return column -> threshold: those of the flags go before `more`. Raises BadOptions."""
+    bounds = dict(more or {})
+    if options.fail_under is not None:
+        bounds["ci_low" if options.confident else "success"] = options.fail_under
+    for text in options.gate:
+        column, _, bound = text.partition("=")
+        try:
+            bounds[column.strip()] = float(bound)
+        except ValueError:
+            raise BadOptions(
+                "--gate is a column and its bound", got=text, expected="coercion_rate=0.2"
+            ) from None
+    return bounds
+
+
+def gate_json(gate: Any) -> Any:
+    """Return a gate for JSON: whether it passed, and each check. None without a gate."""
+    return None if gate is None else {"ok": gate.ok, "checks": records(gate.frame)}
+
+
+def exit_code_of(passed: bool, complete: bool) -> int:
+    """Return the exit code of a verdict. No verdict is sure while answers are missing."""
+    if not complete:
+        return 3
+    return 0 if passed else 1
+
+
+def all_complete(*runs: Run) -> bool:
+    """Return True if every trial of the runs has an answer. Names each run that lacks some."""
+    lacking = [run for run in runs if run.missing]
+    for run in lacking:
+        say(
+            f"toolparse: run {run.run_id} is not whole: {run.missing} of {len(run.plan.items)} "
+            "trials have no answer and were not judged; `toolparse retry` asks for them"
+        )
+    return not lacking
+
+
+@verb(
+    "compare",
+    CONFIG,
+    Option("run", metavar="RUN", help=RUN_HELP),
+    Option("a", help="the old one"),
+    Option("b", help="the new one"),
+    STORE,
+    *COMPARISON,
+    Option(
+        "--pairs",
+        type=int,
+        metavar="N",
+        help="how many pairs this one was picked from (default: all of the run; 1 where it was "
+        "chosen before the run)",
+    ),
+    examples=("toolparse compare latest hermes morph_xml --within model --fail-on-regression",),
+)
+def _compare(options: Any) -> int:
+    settings = settings_of(options)
+    # Reading runs may take long, so an impossible file is told first.
+    check_folder(options.out)
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        comparison = run.compare(
+            options.a,
+            options.b,
+            within=options.within,
+            policy=settings["policy"],
+            cluster=options.cluster,
+            pairs=options.pairs,
+        )
+        return _show_comparison(comparison, options, run)
+
+
+@verb(
+    "diff",
+    CONFIG,
+    Option(
+        "a", metavar="OLD", nargs="?", default="latest~1", help=f"{RUN_HELP} (default: latest~1)"
+    ),
+    Option("b", metavar="NEW", nargs="?", default="latest", help="the same (default: latest)"),
+    STORE,
+    *COMPARISON,
+    examples=("toolparse diff latest~1 latest --fail-on-regression --out diff.html",),
+)
+def _diff(options: Any) -> int:
+    settings = settings_of(options)
+    # Reading runs may take long, so an impossible file is told first.
+    check_folder(options.out)
+    with open_lab(settings) as lab:
+        old, new = lab.open(options.a), lab.open(options.b)
+        comparison = lab.diff(
+            old, new, within=options.within, policy=settings["policy"], cluster=options.cluster
+        )
+        return _show_comparison(comparison, options, old, new)
+
+
+def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
+    """Write the comparison of `runs` and return the exit code."""
+    from ...evals.reports.figures.comparison import MARGIN  # pandas: 1 s
+
+    margin = next((x for x in (options.margin, options.tolerance) if x is not None), MARGIN)
+    verdict = comparison.regression(options.alpha, margin=margin, confident=options.confident)
+    if options.out:
+        comparison.save(options.out)
+    if options.json:
+        put_json(
+            {
+                "a": comparison.a,
+                "b": comparison.b,
+                "on": comparison.on,
+                "pairs": comparison.pairs,
+                "rows": records(comparison.frame),
+                "flips": records(comparison.flips),
+                "notes": comparison.notes,
+                "regression": {
+                    "ok": verdict.ok,
+                    "verdict": verdict.verdict,
+                    "margin": verdict.margin,
+                    "rows": records(verdict.frame),
+                    "sentences": verdict.sentences,
+                },
+            }
+        )
+    else:
+        put(f"{comparison}\n\n{verdict}")
+    if not options.fail_on_regression:
+        return 0
+    return exit_code_of(verdict.ok, all_complete(*runs))
+
+
+@verb(
+    "power",
+    CONFIG,
+    RUN,
+    Option(
+        "a",
+        nargs="?",
+        metavar="A",
+        help="an arm, model or protocol (default: every two cells that differ in one thing)",
+    ),
+    Option("b", nargs="?", metavar="B", help="the one to compare it with"),
+    Option(
+        "--drop", type=float, default=0.05, help="the drop to be found, a share (default: 0.05)"
+    ),
+    Option(
+        "--again",
+        action="store_true",
+        default=None,
+        help="of each cell against a later run of the same cases",
+    ),
+    Option("--power", type=float, default=0.8, help="how often it must be found (default: 0.8)"),
+    Option("--alpha", type=float, default=0.05, help="level of the two-sided test (default: 0.05)"),
+    *SENTENCES,
+    examples=(
+        "toolparse power latest",
+        "toolparse power latest hermes morph_xml --drop 0.03",
+        "toolparse power latest --again --out power.csv",
+    ),
+)
+def _power(options: Any) -> int:
+    settings = _checked(options)
+    if options.a is not None and options.b is None:
+        raise BadOptions(
+            "power compares two names", got=options.a, hint=f"toolparse power {options.run} A B"
+        )
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        table = run.power(
+            options.drop,
+            a=options.a,
+            b=options.b,
+            again=options.again,
+            power=options.power,
+            alpha=options.alpha,
+            policy=settings["policy"],
+        )
+        return _show_figures(run, "Power", table, options)
+
+
+@verb(
+    "noise",
+    CONFIG,
+    Option(
+        "runs",
+        nargs="*",
+        default=["latest"],
+        metavar="RUN",
+        help=f"{RUN_HELP}; several are runs of the same cases, oldest first (default: latest)",
+    ),
+    *SENTENCES,
+    examples=(
+        "toolparse noise latest",
+        "toolparse run plan.toml --fresh && toolparse noise latest~1 latest",
+    ),
+)
+def _noise(options: Any) -> int:
+    settings = _checked(options)
+    with open_lab(settings) as lab:
+        first, *others = (lab.open(name) for name in options.runs)
+        noise = first.noise(*others, policy=settings["policy"])
+        return _show_figures(first, "Noise", noise, options)
+
+
+@verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
+def _ladder(options: Any) -> int:
+    settings = _checked(options)
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        ladder = run.ladder(policy=settings["policy"])
+        return _show_figures(run, "Ladder", ladder, options)
+
+
+def _checked(options: Any) -> Settings:
+    """Return the settings, packages and files checked before anything is read."""
+    settings = settings_of(options)
+    need_lab()
+    check_kinds(options.out, _FILES, "these figures are")
+    return settings
+
+
+def _show_figures(run: Run, title: str, figures: Any, options: Any) -> int:
+    """Write figures that are told in sentences to their files and to standard output.
+
+    figures: its text has a line per row of its frame, and its note says which cases count as one.
+    """
+    from ...evals.reports.pages.files import save_sentences  # pandas: 1 s, and an extra
+
+    text = str(figures)
+    frame = figures.frame() if callable(figures.frame) else figures.frame
+    for file in options.out:
+        save_sentences(title, text, frame, file)
+    if options.json:
+        told = {"note": figures.note} if figures.note else {}
+        put_json({"run_id": run.run_id, "rows": records(frame), **told})
+    else:
+        # Names of models and arms must not act on the terminal.
+        put(visible(text))
+    return 0
+
+
+@verb(
+    "ablation",
+    CONFIG,
+    RUN,
+    STORE,
+    Option(
+        "--shipped",
+        action="store_true",
+        help="the recording of the embedded model that ships with the package, instead of a run",
+    ),
+    Option(
+        "--ask", action="store_true", help="ask the models the corrections that are not recorded"
+    ),
+    *LIMIT_OPTIONS,
+    Option("--quiet", action="store_true", help="no progress"),
+    Option(
+        "--policy", help="coercion policy of layer 2 (default: that of the recording, else safe)"
+    ),
+    Option(
+        "--by", type=names, metavar="A,B", help="columns of the figures (default: model,protocol)"
+    ),
+    Option("--figures", type=names, metavar="A,B", help="which are shown (default: all)"),
+    Option(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write .html, .md, .json, .csv (the cells) or .svg (the waterfall); may be repeated",
+    ),
+    JSON,
+    examples=(
+        "toolparse ablation --shipped",
+        "toolparse run --cases cases.jsonl --models qwen --protocols hermes --set "
+        "type_rules=false,true && toolparse ablation latest --ask --out ablation.html",
+    ),
+)
+def _show_ablation(options: Any) -> int:
+    """Show what each layer of type safety is worth: 3 where an answer that was asked is missing."""
+    settings = settings_of(options)
+    need_lab()
+    # pandas and SciPy: 2 s, and an extra
+    from ...experiments.ablation.figures import BY, FIGURES, check_names
+    from ...experiments.ablation.pages import WRITERS
+
+    check_names(options.figures or (), FIGURES, "an ablation has no such figure")
+    check_names(options.by or (), BY, "an ablation is not grouped by this")
+    check_kinds(options.out, WRITERS, "an ablation is")
+    if options.shipped and (options.ask or options.run != "latest"):
+        raise BadOptions("the shipped recording is no run, and asks nobody", got="--shipped")
+    with _ablation_of(options, settings) as ablation:
+        if options.by:
+            ablation = ablation.grouped(options.by)
+        for file in options.out:
+            ablation.save(file)
+        figures = options.figures or ()
+        if options.json:
+            put_json(ablation.to_dict(*figures))
+        else:
+            put(ablation.text(*figures))
+        return 3 if options.ask and ablation.missing else 0
+
+
+@contextmanager
+def _ablation_of(options: Any, settings: Settings) -> Iterator[Ablation]:
+    """Yield the ablation of a run, or of the shipped recording, while its store is open."""
+    chosen = {"policy": options.policy} if options.policy else {}
+    if options.shipped:
+        from ...evals.cases.shipped import example_recording
+        from ...experiments.ablation.example import example_ablation
+        from ...lab import Lab
+
+        with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "runs.db") as lab:
+            lab.replaying(example_recording(ablation=True))
+            yield example_ablation(lab, progress=False, **chosen)
+        return
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        if not options.ask:
+            yield lab.ablation(run, ask=False, **chosen)
+            return
+        limits = {name: settings[name] for name in LIMITS}
+        progress = False if options.quiet else None
+        opened = with_credentials(lab, run, settings)
+        ablation = lab.ablation(opened, progress=progress, **chosen, **limits)
+        say(f"{ablation}")
+        yield ablation
