@@ -128,6 +128,14 @@ def test_leave_one_out() -> None:
         report.leave_one_out("model", "speed")
 
 
+def test_a_rate_that_is_not_known_has_no_rank() -> None:
+    report = Report(FRAME)
+    assert report.left_out["rank"].isna().any()
+    for shown in (report.markdown(), report.text(200), report.html()):
+        assert "NA>" not in shown
+        assert "NA&gt;" not in shown
+
+
 def test_nothing_to_leave_out() -> None:
     report = Report(trials_frame([make("m", "p", 0, 0, RIGHT)]))
     assert report.left_out_columns is None

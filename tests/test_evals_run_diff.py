@@ -17,7 +17,7 @@ from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.figures.run_diff import compare_runs
 from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS
-from toolparse_lab.evals.reports.pages.html_parts import read_row
+from toolparse_lab.evals.reports.pages.html import read_row
 
 RIGHT, WRONG = scored("correct"), scored("wrong_call", "name")
 

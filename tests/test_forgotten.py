@@ -89,19 +89,19 @@ def reports() -> list[Report]:
 
 
 @pytest.fixture(scope="module")
-def sections(reports: list[Report]) -> dict[str, tuple[Report, tables.Section]]:
+def sections(reports: list[Report]) -> dict[str, tuple[Report, tables.Listing]]:
     """For the name of each maker, a report in which its section has rows."""
     made = ((make, r, make(r)) for make in tables._MAKERS for r in reports)
     return {m.__name__: (r, s) for m, r, s in made if s is not None and s.rows}
 
 
-def test_every_section_is_tried(sections: dict[str, tuple[Report, tables.Section]]) -> None:
+def test_every_section_is_tried(sections: dict[str, tuple[Report, tables.Listing]]) -> None:
     untried = {make.__name__ for make in tables._MAKERS} - set(sections)
     assert not untried, "make a report in `reports` above where this section has rows"
 
 
 def test_every_section_reaches_every_page(
-    sections: dict[str, tuple[Report, tables.Section]],
+    sections: dict[str, tuple[Report, tables.Listing]],
 ) -> None:
     for report, section in sections.values():
         assert section.title in str(hooks.call("figure_markdown", report))
