@@ -18,9 +18,13 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.matchers import Matchers
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
-from toolparse_lab.evals.reports.figures.breakdowns import conversations_frame, leader_sentence
+from toolparse_lab.evals.reports.figures.breakdowns import (
+    STRICTNESS,
+    conversations_frame,
+    leader_sentence,
+    sensitivity_frame,
+)
 from toolparse_lab.evals.reports.figures.report import Report
-from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS, sensitivity_frame
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
 

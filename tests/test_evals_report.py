@@ -26,9 +26,9 @@ from toolparse_lab.core.types import (
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
+from toolparse_lab.evals.reports.figures.cells import matrix
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
-from toolparse_lab.evals.reports.figures.matrix import matrix
 from toolparse_lab.evals.reports.figures.notes import EMBEDDED_MODEL
 from toolparse_lab.evals.reports.figures.report import Report, render_report
 from toolparse_lab.evals.reports.pages.columns import percent

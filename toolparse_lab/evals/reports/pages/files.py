@@ -18,9 +18,9 @@ from ....core.errors import BadOptions, StoreError
 from ....views import render_page
 from ....views.cells import escaped
 from ....views.show import visible
+from ..figures.cells import Matrix
 from ..figures.comparison import ArmComparison, Flip
 from ..figures.gates import GateResult
-from ..figures.matrix import Matrix
 from ..figures.report import Report
 from .exports import plain_cells, render_junit, render_latex, write_workbook
 from .html import (

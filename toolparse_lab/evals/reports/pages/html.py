@@ -41,9 +41,9 @@ from .text import comparison_legend, headline, leader_of
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
+    from ..figures.cells import Matrix
     from ..figures.comparison import ArmComparison, Flip
     from ..figures.gates import GateResult
-    from ..figures.matrix import Matrix
     from ..figures.report import Report
 
 EXAMPLES = 3

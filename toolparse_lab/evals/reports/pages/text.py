@@ -26,9 +26,9 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
+    from ..figures.cells import Matrix
     from ..figures.comparison import ArmComparison
     from ..figures.gates import GateResult
-    from ..figures.matrix import Matrix
     from ..figures.report import Report
 
 _PROSE = 120  # columns of the sentences, which no one reads across a wide screen
