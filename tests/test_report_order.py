@@ -21,7 +21,7 @@ from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import html
 from toolparse_lab.evals.reports.pages.drawings import leaders, tradeoffs_of
-from toolparse_lab.evals.reports.pages.exports import plain_cells
+from toolparse_lab.evals.reports.pages.files import plain_cells
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
 

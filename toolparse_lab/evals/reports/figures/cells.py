@@ -17,7 +17,7 @@ from ...scoring.outcomes import MISSING
 from . import stats
 
 LEVELS = ("strict", "repaired", "safe", "naive")
-# The first of these that was read stands for coerced success.
+# The first of these that was read gives coerced success.
 COERCED_POLICIES = ("middleware", "seed-layer2", "lossy")
 # What a frame must have; a frame from elsewhere may lack the others.
 REQUIRED = (
@@ -274,7 +274,7 @@ MEANINGS: Mapping[str, str] = {
     "cost_per_success": "US dollars for each success.",
     "reason": "Why trials are missing or ungraded, with counts.",
 }
-"""Column of a report's frame -> what it holds, in order."""
+"""Column of a report's frame -> its meaning, in order."""
 CELL_COLUMNS = tuple(MEANINGS)
 # What `_cell` and its helpers look at.
 _COUNTED = (
@@ -286,9 +286,7 @@ _COUNTED = (
 
 
 def coerced_policy(trials: pd.DataFrame, policy: str) -> str:
-    """Return the policy that stands for coerced success: the first looser one that the frame holds,
-    else the headline's.
-    """
+    """Return the policy of coerced success: the first looser one there is, else the headline's."""
     policies = set(trials["policy"].dropna().unique())
     return next((p for p in COERCED_POLICIES if p in policies), policy)
 
@@ -388,10 +386,7 @@ def _repeats(
 
 @dataclass(frozen=True)
 class Matrix:
-    """Success by two columns.
-
-    `frame`: one row per cell. `table`: rows × columns of the success rate.
-    """
+    """Success by two columns. `frame` has one row per cell."""
 
     rows: str
     columns: str
@@ -421,11 +416,12 @@ def matrix(
     policy: str = "safe",
     level: float = 0.95,
 ) -> Matrix:
-    """Success with intervals by protocol (rows) and model (columns), or any other two columns.
+    """Return success with intervals by protocol (rows) and model (columns), or any other two
+    columns.
 
     A cell that pools several trials of other columns says so by its n. Raises BadOptions for a
-    frame without the columns of a trials frame, for a column or policy that it does not hold, and
-    for one column named twice.
+    frame without the columns of a trials frame, for a column or policy that it lacks, and for one
+    column named twice.
     """
     check_trials(trials)
     rows, columns = rows or "prompt_protocol", columns or "model"

@@ -7,8 +7,9 @@ comes last, because it needs the p values of all strata. Two runs are compared i
 as one arm.
 
 Of 18 arms that are alike, one pair of the 153 looks different. So a pair of an experiment with
-several arms is held to the level of all pairs (Bonferroni): each interval leaves out 1/153 of what
-it would alone, and p_holm is 153 times Holm's p. `pairs=1` is for a pair chosen before the run.
+several arms is tested at the level of all pairs (Bonferroni): each interval leaves out 1/153 of
+what it would alone, and p_holm is 153 times Holm's p. `pairs=1` is for a pair chosen before the
+run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ ASKED = ("input", "target", "tools_json")
 """Columns that say what a case is: a case in which one differs is another case."""
 SIDE = "run"
 PAIRED = ("model", "arm")
-"""The columns that runs are held together by, unless `within` names others."""
+"""The columns in which runs are paired, unless `within` names others."""
 # The columns in which two names are looked for, the most telling ones first.
 _DIMENSIONS = ("prompt_protocol", "parse_protocol", "arm", "model", "policy", "run_id")
 _READERS = {"reader": "parse_protocol", "version": "parse_version"}
@@ -91,7 +92,7 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "reader_b": "What read b's.",
     "version_b": "Its version.",
 }
-"""Column of a comparison's frame -> what it holds, in order."""
+"""Column of a comparison's frame -> its meaning, in order."""
 COMPARISON_COLUMNS = tuple(COMPARISON_MEANINGS)
 FLIP_COLUMNS = (
     "case_id", "direction", "success_a", "success_b", "outcome_a", "outcome_b", "trial_id_a",
@@ -289,11 +290,11 @@ def compare_arms(
     columns.
 
     Only cases judged in both arms count. p values are Holm's over the strata. A stratum that only
-    one arm has is a row without figures. cluster: a column that holds whole cases together, such as
+    one arm has is a row without figures. cluster: a column that keeps whole cases together, such as
     conversation_id, which intervals and p go by instead of by case. pairs: how many pairs this one
     may have been picked from, by default all pairs of the column's judged values, and 1 for a pair
-    that was chosen before the run. Raises BadOptions for a column or an arm that the frame does not
-    hold, and for pairs that are not a number from 1 on.
+    that was chosen before the run. Raises BadOptions for a column or an arm that the frame
+    lacks, and for pairs that are not a number from 1 on.
     """
     check_trials(trials)
     if pairs is not None and (not isinstance(pairs, int) or isinstance(pairs, bool) or pairs < 1):
@@ -317,7 +318,7 @@ def compare_arms(
     clusters = clusters_of(part, cluster)
     source_notes = [*notes, *filter(None, [same_question_note(same_questions(part), cluster)])]
     edited = _edited(part[part["score_success"].notna()], on, a, b)
-    # Only what is counted: a frame holds whole answers too.
+    # Only what is counted: a frame has whole answers too.
     part = part[[c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]]
     arms = part[on].astype(str)
 
@@ -485,7 +486,7 @@ def compare_runs(
     notes: list[str] = []
     for frame in (a, b):
         check_trials(frame)
-    # First the rows that are compared: a frame may hold one trial under several policies.
+    # First the rows that are compared: a frame may have one trial under several policies.
     policy, (a, b) = _read_alike(a, b, policy, notes)
     readers = []
     for frame in (a, b):
@@ -509,7 +510,7 @@ def compare_runs(
     strata = list(check_by(a, within)) if within else _strata(a, b, notes)
     check_by(b, strata or ["model"])
     both = [c for c in a if c in b]
-    # As objects, because the two frames may hold one column as different types.
+    # As objects, because the two frames may have one column as different types.
     sides = [
         frame[both].astype(object).assign(**{SIDE: name})
         for frame, name in zip((a, b), names, strict=True)

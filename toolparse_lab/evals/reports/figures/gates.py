@@ -44,7 +44,7 @@ _UNKNOWN = {
     "coercion_rate": "no answer has a call", "repair_rate": "no answer has a call",
 } | dict.fromkeys(_OF_BASELINE, "it has no cases in common with the baseline's cell")  # fmt: skip
 _OF_REPETITIONS = frozenset({"pass_at_k", "pass_all_k", "noise", "distinct"})
-# What is held to a bound of success, which has an interval too.
+# Success has an interval, so a bound on it says which figure it is about.
 _NAMES = {
     "success": "success as measured, whatever its interval, against",
     "ci_low": "the lower end of success's interval against",
@@ -60,10 +60,7 @@ _COUNTED_BY = {
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One cell held to one threshold.
-
-    `n` is the number of answers behind `value`. `value` is NaN if nothing was.
-    """
+    """One cell against one threshold. `n` answers give `value`, which is NaN if it is not known."""
 
     cell: str
     metric: str
@@ -76,7 +73,7 @@ class GateCheck:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The checks of every cell against every threshold. True if all hold."""
+    """The checks of every cell against every threshold. True if all pass."""
 
     checks: tuple[GateCheck, ...]
 
@@ -91,19 +88,14 @@ class GateResult:
     @property
     def frame(self) -> pd.DataFrame:
         """One row per check: cell, metric, value, n, bound, ok, sentence."""
-        names = GateCheck.__slots__
-        return pd.DataFrame(
-            [[getattr(c, n) for n in names] for c in self.checks], columns=list(names)
-        )
+        names = list(GateCheck.__slots__)
+        return pd.DataFrame([[getattr(c, n) for n in names] for c in self.checks], columns=names)
 
     def __bool__(self) -> bool:
         return self.ok
 
     def raise_(self) -> None:
-        """Raise GateFailed with the sentences of the failed checks.
-
-        Nothing if the gate holds.
-        """
+        """Raise GateFailed with the sentences of the failed checks, if there are any."""
         if not self.ok:
             raise GateFailed(str(self))
 
@@ -126,7 +118,7 @@ class GateResult:
 
 
 def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
-    """Hold every cell of a report to every threshold that is not None.
+    """Check every cell of a report against every threshold that is not None.
 
     Raises BadOptions for a column the report has not, for a threshold that is not a number or above
     1 if a share is meant, and if there is none.
@@ -225,10 +217,7 @@ class Regression:
         return self.ok
 
     def raise_(self) -> None:
-        """Raise GateFailed with the sentences of each stratum.
-
-        Nothing if the gate holds.
-        """
+        """Raise GateFailed with the sentences of each stratum, if it is not ok."""
         if not self.ok:
             raise GateFailed(str(self))
 
@@ -256,8 +245,8 @@ def find_regressions(
 ) -> Regression:
     """Say of each stratum one of three.
 
-    *worse*: the interval of the difference lies below 0, p is at most `alpha` by Holm, and the drop
-    is not shown to be smaller than `margin`. *not worse*: the interval lies above -`margin`, also
+    *worse*: the interval of the difference is below 0, p is at most `alpha` by Holm, and the drop
+    is not shown to be smaller than `margin`. *not worse*: the interval is above -`margin`, also
     if every case that b lost had failed. *cannot tell*: neither is shown by these cases.
 
     That nothing dropped has to be shown, so an undecided check fails, with one exception: if no

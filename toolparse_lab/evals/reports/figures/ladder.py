@@ -1,10 +1,10 @@
 """The ladder of help: how much each layer gains, from the prompt to the coercion of arguments.
 
 How it works. One table has two kinds of steps. A step of *reading* looks at the same answers
-twice: as written, with edits, with lossless and with looser coercion. A step of *asking* holds two
-arms against each other that differ in one factor alone, so that the difference is that factor's.
-Both are paired on cases, with the interval and the exact sign-flip test of every other comparison.
-p values are Holm's over the steps of one model and kind.
+twice: as written, with edits, with lossless and with looser coercion. A step of *asking* compares
+two arms that differ in one factor alone, so that the difference is that factor's. Both are paired
+on cases, with the interval and the exact sign-flip test of every other comparison. p values are
+Holm's over the steps of one model and kind.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _reading(
     part: pd.DataFrame, looser: pd.DataFrame | None, level: float, clusters: _Clusters
 ) -> list[dict[str, Any]]:
     # The steps of reading the judged answers of one cell, `lower` and `higher` by name. looser: the
-    # same answers under the policy that stands for coerced, None if there is none.
+    # same answers under the policy of coerced success, None if there is none.
     part = part[part["score_success"].notna()]
     levels = {name: _flags_of(part, column) for name, column in _SCORES.items()}
     if looser is not None:
@@ -214,7 +214,7 @@ def ladder_frame(
     clusters: _Clusters = None,
 ) -> pd.DataFrame:
     """Return one row per cell of a report and level of help: naive, strict, repaired, safe and the
-    policy that stands for coerced, with the interval and the test of each step.
+    policy of coerced success, with the interval and the test of each step.
 
     `gain` is success less that of the level before it, negative where help did harm. The naive
     parser is not a level and has none. Rows are shares of the same judged trials. The first level

@@ -171,7 +171,7 @@ def _chance_to_show(
 
 
 def check_shares(**shares: Any) -> None:
-    """Raise BadOptions for a value that is not a number above 0 and at most 1."""
+    """Raise BadOptions for a value that is not a number above 0 and at most 1 (a drop) or below."""
     for name, value in shares.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         # Not `value <= 0`, so that NaN is refused, too.

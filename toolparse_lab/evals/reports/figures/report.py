@@ -62,7 +62,7 @@ class ReportOptions(TypedDict, total=False):
 
 
 class ReportKeywords(ReportOptions, total=False):
-    """The keywords of `Report` beside its columns and its policy."""
+    """The keywords of `Report` besides its columns and its policy."""
 
     baseline: str | None
     stops: Iterable[str]
@@ -80,12 +80,12 @@ class Report:
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
     gives the trials of the headline policy, if there is more to them than the frame. `opener` the
-    trial of an id. `cluster` is a column that holds whole cases together, such as conversation_id:
+    trial of an id. `cluster` is a column that keeps whole cases together, such as conversation_id:
     intervals and p go by it instead of by case. `peers` says which arm each arm is compared with,
     where `baseline` is a protocol of several arms.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
-    baseline that it does not hold, and where a cell holds one trial twice. With "policy" among `by`
+    baseline that it lacks, and where a cell has one trial twice. With "policy" among `by`
     each policy of the frame has rows of its own.
     """
 
@@ -212,16 +212,12 @@ class Report:
 
     @cached_property
     def conversations(self) -> pd.DataFrame:
-        """One row per cell with conversations of several turns. See
-        `breakdowns.conversations_frame`.
-        """
+        """Conversations of several turns, cell by cell, see `breakdowns.conversations_frame`."""
         return conversations_frame(self.trials, self.by, self.policy)
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
-        """Success under looser matching, empty without the trials themselves. See
-        `breakdowns.sensitivity_frame`.
-        """
+        """Success under looser matching, empty without the trials; see `sensitivity_frame`."""
         trials: Iterable[Trial] = ()
         if self._source is not None and len(self.headline) <= MAX_REMATCHED:
             trials = self._source()
@@ -243,9 +239,7 @@ class Report:
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
-        """The ranks of arms (or models) with each model (or category) left out. See
-        `breakdowns.leave_one_out_frame`.
-        """
+        """Ranks of arms or models without each model or category, see `leave_one_out_frame`."""
         columns = self.left_out_columns
         if columns is None:
             raise BadOptions(
@@ -297,7 +291,7 @@ class Report:
         """Two arms paired on cases, within the other columns of the report or those of `within`.
 
         pairs: how many pairs this one may have been picked from, all of the report by default.
-        Raises BadOptions for an arm or a column that the frame does not hold.
+        Raises BadOptions for an arm or a column that the frame lacks.
         """
         on = column_of(self.trials, a, b, on)
 
@@ -324,9 +318,7 @@ class Report:
         )
 
     def flips(self, a: str, b: str, *, on: str | None = None) -> pd.DataFrame:
-        """Return the cases of which the majority differs between two arms: one row per case, with a
-        trial of each side.
-        """
+        """Return the cases whose majority differs between two arms, with a trial of each side."""
         return self.compare(a, b, on=on).flips
 
     def gate(
@@ -335,12 +327,12 @@ class Report:
         coercion_rate: float | None = None,
         **thresholds: float | None,
     ) -> GateResult:
-        """Hold every cell to thresholds: success and its kin are least values, all other columns
-        greatest ones.
+        """Check every cell against thresholds: success and similar are least values, all other
+        columns greatest ones.
 
         A figure that is unknown does not pass, and neither does a report without trials. Any column
-        of `frame` that holds numbers can be a threshold. Raises BadOptions for a column the report
-        has not, for a threshold that is not a number, and if there is none.
+        of numbers in `frame` can be a threshold. Raises BadOptions for a column the report has not,
+        for a threshold that is not a number, and if there is none.
         """
         return check_gates(self, {"success": success, "coercion_rate": coercion_rate, **thresholds})
 
@@ -357,11 +349,10 @@ class Report:
         return str(hooks.call("figure_markdown", self))
 
     def save(self, path: str | Path, *, gate: GateResult | None = None) -> Path:
-        """Write the report.
+        """Write the report. The suffix says how: .html, .md, .csv, .xlsx, .parquet (the frame),
+        .tex or .xml (JUnit).
 
-        The suffix says how: .html, .md, .csv, .parquet (the frame), .tex or .xml (JUnit).
-
-        The checks of a gate stand at the top of a page and of Markdown, and are a suite of JUnit's.
+        The checks of a gate are at the top of a page and of Markdown, and are a suite of JUnit's.
         Raises BadOptions for another suffix, and StoreError where the file cannot be written.
         """
         return Path(hooks.call("save_figure", self, path, gate=gate))
@@ -395,9 +386,8 @@ class Report:
         return pd.concat([cells, extra], axis=1)
 
     def baseline_of(self, value: str) -> str:
-        """Return the value of the baseline's column that a cell with `value` is compared with.
-
-        That of an arm, where the baseline is a protocol, is the protocol's arm with its levels.
+        """Return the value of the baseline's column that a cell with `value` is compared with. If
+        the baseline is a protocol, that of an arm is the protocol's arm with its levels.
         """
         if value in self.peers and self.baseline_column == "arm":
             return self.peers[value]
@@ -434,8 +424,5 @@ def report_of_frame(
     policy: str,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Return the report that `df.toolparse.report` asks for.
-
-    Arguments as for `Report`.
-    """
+    """Return the report that `df.toolparse.report` asks for. Arguments as for `Report`."""
     return Report(frame, by, policy=policy, **options)

@@ -5,7 +5,7 @@ lie apart.
 The variance of one answer's success is the sum of two parts: how much the answers to one case vary
 (prediction noise), and how much cases differ (data noise). A rate over N cases with k trials each
 has the standard error sqrt(data / N + prediction / (k N)). The difference of two runs of the same
-arm over the same cases, an A/A difference, knows no data noise, since each case is held against
+arm over the same cases, an A/A difference, knows no data noise, since each case is compared with
 itself: its standard error is sqrt(2 prediction / (k N)), and more trials shrink it. Both parts are
 estimated without bias from trials of the same case (Miller 2024 and eval-arena do the same).
 """
@@ -36,7 +36,7 @@ from .power import (
     power_of,
     tilted,
 )
-from .stats import NAN, Array, are_copies
+from .stats import NAN, Array, are_copies, disagreement
 
 _BY = ("model", "arm")
 _FINEST = 20  # the most steps of a success in which differences are counted
@@ -212,7 +212,7 @@ def _again(rates: pd.DataFrame) -> Spread:
             "is one trial of each; with two trials the figure is measured"
         )
         return Spread(2 * rate * (1 - rate), cases, source, growth=1)
-    measured = float(disagreement(several).mean())
+    measured = float(disagreement(several["hits"], several["n"]).mean())
     size = counted(len(several), "case")
     source = f"two trials of a case disagree {measured:.0%} of the time ({size})"
     noise = cautious(measured, len(several))
@@ -228,15 +228,6 @@ def _again(rates: pd.DataFrame) -> Spread:
         return (1 - lost) * gaps_of(hits, hits) + lost * gaps_of(hits, none)
 
     return Spread(noise * per_case, cases, source, growth=1, steps=steps)
-
-
-def disagreement(rates: pd.DataFrame) -> pd.Series[Any]:
-    """Return how often two trials of a case disagree, for cases with two trials or more.
-
-    It is twice the variance of a single trial about its case's rate, without bias.
-    """
-    k, n = rates["hits"], rates["n"]
-    return 2 * k * (n - k) / (n * (n - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +315,11 @@ def _cell(name: str, judged: pd.DataFrame) -> CellNoise:
     copies = len(several) > 0 and are_copies(
         judged["raw"].astype(str).tolist(), judged["case_id"].tolist()
     )
-    prediction = float(disagreement(several).mean()) / 2 if len(several) and not copies else NAN
+    prediction = (
+        float(disagreement(several["hits"], several["n"]).mean()) / 2
+        if len(several) and not copies
+        else NAN
+    )
     cases = len(rates)
     spread = float(shares.var(ddof=1)) if cases > 1 else NAN
     # The cases' rates vary by the noise of their own trials, too, which is no difference of cases.

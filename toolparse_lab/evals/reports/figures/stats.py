@@ -3,7 +3,7 @@ trials, and intervals that hold at every look. Differences of two arms are in `d
 
 Rates are shares of 0 to 1. `values` are successes (True or False) and `cases` the case of each:
 trials of one case are not independent, so the case is the unit of every interval here. Each case
-counts once, however many trials it has: a log in which a few cases hold most of the trials says no
+counts once, however many trials it has: a log in which a few cases have most of the trials says no
 more about the others for it.
 
 Neither scipy.stats nor statsmodels is imported here: their values are what the tests compare these
@@ -75,7 +75,7 @@ def clustered_interval(
 
     It is Agresti and Coull's interval for clusters: z²/2 pseudo-clusters succeed and as many fail,
     which keeps it honest near 0 and 1, and with few clusters its quantile is a t's. Trials that are
-    copies of one answer change nothing, and neither does a case with many trials beside cases with
+    copies of one answer change nothing, and neither does a case with many trials among cases with
     one. See `benchmarks/intervals.py` for its coverage.
 
     >>> i = clustered_interval([True] * 8 + [False] * 2, range(10))
@@ -126,11 +126,17 @@ def noise_floor(values: Flags, cases: Keys) -> float:
     """
     hits, sizes, _ = _by_case(values, cases)
     many = sizes >= 2
-    if not many.any():
-        return NAN
-    k, n = hits[many], sizes[many]
+    return float(disagreement(hits[many], sizes[many]).mean()) if many.any() else NAN
+
+
+def disagreement(hits: Any, sizes: Any) -> Any:
+    """Return how often two trials of a case disagree, for cases with two trials or more.
+
+    hits, sizes: successes and trials of each case. It is twice the variance of a single trial about
+    its case's rate, without bias.
+    """
     # Of the n (n - 1) / 2 pairs of a case's trials, k (n - k) are of one success and one failure.
-    return float((2 * k * (n - k) / (n * (n - 1))).mean())
+    return 2 * hits * (sizes - hits) / (sizes * (sizes - 1))
 
 
 def bounds(values: Flags, cases: Keys, missing: Keys) -> tuple[float, float]:
@@ -150,12 +156,8 @@ def distinct_share(texts: Keys, clusters: Keys) -> float:
     """Return the mean share of different answers among a case's trials, over the cases with two or
     more, or NaN without any.
     """
-    both = pd.DataFrame(
-        {
-            "text": pd.Series(list(texts), dtype=object),
-            "case": pd.Series(list(clusters), dtype=object),
-        }
-    )
+    columns = {"text": texts, "case": clusters}
+    both = pd.DataFrame({c: pd.Series(list(x), dtype=object) for c, x in columns.items()})
     sizes = both.groupby("case", sort=False, observed=True)["text"].size()
     different = both.drop_duplicates().groupby("case", sort=False, observed=True)["text"].size()
     shares = (different / sizes)[sizes >= 2]

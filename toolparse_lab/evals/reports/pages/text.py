@@ -153,7 +153,7 @@ def aligned(
     bc     7
     """
     to_the_left = set(range(n_left)) | (more_left or set())
-    # Made visible before it is measured, because a sign may be wider than what it stands for.
+    # Made visible before it is measured, because a sign may be wider than what it replaces.
     clean = [[_printable(text) for text in row] for row in (head, *rows)]
     widths = [max(map(_width, column)) for column in zip(*clean, strict=True)]
 
