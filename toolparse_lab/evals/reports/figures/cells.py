@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -114,10 +114,20 @@ def read_under(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataF
     return trials[trials["policy"] == policy]
 
 
-def judged_of(part: pd.DataFrame) -> tuple[list[bool], list[Any]]:
-    """Return (successes, cases) of the trials that could be judged."""
-    part = part[part["score_success"].notna()]
-    return part["score_success"].astype(bool).tolist(), part["case_id"].tolist()
+def judged_of(part: pd.DataFrame, column: str = "score_success") -> tuple[list[bool], list[Any]]:
+    """Return (successes, cases) of the trials that a column of scores has a value for."""
+    if column not in part:
+        return [], []
+    part = part[part[column].notna()]
+    return part[column].astype(bool).tolist(), part["case_id"].tolist()
+
+
+def check_policy(policies: Sequence[str], policy: str) -> None:
+    """Raise BadOptions if no trial was read under a policy, and some under others."""
+    if policies and policy not in policies:
+        raise BadOptions(
+            "no trial was read under this policy", got=policy, expected=", ".join(policies)
+        )
 
 
 def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] | None:
@@ -236,45 +246,116 @@ def cells_frame(
     return frame.astype(dict.fromkeys(COUNTS, "int64")) if rows else frame
 
 
-COUNTS = ("n_cases", "n", "missing", "ungraded", "answered", "called", "unread", "n_answer", "k")
-MEANINGS: Mapping[str, str] = {
-    "n_cases": "Cases with a trial that could be judged.",
-    "n": "Trials that could be judged.",
-    "missing": "Trials that are not recorded, or that the provider failed. They are no failures.",
-    "ungraded": "Trials of cases without a target.",
-    "success": "Mean over cases of the share of a case's judged trials that succeeded, under the "
-    "report's policy. With equal numbers of trials it is the share of n.",
-    "ci_low": "Lower end of its interval, clustered by case.",
-    "ci_high": "Upper end of its interval.",
-    "strict": "The same for what is right as written: no edit, no reading step, no coercion.",
-    "repaired": "The same for what is right with repairs, without coercion.",
-    "safe": "The same for what is right with repairs and lossless coercion.",
-    "coerced": "The same for what is right under the loosest policy that was read.",
-    "naive": "The same for what a regex for a JSON object and json.loads would have got right.",
-    "answered": "Trials with an answer, graded or not.",
-    "fabricated": "Share of the answered with a call that holds what the text does not say.",
-    "called": "Answered trials with a call.",
-    "unread": "Answered trials that look like a call and hold none that could be read.",
-    "coercion_rate": "Share of the called in which something was coerced.",
-    "repair_rate": "Share of the called in which something was repaired.",
-    "worst": "Success if every missing trial had failed.",
-    "best": "Success if every missing trial had succeeded.",
-    "noise": "How often two trials of one case disagree.",
-    "distinct": "Mean share of different answers among the trials of a case.",
-    "k": "Trials of a case, the most frequent number; 1 where a cell pools arms.",
-    "pass_at_k": "Chance that at least one of k trials succeeds; not known where all trials are "
-    "copies.",
-    "pass_all_k": "Chance that all k trials succeed.",
-    "n_answer": "Conversations for which a last text is wanted.",
-    "answer": "Share of them that ended with it.",
-    "latency_p50": "Seconds from request to end, median.",
-    "latency_p95": "Seconds from request to end, exceeded by one in twenty.",
-    "tokens_mean": "Tokens of an answer, mean.",
-    "cost": "US dollars of all trials, all turns of a conversation together.",
-    "cost_per_success": "US dollars for each success.",
-    "reason": "Why trials are missing or ungraded, with counts.",
+class Figure(NamedTuple):
+    """A column of a report's frame: its meaning, and how a gate takes it.
+
+    kind: count is a whole number, more means that more is better, share that it is at most 1. of:
+    the column with the number of trials that it is a share of. unknown: why it has no value, if one
+    reason is enough.
+    """
+
+    meaning: str
+    kind: str = ""
+    of: str = "n"
+    unknown: str = ""
+
+
+FIGURES: Mapping[str, Figure] = {
+    "n_cases": Figure("Cases with a trial that could be judged.", "count more"),
+    "n": Figure("Trials that could be judged.", "count more"),
+    "missing": Figure(
+        "Trials that are not recorded, or that the provider failed. They are no failures.", "count"
+    ),
+    "ungraded": Figure("Trials of cases without a target.", "count"),
+    "success": Figure(
+        "Mean over cases of the share of a case's judged trials that succeeded, under the "
+        "report's policy. With equal numbers of trials it is the share of n.",
+        "more share",
+    ),
+    "ci_low": Figure("Lower end of its interval, clustered by case.", "more share"),
+    "ci_high": Figure("Upper end of its interval.", "share"),
+    "strict": Figure(
+        "The same for what is right as written: no edit, no reading step, no coercion.",
+        "more share",
+    ),
+    "repaired": Figure("The same for what is right with repairs, without coercion.", "more share"),
+    "safe": Figure("The same for what is right with repairs and lossless coercion.", "more share"),
+    "coerced": Figure(
+        "The same for what is right under the loosest policy that was read.", "more share"
+    ),
+    "naive": Figure(
+        "The same for what a regex for a JSON object and json.loads would have got right.",
+        "more share",
+    ),
+    "answered": Figure("Trials with an answer, graded or not.", "count more"),
+    "fabricated": Figure(
+        "Share of the answered with a call that holds what the text does not say.",
+        "share",
+        of="answered",
+    ),
+    "called": Figure("Answered trials with a call.", "count more"),
+    "unread": Figure(
+        "Answered trials that look like a call and hold none that could be read.", "count"
+    ),
+    "coercion_rate": Figure(
+        "Share of the called in which something was coerced.",
+        "share",
+        of="called",
+        unknown="no answer has a call",
+    ),
+    "repair_rate": Figure(
+        "Share of the called in which something was repaired.",
+        "share",
+        of="called",
+        unknown="no answer has a call",
+    ),
+    "worst": Figure("Success if every missing trial had failed.", "more share"),
+    "best": Figure("Success if every missing trial had succeeded.", "more share"),
+    "noise": Figure("How often two trials of one case disagree.", "share"),
+    "distinct": Figure("Mean share of different answers among the trials of a case.", "more share"),
+    "k": Figure("Trials of a case, the most frequent number; 1 where a cell pools arms.", "count"),
+    "pass_at_k": Figure(
+        "Chance that at least one of k trials succeeds; not known where all trials are copies.",
+        "more share",
+    ),
+    "pass_all_k": Figure("Chance that all k trials succeed.", "more share"),
+    "n_answer": Figure(
+        "Conversations for which a last text is wanted.",
+        "count more",
+        unknown="no case wants a last text",
+    ),
+    "answer": Figure(
+        "Share of them that ended with it.",
+        "more share",
+        of="n_answer",
+        unknown="no case wants a last text",
+    ),
+    "latency_p50": Figure("Seconds from request to end, median.", unknown="no latency is recorded"),
+    "latency_p95": Figure(
+        "Seconds from request to end, exceeded by one in twenty.", unknown="no latency is recorded"
+    ),
+    "tokens_mean": Figure("Tokens of an answer, mean.", unknown="no tokens are recorded"),
+    "cost": Figure(
+        "US dollars of all trials, all turns of a conversation together.",
+        unknown="no cost is recorded, for want of a price",
+    ),
+    "cost_per_success": Figure("US dollars for each success."),
+    "reason": Figure("Why trials are missing or ungraded, with counts."),
 }
+"""Column of a report's frame -> what is known of it, in order."""
+_NO_PAIR = "it has no cases in common with the baseline's cell"
+OF_BASELINE: Mapping[str, Figure] = {
+    "paired": Figure("Cases judged in both.", "more", unknown=_NO_PAIR),
+    "difference": Figure("Success less the baseline's.", "more share", unknown=_NO_PAIR),
+    "diff_low": Figure("Lower end of its interval.", "more share", unknown=_NO_PAIR),
+    "diff_high": Figure("Upper end of its interval.", "share", unknown=_NO_PAIR),
+    "p": Figure("The sign-flip test on the cases' differences.", "share", unknown=_NO_PAIR),
+    "p_holm": Figure("p, adjusted by Holm for the cells.", "share", unknown=_NO_PAIR),
+}
+"""The columns that follow if a report has a baseline."""
+MEANINGS: Mapping[str, str] = {name: figure.meaning for name, figure in FIGURES.items()}
 """Column of a report's frame -> its meaning, in order."""
+COUNTS = tuple(name for name, figure in FIGURES.items() if "count" in figure.kind)
 CELL_COLUMNS = tuple(MEANINGS)
 # What `_cell` and its helpers look at.
 _COUNTED = (
@@ -428,11 +509,7 @@ def matrix(
     if rows == columns:
         raise BadOptions("a matrix has two different columns", got=rows)
     check_by(trials, [rows, columns])
-    policies = policies_of(trials)
-    if policies and policy not in policies:
-        raise BadOptions(
-            "no trial was read under this policy", got=policy, expected=", ".join(policies)
-        )
+    check_policy(policies_of(trials), policy)
     trials = trials.reset_index(drop=True)
     clusters = clusters_of(trials, None)
     return Matrix(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ....core import hooks
 from ....core.errors import BadOptions, GateFailed, UnknownName, near
+from .cells import FIGURES, OF_BASELINE
 from .comparison import COMPARISON_COLUMNS, MARGIN
 from .differences import Difference
 
@@ -22,39 +23,15 @@ if TYPE_CHECKING:
 
 ArmVerdict: TypeAlias = Literal["worse", "not worse", "cannot tell", "not judged"]
 
-AT_LEAST = frozenset({
-    "success", "strict", "repaired", "safe", "coerced", "naive", "worst", "best", "ci_low", "n",
-    "n_cases", "answered", "called", "distinct", "pass_at_k", "pass_all_k", "answer", "n_answer",
-    "diff_low", "difference", "paired",
-})  # fmt: skip
+_FIGURES = {**FIGURES, **OF_BASELINE}
+AT_LEAST = frozenset(name for name, figure in _FIGURES.items() if "more" in figure.kind)
 """Columns of which more is better: their thresholds are least values. Those of all others are
 greatest ones."""
-SHARES = frozenset({
-    "success", "strict", "repaired", "safe", "coerced", "naive", "worst", "best", "ci_low",
-    "ci_high", "fabricated", "coercion_rate", "repair_rate", "noise", "distinct", "pass_at_k",
-    "pass_all_k", "answer", "diff_low", "diff_high", "difference", "p", "p_holm",
-})  # fmt: skip
-"""Columns of which no value is above 1."""
-_OF_BASELINE = frozenset({"paired", "difference", "diff_low", "diff_high", "p", "p_holm"})
-# Why a column has no value, where one reason is enough.
-_UNKNOWN = {
-    "cost": "no cost is recorded, for want of a price", "latency_p50": "no latency is recorded",
-    "latency_p95": "no latency is recorded", "tokens_mean": "no tokens are recorded",
-    "answer": "no case wants a last text", "n_answer": "no case wants a last text",
-    "coercion_rate": "no answer has a call", "repair_rate": "no answer has a call",
-} | dict.fromkeys(_OF_BASELINE, "it has no cases in common with the baseline's cell")  # fmt: skip
 _OF_REPETITIONS = frozenset({"pass_at_k", "pass_all_k", "noise", "distinct"})
 # Success has an interval, so a bound on it says which figure it is about.
 _NAMES = {
     "success": "success as measured, whatever its interval, against",
     "ci_low": "the lower end of success's interval against",
-}
-# Column -> the column with the number of trials that it is a share of, where that is not n.
-_COUNTED_BY = {
-    "fabricated": "answered",
-    "coercion_rate": "called",
-    "repair_rate": "called",
-    "answer": "n_answer",
 }
 
 
@@ -130,7 +107,7 @@ def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
             continue
         if metric not in numbers:
             hint = near(metric, numbers)
-            if metric in _OF_BASELINE:
+            if metric in OF_BASELINE:
                 hint = "a difference needs a report with a baseline"
             raise UnknownName(
                 "the report has no such column to gate on",
@@ -145,7 +122,7 @@ def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
             raise BadOptions(
                 f"the threshold of {metric} is no number", got=limit, expected="a number"
             )
-        if metric in SHARES and limit > 1:
+        if "share" in _FIGURES[metric].kind and limit > 1:
             raise BadOptions(
                 f"the threshold of {metric} is a share",
                 got=limit,
@@ -168,10 +145,10 @@ def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
 
 def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) -> GateCheck:
     name = report.cell_name(row)
-    n = int(row[_COUNTED_BY.get(metric, "n")])
+    n = int(row[_FIGURES[metric].of])
     # pandas has a second way of not knowing an integer, which float would not take.
     value = math.nan if pd.isna(row[metric]) else float(row[metric])
-    if metric in _OF_BASELINE and report.is_baseline(row):
+    if metric in OF_BASELINE and report.is_baseline(row):
         ok, sentence = True, f"{name} is the baseline itself"
     elif math.isnan(value):
         ok, sentence = False, f"{name}: {metric} is not known ({_why_unknown(row, metric, n)})"
@@ -183,12 +160,12 @@ def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) ->
 
 
 def _why_unknown(row: Mapping[Any, Any], metric: str, n: int) -> str:
-    if metric in _UNKNOWN:
-        return _UNKNOWN[metric]
+    if reason := _FIGURES[metric].unknown:
+        return reason
     if not row["n"]:
         return row["reason"] or "no trial of it was counted"
     if metric == "cost_per_success":
-        return _UNKNOWN["cost"] if math.isnan(row["cost"]) else "no trial succeeded"
+        return FIGURES["cost"].unknown if math.isnan(row["cost"]) else "no trial succeeded"
     if metric in _OF_REPETITIONS and row["k"] < 2:
         return "it needs several trials of a case, and here a case has one, or the cell pools arms"
     if metric in ("pass_at_k", "pass_all_k"):

@@ -24,6 +24,7 @@ from .cells import (
     clusters_of,
     coerced_policy,
     groups,
+    judged_of,
     read_under,
     same_question_note,
     same_questions,
@@ -125,23 +126,15 @@ def _by_holm(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "p_holm": p} for row, p in zip(steps, adjusted, strict=True)]
 
 
-def _flags_of(part: pd.DataFrame, column: str) -> _Flags:
-    # Of the trials that a column of scores has a value for.
-    if column not in part:
-        return [], []
-    judged = part[part[column].notna()]
-    return judged[column].astype(bool).tolist(), judged["case_id"].tolist()
-
-
 def _reading(
     part: pd.DataFrame, looser: pd.DataFrame | None, level: float, clusters: _Clusters
 ) -> list[dict[str, Any]]:
     # The steps of reading the judged answers of one cell, `lower` and `higher` by name. looser: the
     # same answers under the policy of coerced success, None if there is none.
     part = part[part["score_success"].notna()]
-    levels = {name: _flags_of(part, column) for name, column in _SCORES.items()}
+    levels = {name: judged_of(part, column) for name, column in _SCORES.items()}
     if looser is not None:
-        levels["coerced"] = _flags_of(looser, "score_success")
+        levels["coerced"] = judged_of(looser)
     return [
         {"lower": a, "higher": b, **_step(levels[a], levels[b], level, clusters)}
         for a, b in pairwise(levels)
@@ -190,7 +183,7 @@ def _asking(
         layer = LAYERS.get(factor, "other")
         # More turns change nothing about the first one, so they are judged by how they end.
         column = "score_answer" if layer == "feedback" else "score_success"
-        a, b = (_flags_of(parts[name], column) for name in (lower, higher))
+        a, b = (judged_of(parts[name], column) for name in (lower, higher))
         names = {"arm": "", "layer": f"{layer} ({factor})", "lower": lower, "higher": higher}
         yield {**names, **_step(a, b, level, clusters)}
 

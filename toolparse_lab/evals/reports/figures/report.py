@@ -30,6 +30,7 @@ from .cells import (
     cells_frame,
     check_by,
     check_once,
+    check_policy,
     check_trials,
     clusters_of,
     coerced_policy,
@@ -74,9 +75,8 @@ class ReportKeywords(ReportOptions, total=False):
 class Report:
     """Success and its reasons, by any columns of a trials frame.
 
-    `frame` has one row per cell: the `by` columns, then those of `cells.MEANINGS`. With a
-    `baseline`, paired (cases judged in both), difference, diff_low, diff_high, p and p_holm follow.
-    Anything not recorded is NaN.
+    `frame` has one row per cell: the `by` columns, then those of `cells.FIGURES`, and with a
+    `baseline` those of `cells.OF_BASELINE`. Anything not recorded is NaN.
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
     gives the trials of the headline policy, if there is more to them than the frame. `opener` the
@@ -109,11 +109,9 @@ class Report:
         self.trials = trials.reset_index(drop=True)
         self.by = check_by(self.trials, by) if by is not None else _default_by(self.trials)
         policies = policies_of(self.trials)
-        if policies and policy not in policies:
-            if "policy" not in self.by:
-                raise BadOptions(
-                    "no trial was read under this policy", got=policy, expected=", ".join(policies)
-                )
+        if "policy" not in self.by:
+            check_policy(policies, policy)
+        elif policies and policy not in policies:
             policy = policies[0]  # each has rows of its own, so none needs to be chosen
         self.policy = policy
         self.coerced_policy = coerced_policy(self.trials, policy)
