@@ -1,12 +1,13 @@
 """What a report breaks its trials down by: outcomes, failures, problem codes, verdicts, rules,
 conversations, cases that flip, and rankings with one model or category left out, or values compared
-less strictly.
+less strictly; and in which sampling parameters groups of them differ.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,8 @@ import pandas as pd
 
 from ....core.errors import BadOptions
 from ....core.rules import CODES, RULES
-from ....core.values import read_strict
+from ....core.values import read_strict, write_canonical
+from ....runner.exchange.details import SAMPLING
 from ...cases.matchers import DEFAULT_MATCHERS, Matchers
 from ...scoring.match import agree
 from ...scoring.outcomes import OUTCOMES, SUCCESSES
@@ -43,6 +45,8 @@ _RESCUES = (
     "rule", "stage", "lossless", "applied", "trials", "rescued", "false_rescues",
     "false_rescue_rate", "harmed", "values_right", "values_wrong", "meaning", "trial_ids",
 )  # fmt: skip
+_NOT_SENT = "not sent"
+_NAMED = 3  # groups that are named
 Judged: TypeAlias = list[dict[str, list[int]]]
 """Of each trial: rule -> (values that are right, values that are wrong)."""
 
@@ -414,3 +418,61 @@ def _succeeds(trial: Trial, matchers: Matchers) -> bool:
         return score.outcome in SUCCESSES
     calls = [(c.name, read_strict(c.arguments_json or "{}")) for c in result.calls if c.ok]
     return agree(calls, trial.case.target or [], trial.case.tools or result.tools, matchers)
+
+
+def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = False) -> str:
+    """Return the sampling parameters, as they were really sent, in which these groups of trials
+    differ, '' if there is none.
+
+    groups: rows of a trials frame by name. Groups without a record of their sampling are left out.
+    within: also parameters in which the trials of one group differ.
+    """
+    values = {name: found for name, part in groups.items() if (found := _sampling(part))}
+    clauses = []
+    for param in SAMPLING:
+        by_value: dict[str, list[str]] = {}
+        for name, found in values.items():
+            by_value.setdefault(found.get(param, _NOT_SENT), []).append(name)
+        if len(by_value) > 1 or (within and any(" and " in value for value in by_value)):
+            places = []
+            for value, names in by_value.items():
+                if len(names) > _NAMED:
+                    names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+                listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+                places.append(f"{value} in {listed}")
+            clauses.append(f"{param} is {', '.join(places)}")
+    return "; ".join(clauses)
+
+
+def _sampling(part: pd.DataFrame) -> dict[str, str]:
+    # Parameter -> its values. Empty without a record.
+    if "sampling_json" not in part:
+        return {}
+    columns = ["sampling_json", "trial"] if "trial" in part else ["sampling_json"]
+    rows = part[columns].dropna(subset=["sampling_json"]).drop_duplicates()
+    samplings = []
+    for row in rows.itertuples(index=False):
+        sampling = dict(_read_sampling(str(row[0])))
+        # Seeds go up with the trial, so what counts of them is the seed of trial 0.
+        seed = sampling.get("seed")
+        if isinstance(seed, int) and len(columns) > 1 and not pd.isna(row[1]):
+            sampling["seed"] = seed - int(row[1])
+        samplings.append(sampling)
+
+    def text(sampling: dict[str, Any], name: str) -> str:
+        if name not in sampling:
+            return _NOT_SENT
+        value = sampling[name]
+        # 0 and 0.0 are one setting.
+        whole = isinstance(value, float) and value.is_integer()
+        return write_canonical(int(value) if whole else value)
+
+    names = {name for sampling in samplings for name in sampling}
+    values = {name: " and ".join(sorted({text(s, name) for s in samplings})) for name in names}
+    return values or ({"": ""} if samplings else {})
+
+
+@lru_cache(maxsize=1024)
+def _read_sampling(text: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(text)
+    return read

@@ -27,6 +27,7 @@ from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
 from . import stats
+from .breakdowns import sampling_differences
 from .cells import (
     UNRECORDED,
     check_by,
@@ -41,7 +42,6 @@ from .cells import (
     same_questions,
 )
 from .differences import paired_difference
-from .notes import sampling_differences
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial

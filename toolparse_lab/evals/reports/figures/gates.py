@@ -5,7 +5,7 @@ comparison. Anything not known never passes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -19,8 +19,8 @@ from .differences import Difference
 
 if TYPE_CHECKING:
     from .comparison import ArmComparison
-    from .report import Report
 
+Row: TypeAlias = Mapping[Any, Any]
 ArmVerdict: TypeAlias = Literal["worse", "not worse", "cannot tell", "not judged"]
 
 _FIGURES = {**FIGURES, **OF_BASELINE}
@@ -94,13 +94,20 @@ class GateResult:
         return str(hooks.call("figure_html", self))
 
 
-def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
-    """Check every cell of a report against every threshold that is not None.
+def check_gates(
+    frame: pd.DataFrame,
+    by: Sequence[str],
+    thresholds: Mapping[str, Any],
+    name_of: Callable[[Row], str],
+    is_baseline: Callable[[Row], bool],
+) -> GateResult:
+    """Check every cell of a report's frame against every threshold that is not None.
 
-    Raises BadOptions for a column the report has not, for a threshold that is not a number or above
-    1 if a share is meant, and if there is none.
+    by: the columns that name a cell. name_of, is_baseline: called with a row. Raises BadOptions for
+    a column the frame has not, for a threshold that is not a number or above 1 if a share is
+    meant, and if there is none.
     """
-    numbers = [str(c) for c in report.frame if c not in (*report.by, "reason")]
+    numbers = [str(c) for c in frame if c not in (*by, "reason")]
     bounds = {}
     for metric, limit in thresholds.items():
         if limit is None:
@@ -134,21 +141,27 @@ def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
         raise BadOptions(
             "a gate has at least one threshold", got="none", expected="success=0.95, for example"
         )
-    if report.frame.empty:
+    if frame.empty:
         sentence = "there are no trials in this report, so there is nothing to judge"
         return GateResult(
             tuple(GateCheck("all", m, math.nan, 0, b, False, sentence) for m, b in bounds.items())
         )
-    cells = report.frame.to_dict("records")
-    return GateResult(tuple(_check(report, row, m, b) for row in cells for m, b in bounds.items()))
+    return GateResult(
+        tuple(
+            _check(row, name_of(row), metric, bound, is_baseline)
+            for row in frame.to_dict("records")
+            for metric, bound in bounds.items()
+        )
+    )
 
 
-def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) -> GateCheck:
-    name = report.cell_name(row)
+def _check(
+    row: Mapping[Any, Any], name: str, metric: str, bound: float, is_baseline: Callable[[Row], bool]
+) -> GateCheck:
     n = int(row[_FIGURES[metric].of])
     # pandas has a second way of not knowing an integer, which float would not take.
     value = math.nan if pd.isna(row[metric]) else float(row[metric])
-    if metric in OF_BASELINE and report.is_baseline(row):
+    if metric in OF_BASELINE and is_baseline(row):
         ok, sentence = True, f"{name} is the baseline itself"
     elif math.isnan(value):
         ok, sentence = False, f"{name}: {metric} is not known ({_why_unknown(row, metric, n)})"

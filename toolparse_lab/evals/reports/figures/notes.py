@@ -6,17 +6,12 @@ A new warning is a step of `warning_notes`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from ....core.values import write_canonical
 from ....core.values.printable import counted
-from ....runner.exchange.details import SAMPLING
 from . import stats
+from .breakdowns import sampling_differences
 from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
 from .differences import paired_difference
 
@@ -28,7 +23,6 @@ MANY = 3  # cells from which on the best one is a pick of many, and the most tha
 FEW_CASES = 30
 UNEVEN = 0.05  # difference of the shares of missing trials in two cells
 MOSTLY_COPIES = 0.34  # share of different answers among the trials of a case
-_NOT_SENT = "not sent"
 
 
 def warning_notes(report: Report) -> tuple[str, ...]:
@@ -209,61 +203,3 @@ def levels_legend(report: Report, levels: Collection[str] | None = None) -> str:
         for level, sentence in sentences.items()
         if levels is None or level in levels or level == "safe"
     )
-
-
-def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = False) -> str:
-    """Return the sampling parameters, as they were really sent, in which these groups of trials
-    differ, '' if there is none.
-
-    groups: rows of a trials frame by name. Groups without a record of their sampling are left out.
-    within: also parameters in which the trials of one group differ.
-    """
-    values = {name: found for name, part in groups.items() if (found := _sampling(part))}
-    clauses = []
-    for param in SAMPLING:
-        by_value: dict[str, list[str]] = {}
-        for name, found in values.items():
-            by_value.setdefault(found.get(param, _NOT_SENT), []).append(name)
-        if len(by_value) > 1 or (within and any(" and " in value for value in by_value)):
-            places = []
-            for value, names in by_value.items():
-                if len(names) > MANY:
-                    names = [*names[: MANY - 1], f"{len(names) - MANY + 1} more"]
-                listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-                places.append(f"{value} in {listed}")
-            clauses.append(f"{param} is {', '.join(places)}")
-    return "; ".join(clauses)
-
-
-def _sampling(part: pd.DataFrame) -> dict[str, str]:
-    # Parameter -> its values. Empty without a record.
-    if "sampling_json" not in part:
-        return {}
-    columns = ["sampling_json", "trial"] if "trial" in part else ["sampling_json"]
-    rows = part[columns].dropna(subset=["sampling_json"]).drop_duplicates()
-    samplings = []
-    for row in rows.itertuples(index=False):
-        sampling = dict(_read_sampling(str(row[0])))
-        # Seeds go up with the trial, so what counts of them is the seed of trial 0.
-        seed = sampling.get("seed")
-        if isinstance(seed, int) and len(columns) > 1 and not pd.isna(row[1]):
-            sampling["seed"] = seed - int(row[1])
-        samplings.append(sampling)
-
-    def text(sampling: dict[str, Any], name: str) -> str:
-        if name not in sampling:
-            return _NOT_SENT
-        value = sampling[name]
-        # 0 and 0.0 are one setting.
-        whole = isinstance(value, float) and value.is_integer()
-        return write_canonical(int(value) if whole else value)
-
-    names = {name for sampling in samplings for name in sampling}
-    values = {name: " and ".join(sorted({text(s, name) for s in samplings})) for name in names}
-    return values or ({"": ""} if samplings else {})
-
-
-@lru_cache(maxsize=1024)
-def _read_sampling(text: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(text)
-    return read

@@ -332,7 +332,8 @@ class Report:
         of numbers in `frame` can be a threshold. Raises BadOptions for a column the report has not,
         for a threshold that is not a number, and if there is none.
         """
-        return check_gates(self, {"success": success, "coercion_rate": coercion_rate, **thresholds})
+        bounds = {"success": success, "coercion_rate": coercion_rate, **thresholds}
+        return check_gates(self.frame, self.by, bounds, self.cell_name, self.is_baseline)
 
     def text(self, width: int | None = None) -> str:
         """Return an aligned plain table with intervals, for a terminal."""
