@@ -146,13 +146,7 @@ def _both(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> tuple[Array, ...]
 class _Gaps:
     # values: a difference for each case. units: its cluster. trials: those of the arm that has
     # fewer.
-    def __init__(
-        self,
-        values: Array,
-        units: Array,
-        trials: Array,
-        level: float,
-    ) -> None:
+    def __init__(self, values: Array, units: Array, trials: Array, level: float) -> None:
         self.values = values
         self.trials = trials
         self.mean = float(values.mean())
@@ -206,12 +200,7 @@ def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
 
 
 def _flips(
-    ha: Array,
-    na: Array,
-    hb: Array,
-    nb: Array,
-    units: Array,
-    alpha: float = 0.05,
+    ha: Array, na: Array, hb: Array, nb: Array, units: Array, alpha: float = 0.05
 ) -> tuple[float, float]:
     # (p, the smallest sum of differences with a p of at most alpha, NaN without one). A cluster
     # flips as a whole.

@@ -162,9 +162,7 @@ def _pairs(
     ]
     if not chosen:
         raise BadOptions(
-            "the run has no such two arms or models",
-            got=f"{a}, {b}",
-            expected=", ".join(cells),
+            "the run has no such two arms or models", got=f"{a}, {b}", expected=", ".join(cells)
         )
     return chosen
 

@@ -64,10 +64,7 @@ def case_rate(values: Flags, cases: Keys) -> float:
 
 
 def clustered_interval(
-    values: Flags,
-    cases: Keys,
-    level: float = 0.95,
-    clusters: Mapping[Any, Any] | None = None,
+    values: Flags, cases: Keys, level: float = 0.95, clusters: Mapping[Any, Any] | None = None
 ) -> Interval:
     """Return `case_rate` with an interval whose unit is the case, or a coarser one.
 
