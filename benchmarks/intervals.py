@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
 from toolparse_lab.evals.reports.figures.comparison import MARGIN, compare_arms
 from toolparse_lab.evals.reports.figures.differences import Difference, paired_difference
-from toolparse_lab.evals.reports.figures.regression import verdict_of
+from toolparse_lab.evals.reports.figures.gates import verdict_of
 from toolparse_lab.evals.reports.figures.stats import clustered_interval
 
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from toolparse_lab.evals.reports.figures.sequential import log_capital
+from toolparse_lab.evals.reports.figures.stats import log_capital
 from toolparse_lab.experiments.until import Until
 
 PAGE = Path(__file__).parents[1] / "docs" / "statistics.md"

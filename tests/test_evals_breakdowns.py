@@ -18,9 +18,13 @@ from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.cases.matchers import Matchers
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
-from toolparse_lab.evals.reports.figures.breakdowns import conversations_frame, leader_sentence
+from toolparse_lab.evals.reports.figures.breakdowns import (
+    STRICTNESS,
+    conversations_frame,
+    leader_sentence,
+    sensitivity_frame,
+)
 from toolparse_lab.evals.reports.figures.report import Report
-from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS, sensitivity_frame
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
 
@@ -126,6 +130,14 @@ def test_leave_one_out() -> None:
         report.leave_one_out("model", "model")
     with pytest.raises(BadOptions, match="no such column"):
         report.leave_one_out("model", "speed")
+
+
+def test_a_rate_that_is_not_known_has_no_rank() -> None:
+    report = Report(FRAME)
+    assert report.left_out["rank"].isna().any()
+    for shown in (report.markdown(), report.text(200), report.html()):
+        assert "NA>" not in shown
+        assert "NA&gt;" not in shown
 
 
 def test_nothing_to_leave_out() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.test_evals_power import trials_of, twice
-from toolparse_lab.evals.reports.figures.noise import noise_table
+from toolparse_lab.evals.reports.figures.run_power import noise_table
 
 
 def test_both_parts_add_up_to_the_variance_of_one_answer() -> None:

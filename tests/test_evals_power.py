@@ -27,7 +27,7 @@ from toolparse_lab.evals.reports.figures.power import (
     paired_power,
     power_of,
 )
-from toolparse_lab.evals.reports.figures.power_table import power_table
+from toolparse_lab.evals.reports.figures.run_power import power_table
 from toolparse_lab.experiments.planned_power import planned_power
 
 

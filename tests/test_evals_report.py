@@ -26,15 +26,14 @@ from toolparse_lab.core.types import (
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
+from toolparse_lab.evals.reports.figures.cells import matrix
 from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
-from toolparse_lab.evals.reports.figures.matrix import matrix
 from toolparse_lab.evals.reports.figures.notes import EMBEDDED_MODEL
 from toolparse_lab.evals.reports.figures.report import Report, render_report
-from toolparse_lab.evals.reports.pages.html import _FILLS
-from toolparse_lab.evals.reports.pages.numbers import percent
-from toolparse_lab.evals.reports.pages.svg import interval_svg
-from toolparse_lab.evals.reports.pages.text import aligned, interval_bar
+from toolparse_lab.evals.reports.pages.columns import percent
+from toolparse_lab.evals.reports.pages.drawings import FILLS, interval_bar, interval_svg
+from toolparse_lab.evals.reports.pages.text import aligned
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES
 from toolparse_lab.evals.scoring.score import Score
 from toolparse_lab.evals.scoring.trial import Trial
@@ -530,8 +529,8 @@ def test_intervals_are_drawn_where_they_lie() -> None:
 
 
 def test_every_outcome_can_be_drawn_and_told_apart() -> None:
-    assert set(OUTCOMES) < set(_FILLS)
-    assert len({(colour, hatched) for colour, _, hatched in _FILLS.values()}) == len(_FILLS)
+    assert set(OUTCOMES) < set(FILLS)
+    assert len({(colour, hatched) for colour, _, hatched in FILLS.values()}) == len(FILLS)
 
 
 def test_text_fits_the_terminal() -> None:

@@ -12,12 +12,11 @@ from benchmarks.intervals import equal_arms
 from tests.test_evals_report import make, scored
 from toolparse_lab.core.errors import BadOptions, GateFailed
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports.figures.comparison import compare_arms
+from toolparse_lab.evals.reports.figures.breakdowns import STRICTNESS
+from toolparse_lab.evals.reports.figures.comparison import compare_arms, compare_runs
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
 from toolparse_lab.evals.reports.figures.report import Report
-from toolparse_lab.evals.reports.figures.run_diff import compare_runs
-from toolparse_lab.evals.reports.figures.sensitivity import STRICTNESS
-from toolparse_lab.evals.reports.pages.html_parts import read_row
+from toolparse_lab.evals.reports.pages.html import read_row
 
 RIGHT, WRONG = scored("correct"), scored("wrong_call", "name")
 

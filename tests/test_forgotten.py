@@ -23,6 +23,7 @@ from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import tables
+from toolparse_lab.evals.reports.pages.columns import Listing
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from toolparse_lab.runner.store.schema import MIGRATIONS, VERSION
 
@@ -90,19 +91,19 @@ def reports() -> list[Report]:
 
 
 @pytest.fixture(scope="module")
-def sections(reports: list[Report]) -> dict[str, tuple[Report, tables.Section]]:
+def sections(reports: list[Report]) -> dict[str, tuple[Report, Listing]]:
     """For the name of each maker, a report in which its section has rows."""
     made = ((make, r, make(r)) for make in tables._MAKERS for r in reports)
     return {m.__name__: (r, s) for m, r, s in made if s is not None and s.rows}
 
 
-def test_every_section_is_tried(sections: dict[str, tuple[Report, tables.Section]]) -> None:
+def test_every_section_is_tried(sections: dict[str, tuple[Report, Listing]]) -> None:
     untried = {make.__name__ for make in tables._MAKERS} - set(sections)
     assert not untried, "make a report in `reports` above where this section has rows"
 
 
 def test_every_section_reaches_every_page(
-    sections: dict[str, tuple[Report, tables.Section]],
+    sections: dict[str, tuple[Report, Listing]],
 ) -> None:
     for report, section in sections.values():
         assert section.title in str(hooks.call("figure_markdown", report))

@@ -82,9 +82,9 @@ UPWARD = {
         "toolparse_lab.parser.content_parts",
         "extract_tool_call_segments",
     ),
-    "figure_html": ("toolparse_lab.evals.reports.pages.views", "figure_html"),
-    "figure_markdown": ("toolparse_lab.evals.reports.pages.views", "figure_markdown"),
-    "figure_text": ("toolparse_lab.evals.reports.pages.views", "figure_text"),
+    "figure_html": ("toolparse_lab.evals.reports.pages.files", "figure_html"),
+    "figure_markdown": ("toolparse_lab.evals.reports.pages.files", "figure_markdown"),
+    "figure_text": ("toolparse_lab.evals.reports.pages.files", "figure_text"),
     "format_tool_call": ("toolparse_lab.formats.surface", "format_tool_call"),
     "format_tool_response": ("toolparse_lab.formats.surface", "format_tool_response"),
     "format_tools": ("toolparse_lab.formats.surface", "format_tools"),
@@ -103,7 +103,7 @@ UPWARD = {
     "structural_tag_of": ("toolparse_lab.parser.derivation.exchange", "structural_tag_of"),
     "model_prompt_of": ("toolparse_lab.parser.derivation.prompt", "model_prompt_of"),
     "protocol_from_spec": ("toolparse_lab.formats.spec", "from_spec"),
-    "save_figure": ("toolparse_lab.evals.reports.pages.views", "save_figure"),
+    "save_figure": ("toolparse_lab.evals.reports.pages.files", "save_figure"),
     "text": ("toolparse_lab.notebook.display", "text"),
 }
 # These import by a name they compute; their tables are checked instead.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolparse_lab.evals.reports.figures.flip_grid import flip_grid_frame
+from toolparse_lab.evals.reports.figures.breakdowns import flip_grid_frame
 from toolparse_lab.evals.reports.figures.report import Report
 
 pytest.importorskip("litellm", reason="runs need the lab extra")

@@ -19,9 +19,9 @@ from toolparse_lab.core.toolspec import ToolSpec
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures.report import Report
-from toolparse_lab.evals.reports.pages import failures_html
-from toolparse_lab.evals.reports.pages.spreadsheet import plain_cells
-from toolparse_lab.evals.reports.pages.tradeoffs import leaders, tradeoffs_of
+from toolparse_lab.evals.reports.pages import html
+from toolparse_lab.evals.reports.pages.drawings import leaders, tradeoffs_of
+from toolparse_lab.evals.reports.pages.files import plain_cells
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.runner.exchange.types import Completion
 
@@ -83,7 +83,7 @@ def test_the_matrix_stands_best_first(page: str) -> None:
 
 def test_every_failure_is_behind_its_cell(report: Report, page: str) -> None:
     failed = report.headline[report.headline["score_success"] == 0]
-    behind = page[page.index(f">{failures_html.BEHIND}</h2>") :]
+    behind = page[page.index(f">{html.BEHIND}</h2>") :]
     assert len(failed) > 50
     assert set(re.findall(r'trial <a href="#cell-[\d-]+">([^<]+)</a>', behind)) == set(
         failed["trial_id"]
@@ -99,8 +99,8 @@ def test_every_link_leads_to_one_place(page: str) -> None:
 def test_a_page_says_what_it_has_no_room_for(
     report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures_html, "MOST_LINES", 42)
-    cells = failures_html.failing_cells(report)
+    monkeypatch.setattr(html, "MOST_LINES", 42)
+    cells = html.failing_cells(report)
     assert sum(len(cell.lines) for cell in cells) <= 42
     assert max(cell.left_out for cell in cells) == 4
     assert "4 more have no room here" in report.html(page=True)

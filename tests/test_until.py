@@ -14,7 +14,7 @@ import pytest
 import toolparse_lab as tp
 from benchmarks.stopping import SCENARIOS, looks, simulate
 from toolparse_lab.core.errors import BadOptions
-from toolparse_lab.evals.reports.figures.sequential import (
+from toolparse_lab.evals.reports.figures.stats import (
     anytime_difference,
     anytime_interval,
     log_capital,

@@ -67,7 +67,7 @@ class TrialsAccessor:
                 got=type(other).__name__,
                 expected="a frame",
             )
-        from .reports.figures.run_diff import compare_runs  # late, as above
+        from .reports.figures.comparison import compare_runs  # late, as above
 
         return compare_runs(self._frame, other, within=within, policy=policy)
 

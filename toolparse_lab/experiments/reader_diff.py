@@ -11,8 +11,7 @@ from ..core.types import Policy
 from ..evals.frames.recorded import Frame
 from ..evals.frames.reread import parse_frame
 from ..evals.readings.readers import reader, version_of
-from ..evals.reports.figures.comparison import ArmComparison, Opener
-from ..evals.reports.figures.run_diff import compare_runs
+from ..evals.reports.figures.comparison import ArmComparison, Opener, compare_runs
 from ..evals.scoring.trial import Trial
 from ..parser.any_protocol import AnyProtocol
 from .run import HEADLINE, Run

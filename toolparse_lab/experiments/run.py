@@ -28,12 +28,11 @@ from .run_reader import RunReader, in_batches, with_code
 if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
     from ..evals.frames.recorded import Frame
+    from ..evals.reports.figures.cells import Matrix
     from ..evals.reports.figures.comparison import ArmComparison
     from ..evals.reports.figures.ladder import Ladder
-    from ..evals.reports.figures.matrix import Matrix
-    from ..evals.reports.figures.noise import Noise
-    from ..evals.reports.figures.power_table import PowerTable
     from ..evals.reports.figures.report import Report, ReportOptions
+    from ..evals.reports.figures.run_power import Noise, PowerTable
     from .until import Stopping
 
 HEADLINE: Policy = "safe"
@@ -352,7 +351,7 @@ class Run:
         self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
     ) -> Matrix:
         """Return success with intervals, arm (or any column) × model (or any column)."""
-        from ..evals.reports.figures.matrix import matrix  # pandas is slow to import
+        from ..evals.reports.figures.cells import matrix  # pandas is slow to import
 
         frame = self.frame(policies=(policy,))
         default = "arm" if _has_factors(self.plan) else "prompt_protocol"
@@ -414,9 +413,9 @@ class Run:
 
         Two arms, models or protocols a and b are compared case by case, or every two that differ in
         one thing. A run of one arm is held against a later run of the same. options: `again`,
-        `power` and `alpha`. See `power_table.power_table`. `plan.power` asks before a run.
+        `power` and `alpha`. See `run_power.power_table`. `plan.power` asks before a run.
         """
-        from ..evals.reports.figures.power_table import power_table  # pandas is slow to import
+        from ..evals.reports.figures.run_power import power_table  # pandas is slow to import
 
         return power_table(self.frame(policies=(policy,)), drop, a=a, b=b, policy=policy, **options)
 
@@ -425,9 +424,9 @@ class Run:
         chance.
 
         It needs two trials of a case, in this run or in others of the same cases asked with
-        `fresh=True`. See `noise.CellNoise` for the figures.
+        `fresh=True`. See `run_power.CellNoise` for the figures.
         """
-        from ..evals.reports.figures.noise import noise_table  # pandas is slow to import
+        from ..evals.reports.figures.run_power import noise_table  # pandas is slow to import
 
         return noise_table([run.frame(policies=(policy,)) for run in (self, *others)], policy)
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BadOptions
 from ..core.types import Policy
-from ..evals.reports.figures.interval import Interval
+from ..evals.reports.figures import Interval
+from ..runner.exchange.request import Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store
@@ -168,7 +169,7 @@ class Stopping:
 
     def to_frame(self) -> Frame:
         """Return one row per cell: name, cases, mean, low, high, verdict."""
-        from ..evals.reports.figures.sequential import answers_frame  # pandas is slow to import
+        from ..evals.reports.figures.stats import answers_frame  # pandas is slow to import
 
         return answers_frame([(x.name, x.cases, x.interval, x.verdict) for x in self.answers])
 
@@ -227,7 +228,7 @@ class CaseMeans:
 
     def answers(self) -> tuple[Answer, ...]:
         """Return every cell's interval and its result. Alpha is shared out over them."""
-        from ..evals.reports.figures.sequential import (  # scipy is slow to import
+        from ..evals.reports.figures.stats import (  # scipy is slow to import
             anytime_difference,
             anytime_interval,
         )

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ...core.types import Policy
-from ...evals.reports.figures import stats
+from ...evals.reports.figures import Interval, stats
 from ...evals.reports.figures.differences import paired_difference
-from ...evals.reports.figures.interval import Interval
 from .intervals import mean_of, share_of
 
 # How it works. The cells of one policy are eight columns over the same samples: layer 1 off and on

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...evals.reports.pages.numbers import points
+from ...evals.reports.pages.columns import points
 from ...views.templating import Markup, macro
 
 TEMPLATES = "experiments/ablation/templates"

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats as scipy_stats
 
-from ...evals.reports.figures.interval import Interval
+from ...evals.reports.figures import Interval
 from ...evals.reports.figures.stats import NAN, Flags, Keys, codes_of, counts_of, wilson
 
 Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]

@@ -12,8 +12,7 @@ from ...core.rules import RULES
 from ...core.toolspec import ToolSpec
 from ...core.types import Policy
 from ...core.values import write_canonical
-from ...evals.reports.figures import stats
-from ...evals.reports.figures.interval import Interval
+from ...evals.reports.figures import Interval, stats
 from ...middleware.correction import Refused, ToolFailure, detect
 from ...middleware.correction.detectors import DETECTORS, Detector, detectors_of
 from ...middleware.correction.monitoring import SCENARIOS, THRESHOLDS, Reading, scenario_of

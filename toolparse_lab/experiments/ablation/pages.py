@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ...core.values.printable import counted
+from ...evals.reports.pages.columns import Section
 from ...evals.reports.pages.files import save_file
-from ...evals.reports.pages.html_parts import Table, fragment
-from ...evals.reports.pages.html_parts import page as html_page
-from ...evals.reports.pages.markdown import md, section_lines
-from ...evals.reports.pages.tables import Section
-from ...evals.reports.pages.text import aligned
+from ...evals.reports.pages.html import Table, fragment
+from ...evals.reports.pages.html import document as html_page
+from ...evals.reports.pages.text import aligned, md, section_lines
 from ...views.templating import Markup, render
 from .chart import TEMPLATES
 from .figures import Figures

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...evals.reports.pages.numbers import percent, points, span
+from ...evals.reports.pages.columns import percent, points, span
 from . import layers
 from .cells import JUDGED, LAYERS, WATERFALL, groups_of
 from .chart import (

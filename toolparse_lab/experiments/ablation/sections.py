@@ -8,8 +8,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
-from ...evals.reports.pages.numbers import money, percent, points, span
-from ...evals.reports.pages.tables import Section
+from ...evals.reports.pages.columns import Section, money, percent, points, span
 from .figures import Figures
 
 Row: TypeAlias = Mapping[Any, Any]

@@ -1,69 +1,137 @@
-"""Further tables of a report: the ladder of help, conversations, and rankings with one model or
-category left out.
+"""What a report breaks its trials down by: outcomes, failures, problem codes, verdicts, rules,
+conversations, cases that flip, and rankings with one model or category left out, or values compared
+less strictly; and in which sampling parameters groups of them differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from ....core.errors import BadOptions
+from ....core.rules import CODES, RULES
+from ....core.values import read_strict, write_canonical
+from ....runner.exchange.details import SAMPLING
+from ...cases.matchers import DEFAULT_MATCHERS, Matchers
+from ...scoring.match import agree
+from ...scoring.outcomes import OUTCOMES, SUCCESSES
+from ...scoring.rescues import is_recovery
+from ...scoring.trial import Trial
 from . import stats
-from .cells import check_by, groups, read_under
+from .cells import UNRECORDED, check_by, groups, read_under
 
-LADDER_COLUMNS = ("level", "success", "gain")
 CONVERSATION_COLUMNS = (
     "n", "turns_mean", "stops", "n_answer", "answer", "ran", "failed", "rejected", "tokens_mean",
     "cost", "cost_per_answer",
 )  # fmt: skip
 LEFT_OUT_COLUMNS = ("left_out", "n", "success", "change", "rank")
+SENSITIVITY_COLUMNS = ("matching", "n", "success", "ci_low", "ci_high", "gain")
 EVERYTHING = "nothing"
+STRICTNESS: Mapping[str, Matchers] = {
+    "exact": DEFAULT_MATCHERS,
+    "casefold": Matchers(types={"string": "casefold"}),
+    "normalised": Matchers(types={"string": "normalised"}),
+    "approximate": Matchers(types={"string": "normalised", "number": "approximate"}),
+    "any value": Matchers(types=dict.fromkeys(("string", "number", "boolean", "null"), "ignore")),
+}
+"""From strict to loose: as scored; case of letters; punctuation and white space too; numbers up to
+a millionth; the right tool with the right arguments, whatever their scalar values."""
+_RESCUES = (
+    "rule", "stage", "lossless", "applied", "trials", "rescued", "false_rescues",
+    "false_rescue_rate", "harmed", "values_right", "values_wrong", "meaning", "trial_ids",
+)  # fmt: skip
+_NOT_SENT = "not sent"
+_NAMED = 3  # groups that are named
+Judged: TypeAlias = list[dict[str, list[int]]]
+"""Of each trial: rule -> (values that are right, values that are wrong)."""
 
 
-def ladder_frame(cells: pd.DataFrame, by: Sequence[str], coerced_policy: str) -> pd.DataFrame:
-    """Return one row per cell and level of help: naive, strict, repaired, safe and the policy that
-    stands for coerced.
-
-    `gain` is success less that of the level before it. The naive parser stands beside the ladder
-    and has none. A gain is negative where help did harm. Rows are shares of the same judged trials.
+def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
+    """Return one row per cell and outcome that occurs: n and share of the cell's trials, in the
+    order of precedence.
     """
+    columns = list(dict.fromkeys((*by, "outcome")))
+    rows = []
+    for values, part in groups(read_under(trials, by, policy)[columns], by):
+        keys = dict(zip(by, values, strict=True))
+        counts = part["outcome"].astype("string").fillna(UNRECORDED).value_counts()
+        for outcome in (*OUTCOMES, UNRECORDED):
+            if outcome in counts:
+                n = int(counts[outcome])
+                rows.append({**keys, "outcome": outcome, "n": n, "share": n / len(part)})
+    return pd.DataFrame(rows, columns=[*by, "outcome", "n", "share"])
+
+
+def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Return the outcomes that are not success, ranked, with a detail and example trial ids."""
+    columns = ["outcome", "sub_code", "detail", "trial_id"]
+    part = trials.loc[(trials["policy"] == policy) & trials["outcome"].notna(), columns]
     rows: list[dict[str, Any]] = []
-    for cell in cells.to_dict("records"):
-        keys = {c: cell[c] for c in by}
-        rows.append({**keys, "level": "naive", "success": cell["naive"], "gain": stats.NAN})
-        # Each level includes the help of those before it, so that gains add up to the last.
-        before = 0.0
-        levels = {
-            "strict": "strict",
-            "repaired": "repaired",
-            "safe": "safe",
-            coerced_policy: "coerced",
-        }
-        for level, column in levels.items():
-            rows.append(
-                {**keys, "level": level, "success": cell[column], "gain": cell[column] - before}
-            )
-            before = cell[column]
-    return pd.DataFrame(rows, columns=[*by, *LADDER_COLUMNS])
+    for (outcome, sub_code), cases in groups(part, ["outcome", "sub_code"]):
+        # Neither a success nor a trial without a target is a failure.
+        if OUTCOMES[outcome].group in ("success", "none"):
+            continue
+        rows.append(
+            {
+                "outcome": outcome,
+                "sub_code": sub_code,
+                "n": len(cases),
+                "share": len(cases) / len(part),
+                "example": str(cases["detail"].iloc[0]),
+                "trial_ids": _first_ids(cases, examples),
+            }
+        )
+    rows.sort(key=lambda r: (-r["n"], r["outcome"], r["sub_code"]))
+    return pd.DataFrame(rows, columns=["outcome", "sub_code", "n", "share", "example", "trial_ids"])
 
 
-def conversations_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """Return one row per cell with trials of several turns, none if there are no such trials.
-
-    n: conversations that began. turns_mean: answers in each. stops: why they ended, with counts.
-    answer: the share that ended with the wanted text, of n_answer for which one is wanted. ran,
-    failed, rejected: calls. tokens_mean and cost (US dollars) are of all turns. They are NaN if
-    they are unknown of every turn.
+def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Return the problem codes, ranked by the number of trials that have them, with the sentence
+    and example trial ids.
     """
-    part = read_under(trials, by, policy)
-    part = part[part["n_turns"].fillna(0) > 0] if "n_turns" in part else part.head(0)
-    rows = [
-        {**dict(zip(by, values, strict=True)), **_conversations(cell)}
-        for values, cell in groups(part, by)
+    part = trials.loc[
+        trials["policy"] == policy, ["codes_json", "n_calls", "score_success", "trial_id"]
     ]
-    return pd.DataFrame(rows, columns=[*by, *CONVERSATION_COLUMNS])
+    parsed = int(part["n_calls"].notna().sum())
+    rows: list[dict[str, Any]] = []
+    for code, (cases, _) in _exploded(part, "codes_json").items():
+        successes = cases["score_success"].astype("boolean").dropna()
+        rows.append(
+            {
+                "code": code,
+                "n": len(cases),
+                "share": len(cases) / parsed,
+                "success": float(successes.mean()) if len(successes) else stats.NAN,
+                "meaning": CODES[code].sentence if code in CODES else "",
+                "trial_ids": _first_ids(cases, examples),
+            }
+        )
+    rows.sort(key=lambda r: (-r["n"], r["code"]))
+    return pd.DataFrame(rows, columns=["code", "n", "share", "success", "meaning", "trial_ids"])
+
+
+def _exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, int]]:
+    # Key of the JSON counts -> the rows that have it, and the sum of their counts. Many rows have
+    # the same few texts, and each is read once.
+    codes, texts = pd.factorize(part[column])
+    counts = [json.loads(text) for text in texts]
+    sizes = np.bincount(codes[codes >= 0], minlength=len(counts))
+    texts_with: dict[str, list[int]] = {}
+    totals: dict[str, int] = {}
+    for i, counts_of_text in enumerate(counts):
+        for key, n in counts_of_text.items():
+            texts_with.setdefault(key, []).append(i)
+            totals[key] = totals.get(key, 0) + n * int(sizes[i])
+    return {key: (part[np.isin(codes, at)], totals[key]) for key, at in texts_with.items()}
+
+
+def _first_ids(part: pd.DataFrame, n: int) -> str:
+    return ", ".join(part["trial_id"].astype(str).head(n))
 
 
 def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
@@ -77,25 +145,138 @@ def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.D
     return pd.DataFrame(rows, columns=[*by, "verdict", "n"])
 
 
-def _conversations(part: pd.DataFrame) -> dict[str, Any]:
-    answers = part["score_answer"].astype("boolean").dropna()
-    tokens, cost = (part[c].astype("Float64") for c in ("conversation_tokens", "conversation_cost"))
-    # A sum over the turns that happen to be known would look like less than was spent.
-    spent = float(cost.sum()) if cost.notna().all() else stats.NAN
-    stops = part["stop"].dropna().astype(str).value_counts()
+def rescues_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Return the rules that changed something, one row each: how often each was applied and the
+    outcome of it.
+
+    `stage`: repair, reading, recovery or coercion. `rescued`: trials that are wrong without the
+    stage and right with it. `false_rescues`: trials made valid in which a value that this very rule
+    changed is wrong. `false_rescue_rate` is their share of both. Any other fault in a call is no
+    fault of the rule. `harmed`: trials that are right without the stage, wrong with it.
+    `values_right`, `values_wrong`: the values it changed, each held to the target at its own place.
+    """
+    # Numbered anew: rows are looked up by number, and frames put together have numbers twice.
+    part = trials[trials["policy"] == policy].reset_index(drop=True)
+    # A frame of an older version has only the whole answers to go by.
+    judged: Judged | None = None
+    if "rescues_json" in part:
+        # Most texts are the same few, and each is read once.
+        numbers, texts = pd.factorize(part["rescues_json"])
+        values = [json.loads(text) or {} for text in texts]
+        judged = [values[number] if number >= 0 else {} for number in numbers]
+    stages = {"coerce": "coercion", "read": "reading", "call": "recovery"}
+    rows: list[dict[str, Any]] = []
+    for column in ("rules_json", "codes_json"):
+        for rule, (cases, applied) in _exploded(part, column).items():
+            if column == "codes_json" and not is_recovery(rule):
+                continue
+            entry = RULES.get(rule) or CODES.get(rule)
+            rows.append(
+                {
+                    "rule": rule,
+                    "stage": stages.get(rule.split(".")[0], "repair"),
+                    "lossless": entry.lossless if entry is not None else None,
+                    "applied": applied,
+                    "trials": len(cases),
+                    **_came_of(rule, cases, judged),
+                    "meaning": entry.sentence if entry is not None else "",
+                    "trial_ids": _first_ids(cases, examples),
+                }
+            )
+    rows.sort(key=lambda r: (-r["trials"], r["rule"]))
+    return pd.DataFrame(rows, columns=list(_RESCUES))
+
+
+def _came_of(rule: str, cases: pd.DataFrame, judged: Judged | None) -> dict[str, Any]:
+    # judged: rule -> (right, wrong) of each trial, by the index of `cases`, or None if nothing was
+    # judged at its place, so that each value counts as its answer does.
+    graded = cases["score_success"].notna().to_numpy(dtype=bool)
+    after = cases["score_success"].fillna(False).to_numpy(dtype=bool)
+    if judged is None:
+        counts = [(int(success), int(not success)) for success in after]
+    else:
+        counts = [judged[i].get(rule, (0, 0)) for i in cases.index]
+    right, wrong = np.array(counts, dtype=int).reshape(-1, 2).T
+
+    level = "score_repaired" if rule.startswith("coerce.") else "score_strict"
+    before = cases[level].fillna(False).to_numpy(dtype=bool)
+    # Made valid: every call keeps its schema, whether or not it is what was wanted.
+    n_calls, n_valid = cases["n_calls"].fillna(0), cases["n_valid"].fillna(0)
+    valid = ((n_calls > 0) & (n_valid == n_calls)).to_numpy(dtype=bool)
+
+    rescued = int((graded & ~before & after).sum())
+    false = int((graded & ~before & ~after & valid & (wrong > 0)).sum())
     return {
-        "n": len(part),
-        "turns_mean": float(part["n_turns"].mean()),
-        "stops": ", ".join(f"{stop} {n}" for stop, n in stops.items()),
-        "n_answer": len(answers),
-        "answer": float(answers.mean()) if len(answers) else stats.NAN,
-        "ran": int(part["n_ran"].fillna(0).sum()),
-        "failed": int(part["n_failed"].fillna(0).sum()),
-        "rejected": int(part["n_rejected"].fillna(0).sum()),
-        "tokens_mean": float(tokens.mean()) if tokens.notna().all() else stats.NAN,
-        "cost": spent,
-        "cost_per_answer": spent / int(answers.sum()) if answers.any() else stats.NAN,
+        "rescued": rescued,
+        "false_rescues": false,
+        "false_rescue_rate": false / (rescued + false) if rescued + false else stats.NAN,
+        "harmed": int((graded & before & ~after).sum()),
+        "values_right": int(right.sum()),
+        "values_wrong": int(wrong.sum()),
     }
+
+
+def flip_grid_frame(
+    headline: pd.DataFrame, by: Sequence[str], name_of: Callable[[Mapping[Any, Any]], str]
+) -> pd.DataFrame:
+    """Return one row per case that flips, and in a column per cell the share of its trials that
+    succeeded; NaN where no trial of the case was judged.
+
+    A case flips if most of its trials succeed in one cell and most fail in another. Cases on which
+    the cells differ most come first.
+
+    headline: the trials under one policy. by: the columns that name a cell. name_of: the name of a
+    cell, called with those columns.
+    """
+    judged = headline[headline["score_success"].notna()]
+    shares: dict[str, pd.Series[Any]] = {}
+    for keys, part in judged.groupby(list(by), sort=False, dropna=False, observed=True):
+        values = keys if isinstance(keys, tuple) else (keys,)
+        success = part["score_success"].astype(float)
+        shares[name_of(dict(zip(by, values, strict=True)))] = success.groupby(
+            part["case_id"], observed=True
+        ).mean()
+    grid = pd.DataFrame(shares)
+    flips = grid[(grid.max(axis=1) > 0.5) & (grid.min(axis=1) < 0.5)]
+    # A stable sort, so that equal cases are in the order of their ids.
+    order = (flips.mean(axis=1) - 0.5).abs().sort_values(kind="stable").index
+    return flips.loc[order].rename_axis("case_id").reset_index()
+
+
+def conversations_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
+    """Return one row per cell with trials of several turns, none if there are no such trials.
+
+    n: conversations that began. turns_mean: answers in each. stops: why they ended, with counts.
+    answer: the share that ended with the wanted text, of n_answer for which one is wanted. ran,
+    failed, rejected: calls. tokens_mean and cost (US dollars) are of all turns. They are NaN if
+    they are unknown of every turn.
+    """
+    trials = read_under(trials, by, policy)
+    trials = trials[trials["n_turns"].fillna(0) > 0] if "n_turns" in trials else trials.head(0)
+    rows: list[dict[str, Any]] = []
+    for values, part in groups(trials, by):
+        answers = part["score_answer"].astype("boolean").dropna()
+        tokens, cost = (
+            part[c].astype("Float64") for c in ("conversation_tokens", "conversation_cost")
+        )
+        # A sum over the turns that happen to be known would look like less than was spent.
+        spent = float(cost.sum()) if cost.notna().all() else stats.NAN
+        stops = part["stop"].dropna().astype(str).value_counts()
+        rows.append(
+            {
+                **dict(zip(by, values, strict=True)),
+                "n": len(part),
+                "turns_mean": float(part["n_turns"].mean()),
+                "stops": ", ".join(f"{stop} {n}" for stop, n in stops.items()),
+                "n_answer": len(answers),
+                "answer": float(answers.mean()) if len(answers) else stats.NAN,
+                **{c: int(part[f"n_{c}"].fillna(0).sum()) for c in ("ran", "failed", "rejected")},
+                "tokens_mean": float(tokens.mean()) if tokens.notna().all() else stats.NAN,
+                "cost": spent,
+                "cost_per_answer": spent / int(answers.sum()) if answers.any() else stats.NAN,
+            }
+        )
+    return pd.DataFrame(rows, columns=[*by, *CONVERSATION_COLUMNS])
 
 
 def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -> pd.DataFrame:
@@ -109,14 +290,29 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
     if of == over:
         raise BadOptions("what is ranked cannot be what is left out", got=of)
     check_by(trials, [of, over])
-    hits, sizes, counts = _counts(trials[trials["policy"] == policy], of, over)
+    judged = trials.loc[
+        (trials["policy"] == policy) & trials["score_success"].notna(),
+        [of, over, "case_id", "score_success"],
+    ]
+    keys = [judged[c].astype("string").fillna("") for c in (of, over)]
+    # Each case counts once, as in a report's success.
+    each = [*keys, judged["case_id"].astype(object)]
+    success = judged["score_success"].astype(bool).astype(float)
+    rates = success.groupby(each, sort=False, observed=True).mean()
+    cases = rates.groupby(level=[0, 1], sort=False)
+    trial_counts = judged.groupby(keys, sort=False, observed=True).size()
+    # Of each value of `of`, a row, and of `over`, a column.
+    hits, sizes, counts = (
+        series.astype(float).unstack(fill_value=0)
+        for series in (cases.sum(), cases.size(), trial_counts)
+    )
     everything = (hits.sum(axis="columns") / sizes.sum(axis="columns")).astype(float)
     rows: list[dict[str, Any]] = []
     for value in dict.fromkeys((EVERYTHING, *hits.columns)):
         rest = [c for c in hits.columns if value == EVERYTHING or c != value]
-        n, cases = (table[rest].sum(axis="columns") for table in (counts, sizes))
+        n, n_cases = (table[rest].sum(axis="columns") for table in (counts, sizes))
         # A rate of no trials is not known, and has no rank.
-        share = (hits[rest].sum(axis="columns") / cases.where(cases > 0)).astype(float)
+        share = (hits[rest].sum(axis="columns") / n_cases.where(n_cases > 0)).astype(float)
         ranks = share.rank(ascending=False, method="min")
         rows += [
             {
@@ -131,31 +327,6 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
         ]
     frame = pd.DataFrame(rows, columns=[of, *LEFT_OUT_COLUMNS])
     return frame.astype({"rank": "Int64"})
-
-
-def _counts(
-    trials: pd.DataFrame, of: str, over: str
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    # (sum of the cases' rates, cases, judged trials) of each value of `of`, a row, and of `over`, a
-    # column.
-    judged = trials.loc[trials["score_success"].notna(), [of, over, "case_id", "score_success"]]
-    keys = [judged[c].astype("string").fillna("") for c in (of, over)]
-    # Each case counts once, as in a report's success.
-    each = [*keys, judged["case_id"].astype(object)]
-    rates = (
-        judged["score_success"]
-        .astype(bool)
-        .astype(float)
-        .groupby(each, sort=False, observed=True)
-        .mean()
-    )
-    cases = rates.groupby(level=[0, 1], sort=False)
-    trial_counts = judged.groupby(keys, sort=False, observed=True).size()
-    sums, sizes, counts = (
-        series.astype(float).unstack(fill_value=0)
-        for series in (cases.sum(), cases.size(), trial_counts)
-    )
-    return sums, sizes, counts
 
 
 def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
@@ -176,3 +347,132 @@ def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
     if not others:
         return f"{subject} whichever {over.replace('_', ' ')} is left out."
     return f"{subject} over all, but not without {', or without '.join(others)}."
+
+
+def sensitivity_frame(
+    trials: Iterable[Trial],
+    by: Sequence[str] = ("model", "arm"),
+    levels: Mapping[str, Matchers] | None = None,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Return success of each cell under each strictness of the comparison: one row per cell and
+    level, `gain` against the first level.
+
+    A rate that rises much under looser matching speaks of targets that are too narrow (or of a
+    model that is careless with spelling), not of calls that could not be read. Only trials of which
+    the outcome can depend on matching are compared again. Raises BadOptions for a column that a
+    trial has not.
+    """
+    chosen = STRICTNESS if levels is None else levels
+    if not chosen:
+        raise BadOptions("there is no level of strictness", expected=", ".join(STRICTNESS))
+    cells: dict[tuple[str, ...], tuple[list[str], dict[str, list[bool]]]] = {}
+    for trial in trials:
+        if trial.score is None or trial.score.success is None:
+            continue
+        keys = tuple(_column_of(trial, name) for name in by)
+        cases, successes = cells.setdefault(keys, ([], {name: [] for name in chosen}))
+        cases.append(trial.case_id)
+        for name, matchers in chosen.items():
+            successes[name].append(_succeeds(trial, matchers))
+    rows: list[dict[str, Any]] = []
+    for values, (cases, successes) in cells.items():
+        first: float | None = None
+        for name, flags in successes.items():
+            interval = stats.clustered_interval(flags, cases, level)
+            first = interval.rate if first is None else first
+            rows.append(
+                {
+                    **dict(zip(by, values, strict=True)),
+                    "matching": name,
+                    "n": len(flags),
+                    "success": interval.rate,
+                    "ci_low": interval.low,
+                    "ci_high": interval.high,
+                    "gain": interval.rate - first,
+                }
+            )
+    return pd.DataFrame(rows, columns=[*by, *SENSITIVITY_COLUMNS])
+
+
+def _column_of(trial: Trial, name: str) -> str:
+    if name == "category":
+        return str(trial.case.category or "")
+    if hasattr(trial, name):
+        return str(getattr(trial, name))
+    raise BadOptions(
+        "a trial has no such column", got=name, expected="model, arm, prompt_protocol, category, …"
+    )
+
+
+def _succeeds(trial: Trial, matchers: Matchers) -> bool:
+    score, result = trial.score, trial.result
+    assert score is not None  # noqa: S101 - the caller looked
+    # Where no call was allowed, any call is wrong, whatever its arguments.
+    if (
+        result is None
+        or trial.levels.get("tool_choice") == "none"
+        or score.outcome not in ("correct", "wrong_call")
+        or score.sub_code in ("unknown_tool", "one_of_several_broken")
+    ):
+        return score.outcome in SUCCESSES
+    calls = [(c.name, read_strict(c.arguments_json or "{}")) for c in result.calls if c.ok]
+    return agree(calls, trial.case.target or [], trial.case.tools or result.tools, matchers)
+
+
+def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = False) -> str:
+    """Return the sampling parameters, as they were really sent, in which these groups of trials
+    differ, '' if there is none.
+
+    groups: rows of a trials frame by name. Groups without a record of their sampling are left out.
+    within: also parameters in which the trials of one group differ.
+    """
+    values = {name: found for name, part in groups.items() if (found := _sampling(part))}
+    clauses = []
+    for param in SAMPLING:
+        by_value: dict[str, list[str]] = {}
+        for name, found in values.items():
+            by_value.setdefault(found.get(param, _NOT_SENT), []).append(name)
+        if len(by_value) > 1 or (within and any(" and " in value for value in by_value)):
+            places = []
+            for value, names in by_value.items():
+                if len(names) > _NAMED:
+                    names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+                listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+                places.append(f"{value} in {listed}")
+            clauses.append(f"{param} is {', '.join(places)}")
+    return "; ".join(clauses)
+
+
+def _sampling(part: pd.DataFrame) -> dict[str, str]:
+    # Parameter -> its values. Empty without a record.
+    if "sampling_json" not in part:
+        return {}
+    columns = ["sampling_json", "trial"] if "trial" in part else ["sampling_json"]
+    rows = part[columns].dropna(subset=["sampling_json"]).drop_duplicates()
+    samplings = []
+    for row in rows.itertuples(index=False):
+        sampling = dict(_read_sampling(str(row[0])))
+        # Seeds go up with the trial, so what counts of them is the seed of trial 0.
+        seed = sampling.get("seed")
+        if isinstance(seed, int) and len(columns) > 1 and not pd.isna(row[1]):
+            sampling["seed"] = seed - int(row[1])
+        samplings.append(sampling)
+
+    def text(sampling: dict[str, Any], name: str) -> str:
+        if name not in sampling:
+            return _NOT_SENT
+        value = sampling[name]
+        # 0 and 0.0 are one setting.
+        whole = isinstance(value, float) and value.is_integer()
+        return write_canonical(int(value) if whole else value)
+
+    names = {name for sampling in samplings for name in sampling}
+    values = {name: " and ".join(sorted({text(s, name) for s in samplings})) for name in names}
+    return values or ({"": ""} if samplings else {})
+
+
+@lru_cache(maxsize=1024)
+def _read_sampling(text: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(text)
+    return read

@@ -1,23 +1,23 @@
-"""Contents of a trials frame, cell by cell: rates with intervals, outcomes, failures and codes as
-frames.
+"""A trials frame cell by cell: its checks and groups, and the rates of each cell with intervals, as
+a frame or as a matrix of two columns.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
-from ....core.rules import CODES
-from ...scoring.outcomes import MISSING, OUTCOMES
+from ...scoring.outcomes import MISSING
 from . import stats
 
 LEVELS = ("strict", "repaired", "safe", "naive")
-# The first of these that was read stands for coerced success.
+# The first of these that was read gives coerced success.
 COERCED_POLICIES = ("middleware", "seed-layer2", "lossy")
 # What a frame must have; a frame from elsewhere may lack the others.
 REQUIRED = (
@@ -49,7 +49,7 @@ def check_trials(trials: pd.DataFrame) -> None:
 
 
 def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
-    """`by` as a tuple of columns of the frame. Raises BadOptions for a name it lacks."""
+    """Return `by` as a tuple of columns of the frame. Raises UnknownName for a name it lacks."""
     names = (by,) if isinstance(by, str) else tuple(by)
     if not names:
         raise BadOptions(
@@ -69,8 +69,8 @@ def check_by(trials: pd.DataFrame, by: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_once(trials: pd.DataFrame, by: Sequence[str] = ()) -> None:
-    """Raise BadOptions if one trial stands twice, within the columns of `by`: it would
-    count twice.
+    """Raise BadOptions if one trial is there twice, within the columns of `by`: it would count
+    twice.
     """
     # One answer read under two policies, or as two protocols, is two rows and no repetition.
     names = [c for c in dict.fromkeys((*by, "policy", "parse_protocol", "trial_id")) if c in trials]
@@ -89,7 +89,7 @@ def check_once(trials: pd.DataFrame, by: Sequence[str] = ()) -> None:
 def groups(
     trials: pd.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], pd.DataFrame]]:
-    """(values of `by` as text, rows) for every combination that occurs, in order of first
+    """Yield (values of `by` as text, rows) for every combination that occurs, in order of first
     appearance.
     """
     if trials.empty:
@@ -108,29 +108,34 @@ def policies_of(trials: pd.DataFrame) -> list[str]:
 
 
 def read_under(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """Return the rows of one policy.
-
-    Of each, where the policy is among the columns to go by.
-    """
+    """Return the rows of one policy, of each if the policy is among the columns to go by."""
     if "policy" in by:
         return trials
     return trials[trials["policy"] == policy]
 
 
-def judged_of(part: pd.DataFrame) -> tuple[list[bool], list[Any]]:
-    """(successes, cases) of the trials that could be judged."""
-    part = part[part["score_success"].notna()]
-    return part["score_success"].astype(bool).tolist(), part["case_id"].tolist()
+def judged_of(part: pd.DataFrame, column: str = "score_success") -> tuple[list[bool], list[Any]]:
+    """Return (successes, cases) of the trials that a column of scores has a value for."""
+    if column not in part:
+        return [], []
+    part = part[part[column].notna()]
+    return part[column].astype(bool).tolist(), part["case_id"].tolist()
+
+
+def check_policy(policies: Sequence[str], policy: str) -> None:
+    """Raise BadOptions if no trial was read under a policy, and some under others."""
+    if policies and policy not in policies:
+        raise BadOptions(
+            "no trial was read under this policy", got=policy, expected=", ".join(policies)
+        )
 
 
 def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] | None:
-    """case id -> its value of a column, which intervals and tests then go by.
+    """Return case id -> its value of a column, which intervals and tests then go by.
 
     Without a column, cases that ask the same question under two ids are one cluster, and None if no
-    two do.
-
-    Cases of which the column says nothing stand for themselves. Raises BadOptions for a column that
-    the frame lacks, and for a case with two values of it.
+    two do. A case of which the column says nothing is its own cluster. Raises BadOptions for a
+    column that the frame lacks, and for a case with two values of it.
     """
     if column is None:
         return same_questions(trials) or None
@@ -154,7 +159,7 @@ def clusters_of(trials: pd.DataFrame, column: str | None) -> Mapping[Any, Any] |
 
 
 def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
-    """case id -> the first case with its question, of the cases that ask the same question.
+    """Return case id -> the first case with its question, of the cases that ask the same question.
 
     The question is the input with the tools, their choice and the target. Answers to it depend on
     one another, whatever the cases are called. A case without an input is like no other.
@@ -170,10 +175,10 @@ def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
 
 
 def by_question(trials: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """(trials, note): cases that ask the same question under one id, as trials of one case, and the
-    sentence that says so, '' if there are none.
+    """Return (trials, note): cases that ask the same question under one id, as trials of one case,
+    and the sentence that says so, '' if there are none.
 
-    An answer that was recorded once for both is in both rows: see `power_table.asked_anew`.
+    An answer that was recorded once for both is in both rows: see `run_power.asked_anew`.
     """
     clusters = same_questions(trials)
     if not clusters:
@@ -188,10 +193,10 @@ def same_question_note(
     *,
     done: str = "Intervals and p take them as one",
 ) -> str:
-    """Return the sentence on cases that ask the same question.
+    """Return the sentence on cases that ask the same question, '' if there are none.
 
-    '' if there are none. clusters: see `same_questions`. cluster: the column that intervals go by
-    instead. done: the words for what becomes of them.
+    clusters: see `same_questions`. cluster: the column that intervals go by instead. done: the
+    words for what becomes of them.
     """
     if not clusters:
         return ""
@@ -215,9 +220,18 @@ def cells_frame(
     level: float = 0.95,
     clusters: Mapping[Any, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return one row per cell, see `Report.frame` for the columns. clusters: see `clusters_of`."""
+    """Return one row per cell, see `MEANINGS` for the columns. clusters: see `clusters_of`."""
+
+    def but_policy(values: Sequence[str]) -> tuple[str, ...]:
+        # Two readings of one cell differ in the policy alone.
+        return tuple(v for name, v in zip(by, values, strict=True) if name != "policy")
+
     wide = coerced_policy(trials, policy)
-    coerced = _coerced_rates(trials, by, wide) if wide != policy else None
+    coerced: dict[tuple[str, ...], float] = {}
+    if wide != policy:
+        columns = list(dict.fromkeys((*by, "score_success", "case_id")))
+        for values, part in groups(trials.loc[trials["policy"] == wide, columns], by):
+            coerced[but_policy(values)] = _case_rate(part, "score_success")
     # Copying every column of the trials for each cell would cost more than all else.
     needed = [c for c in dict.fromkeys((*by, *_COUNTED)) if c in trials]
     rows = []
@@ -225,68 +239,123 @@ def cells_frame(
         row: dict[str, Any] = dict(zip(by, values, strict=True))
         row |= _cell(part, level, clusters)
         row["coerced"] = row["success"]
-        if coerced is not None:
-            row["coerced"] = coerced.get(_but_policy(by, values), stats.NAN)
+        if wide != policy:
+            row["coerced"] = coerced.get(but_policy(values), stats.NAN)
         rows.append(row)
     frame = pd.DataFrame(rows, columns=[*by, *CELL_COLUMNS])
     return frame.astype(dict.fromkeys(COUNTS, "int64")) if rows else frame
 
 
-def _coerced_rates(
-    trials: pd.DataFrame, by: Sequence[str], policy: str
-) -> dict[tuple[str, ...], float]:
-    columns = list(dict.fromkeys((*by, "score_success", "case_id")))
-    part = trials.loc[trials["policy"] == policy, columns]
-    return {
-        _but_policy(by, values): _case_rate(rows, "score_success")
-        for values, rows in groups(part, by)
-    }
+class Figure(NamedTuple):
+    """A column of a report's frame: its meaning, and how a gate takes it.
+
+    kind: count is a whole number, more means that more is better, share that it is at most 1. of:
+    the column with the number of trials that it is a share of. unknown: why it has no value, if one
+    reason is enough.
+    """
+
+    meaning: str
+    kind: str = ""
+    of: str = "n"
+    unknown: str = ""
 
 
-def _but_policy(by: Sequence[str], values: Sequence[str]) -> tuple[str, ...]:
-    # Two readings of one cell differ in the policy alone.
-    return tuple(v for name, v in zip(by, values, strict=True) if name != "policy")
-
-
-COUNTS = ("n_cases", "n", "missing", "ungraded", "answered", "called", "unread", "n_answer", "k")
-MEANINGS: Mapping[str, str] = {
-    "n_cases": "Cases with a trial that could be judged.",
-    "n": "Trials that could be judged.",
-    "missing": "Trials that are not recorded, or that the provider failed. They are no failures.",
-    "ungraded": "Trials of cases without a target.",
-    "success": "Mean over cases of the share of a case's judged trials that succeeded, under the "
-    "report's policy. With equal numbers of trials it is the share of n.",
-    "ci_low": "Lower end of its interval, clustered by case.",
-    "ci_high": "Upper end of its interval.",
-    "strict": "The same for what is right as written: no edit, no reading step, no coercion.",
-    "repaired": "The same for what is right with repairs, without coercion.",
-    "safe": "The same for what is right with repairs and lossless coercion.",
-    "coerced": "The same for what is right under the loosest policy that was read.",
-    "naive": "The same for what a regex for a JSON object and json.loads would have got right.",
-    "answered": "Trials with an answer, graded or not.",
-    "fabricated": "Share of the answered with a call that holds what the text does not say.",
-    "called": "Answered trials with a call.",
-    "unread": "Answered trials that look like a call and hold none that could be read.",
-    "coercion_rate": "Share of the called in which something was coerced.",
-    "repair_rate": "Share of the called in which something was repaired.",
-    "worst": "Success if every missing trial had failed.",
-    "best": "Success if every missing trial had succeeded.",
-    "noise": "How often two trials of one case disagree.",
-    "distinct": "Mean share of different answers among the trials of a case.",
-    "k": "Trials of a case, the most frequent number; 1 where a cell pools arms.",
-    "pass_at_k": "Chance that at least one of k trials succeeds; not known where all trials are "
-    "copies.",
-    "pass_all_k": "Chance that all k trials succeed.",
-    "n_answer": "Conversations for which a last text is wanted.",
-    "answer": "Share of them that ended with it.",
-    "latency_p50": "Seconds from request to end, median.",
-    "latency_p95": "Seconds from request to end, exceeded by one in twenty.",
-    "tokens_mean": "Tokens of an answer, mean.",
-    "cost": "US dollars of all trials, all turns of a conversation together.",
-    "cost_per_success": "US dollars for each success.",
-    "reason": "Why trials are missing or ungraded, with counts.",
+FIGURES: Mapping[str, Figure] = {
+    "n_cases": Figure("Cases with a trial that could be judged.", "count more"),
+    "n": Figure("Trials that could be judged.", "count more"),
+    "missing": Figure(
+        "Trials that are not recorded, or that the provider failed. They are no failures.", "count"
+    ),
+    "ungraded": Figure("Trials of cases without a target.", "count"),
+    "success": Figure(
+        "Mean over cases of the share of a case's judged trials that succeeded, under the "
+        "report's policy. With equal numbers of trials it is the share of n.",
+        "more share",
+    ),
+    "ci_low": Figure("Lower end of its interval, clustered by case.", "more share"),
+    "ci_high": Figure("Upper end of its interval.", "share"),
+    "strict": Figure(
+        "The same for what is right as written: no edit, no reading step, no coercion.",
+        "more share",
+    ),
+    "repaired": Figure("The same for what is right with repairs, without coercion.", "more share"),
+    "safe": Figure("The same for what is right with repairs and lossless coercion.", "more share"),
+    "coerced": Figure(
+        "The same for what is right under the loosest policy that was read.", "more share"
+    ),
+    "naive": Figure(
+        "The same for what a regex for a JSON object and json.loads would have got right.",
+        "more share",
+    ),
+    "answered": Figure("Trials with an answer, graded or not.", "count more"),
+    "fabricated": Figure(
+        "Share of the answered with a call that holds what the text does not say.",
+        "share",
+        of="answered",
+    ),
+    "called": Figure("Answered trials with a call.", "count more"),
+    "unread": Figure(
+        "Answered trials that look like a call and hold none that could be read.", "count"
+    ),
+    "coercion_rate": Figure(
+        "Share of the called in which something was coerced.",
+        "share",
+        of="called",
+        unknown="no answer has a call",
+    ),
+    "repair_rate": Figure(
+        "Share of the called in which something was repaired.",
+        "share",
+        of="called",
+        unknown="no answer has a call",
+    ),
+    "worst": Figure("Success if every missing trial had failed.", "more share"),
+    "best": Figure("Success if every missing trial had succeeded.", "more share"),
+    "noise": Figure("How often two trials of one case disagree.", "share"),
+    "distinct": Figure("Mean share of different answers among the trials of a case.", "more share"),
+    "k": Figure("Trials of a case, the most frequent number; 1 where a cell pools arms.", "count"),
+    "pass_at_k": Figure(
+        "Chance that at least one of k trials succeeds; not known where all trials are copies.",
+        "more share",
+    ),
+    "pass_all_k": Figure("Chance that all k trials succeed.", "more share"),
+    "n_answer": Figure(
+        "Conversations for which a last text is wanted.",
+        "count more",
+        unknown="no case wants a last text",
+    ),
+    "answer": Figure(
+        "Share of them that ended with it.",
+        "more share",
+        of="n_answer",
+        unknown="no case wants a last text",
+    ),
+    "latency_p50": Figure("Seconds from request to end, median.", unknown="no latency is recorded"),
+    "latency_p95": Figure(
+        "Seconds from request to end, exceeded by one in twenty.", unknown="no latency is recorded"
+    ),
+    "tokens_mean": Figure("Tokens of an answer, mean.", unknown="no tokens are recorded"),
+    "cost": Figure(
+        "US dollars of all trials, all turns of a conversation together.",
+        unknown="no cost is recorded, for want of a price",
+    ),
+    "cost_per_success": Figure("US dollars for each success."),
+    "reason": Figure("Why trials are missing or ungraded, with counts."),
 }
-"""Column of a report's frame -> what it holds, in order."""
+"""Column of a report's frame -> what is known of it, in order."""
+_NO_PAIR = "it has no cases in common with the baseline's cell"
+OF_BASELINE: Mapping[str, Figure] = {
+    "paired": Figure("Cases judged in both.", "more", unknown=_NO_PAIR),
+    "difference": Figure("Success less the baseline's.", "more share", unknown=_NO_PAIR),
+    "diff_low": Figure("Lower end of its interval.", "more share", unknown=_NO_PAIR),
+    "diff_high": Figure("Upper end of its interval.", "share", unknown=_NO_PAIR),
+    "p": Figure("The sign-flip test on the cases' differences.", "share", unknown=_NO_PAIR),
+    "p_holm": Figure("p, adjusted by Holm for the cells.", "share", unknown=_NO_PAIR),
+}
+"""The columns that follow if a report has a baseline."""
+MEANINGS: Mapping[str, str] = {name: figure.meaning for name, figure in FIGURES.items()}
+"""Column of a report's frame -> its meaning, in order."""
+COUNTS = tuple(name for name, figure in FIGURES.items() if "count" in figure.kind)
 CELL_COLUMNS = tuple(MEANINGS)
 # What `_cell` and its helpers look at.
 _COUNTED = (
@@ -298,22 +367,9 @@ _COUNTED = (
 
 
 def coerced_policy(trials: pd.DataFrame, policy: str) -> str:
-    """Return the policy that stands for coerced success: the first looser one that the frame holds,
-    else the headline's.
-    """
+    """Return the policy of coerced success: the first looser one there is, else the headline's."""
     policies = set(trials["policy"].dropna().unique())
     return next((p for p in COERCED_POLICIES if p in policies), policy)
-
-
-def _flags(part: pd.DataFrame, column: str) -> pd.Series[Any]:
-    # True, False and NA; a column that the frame lacks is empty.
-    if column not in part:
-        return pd.Series([], dtype="boolean")
-    return part[column].astype("boolean")
-
-
-def _rate(flags: pd.Series[Any]) -> float:
-    return _mean(flags.dropna())
 
 
 def _case_rate(part: pd.DataFrame, column: str) -> float:
@@ -324,22 +380,13 @@ def _case_rate(part: pd.DataFrame, column: str) -> float:
     return stats.case_rate(part[column].to_numpy(bool), part["case_id"].tolist())
 
 
-def _mean(values: pd.Series[Any]) -> float:
+def _mean(values: Any) -> float:
     return float(values.mean()) if len(values) else stats.NAN
-
-
-def _quantile(values: pd.Series[Any], q: float) -> float:
-    return float(np.quantile(values, q)) if len(values) else stats.NAN
-
-
-def _share(part: pd.DataFrame, column: str) -> float:
-    counts = part.loc[part["n_calls"].fillna(0) > 0, column].fillna(0)
-    return _mean(counts > 0)
 
 
 def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) -> dict[str, Any]:
     # Anything not recorded is NaN.
-    success = _flags(part, "score_success")
+    success = part["score_success"].astype("boolean")
     judged = part[success.notna()]
     flags = success.dropna().to_numpy(bool)
     cases, names = pd.factorize(judged["case_id"])
@@ -348,18 +395,27 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
     # A trial without a target that was not even asked has no outcome, and is ungraded as well.
     is_ungraded = (part["outcome"] == "ungraded") | (part["target"].isna() & success.isna())
     ungraded = int(is_ungraded.sum())
-    missing = len(part) - len(judged) - ungraded
-    hits = int(flags.sum())
     interval = stats.clustered_interval(flags, cases, level, clusters)
     lacking = part.loc[success.isna() & ~is_ungraded, "case_id"].tolist()
     worst, best = stats.bounds(flags.tolist(), judged["case_id"].tolist(), lacking)
     answered = part[part["outcome"].notna() & ~part["outcome"].isin(list(MISSING))]
-    endings = _flags(part, "score_answer").dropna()
+    called = answered["n_calls"].fillna(0) > 0
+    endings: Any = ()
+    if "score_answer" in part:
+        endings = part["score_answer"].astype("boolean").dropna()
     reasons = part.loc[success.isna(), "missing_reason"].dropna().astype(str)
+
+    latency, tokens = (part[c].dropna().astype(float) for c in ("latency", "completion_tokens"))
+    costs = part["cost"]
+    if "conversation_cost" in part:  # all turns of a conversation together
+        costs = costs.where(part["n_turns"].isna(), part["conversation_cost"])
+    costs = costs.dropna().astype(float)
+    cost = float(costs.sum()) if len(costs) else stats.NAN
+    hits = int(flags.sum())
     return {
         "n_cases": len(set(cases)),
         "n": len(judged),
-        "missing": missing,
+        "missing": len(part) - len(judged) - ungraded,
         "ungraded": ungraded,
         "success": interval.rate,
         "ci_low": interval.low,
@@ -367,60 +423,41 @@ def _cell(part: pd.DataFrame, level: float, clusters: Mapping[Any, Any] | None) 
         **{name: _case_rate(judged, f"score_{name}") for name in LEVELS},
         "answered": len(answered),
         "fabricated": _mean(answered["score_fabricated"].fillna(False)),
-        "called": int((answered["n_calls"].fillna(0) > 0).sum()),
+        "called": int(called.sum()),
         "unread": int((answered["outcome"] == "attempted_unparseable").sum()),
-        "coercion_rate": _share(answered, "n_coercions"),
-        "repair_rate": _share(answered, "n_edits"),
+        "coercion_rate": _mean(answered.loc[called, "n_coercions"].fillna(0) > 0),
+        "repair_rate": _mean(answered.loc[called, "n_edits"].fillna(0) > 0),
         "worst": worst,
         "best": best,
         **_repeats(judged, answered, flags, cases),
         "n_answer": len(endings),
-        "answer": _rate(endings),
-        **_spent(part, hits),
-        "reason": "; ".join(f"{n} {text}" for text, n in reasons.value_counts().items()),
-    }
-
-
-def _spent(part: pd.DataFrame, hits: int) -> dict[str, float]:
-    latency, tokens = (part[c].dropna().astype(float) for c in ("latency", "completion_tokens"))
-    costs = _costs(part).dropna().astype(float)
-    cost = float(costs.sum()) if len(costs) else stats.NAN
-    return {
-        "latency_p50": _quantile(latency, 0.5),
-        "latency_p95": _quantile(latency, 0.95),
+        "answer": _mean(endings),
+        "latency_p50": float(np.quantile(latency, 0.5)) if len(latency) else stats.NAN,
+        "latency_p95": float(np.quantile(latency, 0.95)) if len(latency) else stats.NAN,
         "tokens_mean": _mean(tokens),
         "cost": cost,
         "cost_per_success": cost / hits if hits else stats.NAN,
+        "reason": "; ".join(f"{n} {text}" for text, n in reasons.value_counts().items()),
     }
-
-
-def _costs(part: pd.DataFrame) -> pd.Series[Any]:
-    # All turns of a conversation together.
-    if "conversation_cost" not in part:
-        return part["cost"]
-    return part["cost"].where(part["n_turns"].isna(), part["conversation_cost"])
 
 
 def _repeats(
     judged: pd.DataFrame, answered: pd.DataFrame, flags: Any, cases: Any
 ) -> dict[str, Any]:
     # Unknown where a cell pools arms, whose answers are not repetitions.
-    figures = {
-        "noise": stats.NAN,
-        "distinct": stats.NAN,
-        "k": 1,
-        "pass_at_k": stats.NAN,
-        "pass_all_k": stats.NAN,
-    }
+    unknown = dict.fromkeys(("noise", "distinct", "pass_at_k", "pass_all_k"), stats.NAN)
     trials = judged["trial"].to_numpy("int64", na_value=-1)
     if judged.empty or pd.DataFrame({"case": cases, "trial": trials}).duplicated().any():
-        return figures
+        return {**unknown, "k": 1}
     texts, text_cases = (pd.factorize(answered[c])[0] for c in ("raw", "case_id"))
     # The number of trials that most cases have; a case that lost some has fewer.
     k = int(np.bincount(np.bincount(cases)).argmax())
-    figures["noise"] = stats.noise_floor(flags, cases)
-    figures["distinct"] = stats.distinct_share(texts, text_cases)
-    figures["k"] = k
+    figures = {
+        **unknown,
+        "k": k,
+        "noise": stats.noise_floor(flags, cases),
+        "distinct": stats.distinct_share(texts, text_cases),
+    }
     # Copies of one answer are one trial, however often it was asked for.
     if k > 1 and not stats.are_copies(texts, text_cases):
         figures["pass_at_k"] = stats.pass_at_k(flags, cases, k)
@@ -428,83 +465,53 @@ def _repeats(
     return figures
 
 
-def waterfall_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
-    """Return one row per cell and outcome that occurs: n and share of the cell's trials, in the
-    order of precedence.
+@dataclass(frozen=True)
+class Matrix:
+    """Success by two columns. `frame` has one row per cell."""
+
+    rows: str
+    columns: str
+    policy: str
+    frame: pd.DataFrame
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Rows × columns of the success rate, in the order of the frame."""
+        # A pivot sorts its names; a report keeps the order of the plan.
+        wide = self.frame.pivot(index=self.rows, columns=self.columns, values="success")
+        names = [list(dict.fromkeys(self.frame[c])) for c in (self.rows, self.columns)]
+        return wide.reindex(index=names[0], columns=names[1])
+
+    def _repr_html_(self) -> str:
+        return str(hooks.call("figure_html", self))
+
+    def __repr__(self) -> str:
+        return str(hooks.call("figure_text", self))
+
+
+def matrix(
+    trials: pd.DataFrame,
+    *,
+    rows: str | None = None,
+    columns: str | None = None,
+    policy: str = "safe",
+    level: float = 0.95,
+) -> Matrix:
+    """Return success with intervals by protocol (rows) and model (columns), or any other two
+    columns.
+
+    A cell that pools several trials of other columns says so by its n. Raises BadOptions for a
+    frame without the columns of a trials frame, for a column or policy that it lacks, and for one
+    column named twice.
     """
-    columns = list(dict.fromkeys((*by, "outcome")))
-    rows = []
-    for values, part in groups(read_under(trials, by, policy)[columns], by):
-        keys = dict(zip(by, values, strict=True))
-        counts = part["outcome"].astype("string").fillna(UNRECORDED).value_counts()
-        for outcome in (*OUTCOMES, UNRECORDED):
-            if outcome in counts:
-                n = int(counts[outcome])
-                rows.append({**keys, "outcome": outcome, "n": n, "share": n / len(part)})
-    return pd.DataFrame(rows, columns=[*by, "outcome", "n", "share"])
-
-
-def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
-    """Outcomes that are not success, ranked, with a detail and example trial ids."""
-    columns = ["outcome", "sub_code", "detail", "trial_id"]
-    part = trials.loc[(trials["policy"] == policy) & trials["outcome"].notna(), columns]
-    rows: list[dict[str, Any]] = []
-    for (outcome, sub_code), cases in groups(part, ["outcome", "sub_code"]):
-        # Neither a success nor a trial without a target is a failure.
-        if OUTCOMES[outcome].group in ("success", "none"):
-            continue
-        rows.append(
-            {
-                "outcome": outcome,
-                "sub_code": sub_code,
-                "n": len(cases),
-                "share": len(cases) / len(part),
-                "example": str(cases["detail"].iloc[0]),
-                "trial_ids": first_ids(cases, examples),
-            }
-        )
-    rows.sort(key=lambda r: (-r["n"], r["outcome"], r["sub_code"]))
-    return pd.DataFrame(rows, columns=["outcome", "sub_code", "n", "share", "example", "trial_ids"])
-
-
-def exploded(part: pd.DataFrame, column: str) -> dict[str, tuple[pd.DataFrame, int]]:
-    """Key of the JSON counts -> the rows that have it, and the sum of their counts."""
-    # Many rows have the same few texts, and each is read once.
-    codes, texts = pd.factorize(part[column])
-    counts = [json.loads(text) for text in texts]
-    sizes = np.bincount(codes[codes >= 0], minlength=len(counts))
-    texts_with: dict[str, list[int]] = {}
-    totals: dict[str, int] = {}
-    for i, counts_of_text in enumerate(counts):
-        for key, n in counts_of_text.items():
-            texts_with.setdefault(key, []).append(i)
-            totals[key] = totals.get(key, 0) + n * int(sizes[i])
-    return {key: (part[np.isin(codes, at)], totals[key]) for key, at in texts_with.items()}
-
-
-def first_ids(part: pd.DataFrame, n: int) -> str:
-    return ", ".join(part["trial_id"].astype(str).head(n))
-
-
-def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
-    """Problem codes ranked by the number of trials that have them, with the sentence and example
-    trial ids.
-    """
-    part = trials.loc[
-        trials["policy"] == policy, ["codes_json", "n_calls", "score_success", "trial_id"]
-    ]
-    parsed = int(part["n_calls"].notna().sum())
-    rows: list[dict[str, Any]] = []
-    for code, (cases, _) in exploded(part, "codes_json").items():
-        rows.append(
-            {
-                "code": code,
-                "n": len(cases),
-                "share": len(cases) / parsed,
-                "success": _rate(_flags(cases, "score_success")),
-                "meaning": CODES[code].sentence if code in CODES else "",
-                "trial_ids": first_ids(cases, examples),
-            }
-        )
-    rows.sort(key=lambda r: (-r["n"], r["code"]))
-    return pd.DataFrame(rows, columns=["code", "n", "share", "success", "meaning", "trial_ids"])
+    check_trials(trials)
+    rows, columns = rows or "prompt_protocol", columns or "model"
+    if rows == columns:
+        raise BadOptions("a matrix has two different columns", got=rows)
+    check_by(trials, [rows, columns])
+    check_policy(policies_of(trials), policy)
+    trials = trials.reset_index(drop=True)
+    clusters = clusters_of(trials, None)
+    return Matrix(
+        rows, columns, policy, cells_frame(trials, [rows, columns], policy, level, clusters)
+    )

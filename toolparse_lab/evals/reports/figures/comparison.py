@@ -3,11 +3,13 @@
 How it works. The rows of both arms are cut into the strata of other columns, and each stratum is
 compared by itself: rates, interval and p over the cases that both arms were judged on, then the
 cases whose majority differs, then the cases that only one arm can be judged by. Holm's adjustment
-comes last, because it needs the p values of all strata.
+comes last, because it needs the p values of all strata. Two runs are compared in the same way, each
+as one arm.
 
 Of 18 arms that are alike, one pair of the 153 looks different. So a pair of an experiment with
-several arms is held to the level of all pairs (Bonferroni): each interval leaves out 1/153 of what
-it would alone, and p_holm is 153 times Holm's p. `pairs=1` is for a pair chosen before the run.
+several arms is tested at the level of all pairs (Bonferroni): each interval leaves out 1/153 of
+what it would alone, and p_holm is 153 times Holm's p. `pairs=1` is for a pair chosen before the
+run.
 """
 
 from __future__ import annotations
@@ -25,33 +27,41 @@ from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from ....core.values.printable import counted
 from . import stats
+from .breakdowns import sampling_differences
 from .cells import (
     UNRECORDED,
     check_by,
+    check_once,
     check_trials,
     clusters_of,
     groups,
+    judged_of,
+    policies_of,
     read_under,
     same_question_note,
     same_questions,
 )
 from .differences import paired_difference
-from .sampling import sampling_differences
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
-    from .regression import Regression
+    from .gates import Regression
 
 MARGIN = 0.05
 """The drop that "not worse" rules out, unless another one is named."""
 ASKED = ("input", "target", "tools_json")
 """Columns that say what a case is: a case in which one differs is another case."""
+SIDE = "run"
+PAIRED = ("model", "arm")
+"""The columns in which runs are paired, unless `within` names others."""
+# The columns in which two names are looked for, the most telling ones first.
+_DIMENSIONS = ("prompt_protocol", "parse_protocol", "arm", "model", "policy", "run_id")
+_READERS = {"reader": "parse_protocol", "version": "parse_version"}
 # The columns that a comparison counts.
 _COUNTED = (
     "case_id", "trial", "score_success", "outcome", "trial_id", "target", "missing_reason",
+    "sampling_json", *_READERS.values(),
 )  # fmt: skip
-# The columns in which two names are looked for, the most telling ones first.
-_DIMENSIONS = ("prompt_protocol", "parse_protocol", "arm", "model", "policy", "run_id")
 COMPARISON_MEANINGS: Mapping[str, str] = {
     "n_cases": "Cases judged in both arms: what every other figure of the row is about.",
     "unpaired_a": "Cases judged in a alone.",
@@ -82,7 +92,7 @@ COMPARISON_MEANINGS: Mapping[str, str] = {
     "reader_b": "What read b's.",
     "version_b": "Its version.",
 }
-"""Column of a comparison's frame -> what it holds, in order."""
+"""Column of a comparison's frame -> its meaning, in order."""
 COMPARISON_COLUMNS = tuple(COMPARISON_MEANINGS)
 FLIP_COLUMNS = (
     "case_id", "direction", "success_a", "success_b", "outcome_a", "outcome_b", "trial_id_a",
@@ -115,16 +125,12 @@ class Flip:
 class ArmComparison:
     """`b` against `a`, paired on cases.
 
-    `frame` has one row per stratum of `within`: n_cases (judged in both arms), unpaired_a and
-    unpaired_b (cases judged in that arm alone, which are in no figure), both success rates,
-    difference (the mean of the cases' differences) with ci_low and ci_high, p and p_holm, only_a
-    and only_b (cases that one arm's majority alone gets right), ties, the noise of each arm, and
-    the reader of its answers in which version. See `COMPARISON_MEANINGS`. `flips` has one row per
-    case whose majority changed, `unpaired` one a case that only one arm has a judged trial of, with
-    the reason, `edited` one a case that is not the same in both. `flip_rows` holds the rows of the
-    flips' trials of each arm, `source_notes` the sentences on where the frames came from. `cluster`
-    is the column that intervals and p go by, `pairs` the number of pairs of arms that intervals and
-    p_holm allow for.
+    `frame` has one row per stratum of `within`, see `COMPARISON_MEANINGS` for its columns. `flips`
+    has one row per case whose majority changed, `unpaired` one a case that only one arm has a
+    judged trial of, with the reason, `edited` one a case that is not the same in both. `flip_rows`
+    has the rows of the flips' trials of each arm, `source_notes` the sentences on where the frames
+    came from. `cluster` is the column that intervals and p go by, `pairs` the number of pairs of
+    arms that intervals and p_holm allow for.
     """
 
     a: str
@@ -145,34 +151,26 @@ class ArmComparison:
     pairs: int = 1
 
     def flip(self, which: int | str = 0) -> Flip:
-        """Return a flipped case, by its row in `flips` or its case id, with the trials behind it.
+        """Return a flipped case, by its row in `flips` or its case id, with its trials.
 
         `comparison.flip(0).b.result.debug()` is the parse view. Raises BadOptions if there is no
-        such flip, or where the comparison was made from a frame alone.
+        such flip, or if the comparison was made from a frame alone.
         """
         if self.openers is None:
             raise BadOptions(
                 "this comparison knows rows, not trials", hint="make it by run.compare or lab.diff"
             )
-        row = self.flips.iloc[self._flip_row(which)]
-        open_a, open_b = self.openers
-        return Flip(
-            str(row["case_id"]),
-            str(row["direction"]),
-            open_a(str(row["trial_id_a"])),
-            open_b(str(row["trial_id_b"])),
-        )
-
-    def _flip_row(self, which: int | str) -> int:
         cases = self.flips["case_id"].astype(str).tolist()
         at = cases.index(which) if isinstance(which, str) and which in cases else which
-        is_number = not isinstance(at, (str, bool))
-        if not is_number or not -len(cases) <= int(at) < len(cases):
+        if isinstance(at, (str, bool)) or not -len(cases) <= int(at) < len(cases):
             expected = "nothing flipped"
             if cases:
                 expected = f"0 to {len(cases) - 1}, or a case id of flips"
             raise BadOptions("no such flip", got=which, expected=expected)
-        return int(at)
+        row = self.flips.iloc[int(at)].astype(str)
+        open_a, open_b = self.openers
+        trials = open_a(row["trial_id_a"]), open_b(row["trial_id_b"])
+        return Flip(row["case_id"], row["direction"], *trials)
 
     def save(self, path: str | Path) -> Path:
         """Write the comparison and return its path.
@@ -195,7 +193,7 @@ class ArmComparison:
 
         tolerance: the old name of `margin`.
         """
-        from .regression import find_regressions  # which needs this module's columns
+        from .gates import find_regressions  # which needs this module's columns
 
         if tolerance is not None:
             warnings.warn(
@@ -209,15 +207,24 @@ class ArmComparison:
         """The sentences on the questions that the figures leave open."""
         notes = list(self.source_notes)
         if self.pairs > 1:
-            notes.insert(0, _pairs_note(self.pairs, self.level))
+            notes.insert(
+                0,
+                f"This is one of {self.pairs} pairs: p and the {self.level:.0%} interval allow for "
+                "a pair picked among all of them. For a pair chosen before the run pass pairs=1 "
+                "(--pairs 1).",
+            )
         for side, name in (("a", self.a), ("b", self.b)):
-            n = int(self.frame[f"unpaired_{side}"].sum())
-            if n == 1:
-                notes.append(f"1 case judged under {name} alone is in no figure here.")
-            elif n:
-                notes.append(f"{n} cases judged under {name} alone are in no figure here.")
-        if note := _edited_note(self.edited, self.b):
-            notes.append(note)
+            if n := int(self.frame[f"unpaired_{side}"].sum()):
+                cases = "1 case" if n == 1 else f"{n} cases"
+                verb = "is" if n == 1 else "are"
+                notes.append(f"{cases} judged under {name} alone {verb} in no figure here.")
+        if len(self.edited):
+            columns = self.edited["column"].drop_duplicates().str.removesuffix("_json")
+            ids = self.edited["case_id"].drop_duplicates().astype(str).tolist()
+            notes.append(
+                f"Not the same question: {self.b} has another {' or '.join(columns)} in "
+                f"{counted(len(ids), 'case')}: {', '.join(ids[:3])}{' …' if len(ids) > 3 else ''}."
+            )
         n_a, n_b = self.frame["n_a"], self.frame["n_b"]
         if (uneven := n_a != n_b).any():
             notes.append(
@@ -241,10 +248,10 @@ class ArmComparison:
 def column_of(trials: pd.DataFrame, a: str, b: str, on: str | None = None) -> str:
     """Return the column that holds both values: `on`, or the first of the usual ones.
 
-    Raises BadOptions if no column does.
+    Raises UnknownName if no column does.
     """
     names = [name for name in ((on,) if on else _DIMENSIONS) if name in trials]
-    values = {name: set(trials[name].dropna().astype(str).unique()) for name in names}
+    values = {name: set(_texts(trials, name)) for name in names}
     for name in names:
         if {a, b} <= values[name]:
             return name
@@ -258,6 +265,11 @@ def column_of(trials: pd.DataFrame, a: str, b: str, on: str | None = None) -> st
         hint=near(lacking, arms) if lacking is not None else "compare two values of one column",
         code="unknown-arm",
     )
+
+
+def _texts(frame: pd.DataFrame, column: str) -> list[str]:
+    # The values of a column, in order of appearance.
+    return list(frame[column].dropna().astype(str).unique()) if column in frame else []
 
 
 def compare_arms(
@@ -278,11 +290,11 @@ def compare_arms(
     columns.
 
     Only cases judged in both arms count. p values are Holm's over the strata. A stratum that only
-    one arm has is a row without figures. cluster: a column that holds whole cases together, such as
+    one arm has is a row without figures. cluster: a column that keeps whole cases together, such as
     conversation_id, which intervals and p go by instead of by case. pairs: how many pairs this one
     may have been picked from, by default all pairs of the column's judged values, and 1 for a pair
-    that was chosen before the run. Raises BadOptions for a column or an arm that the frame does not
-    hold, and for pairs that are not a number from 1 on.
+    that was chosen before the run. Raises BadOptions for a column or an arm that the frame
+    lacks, and for pairs that are not a number from 1 on.
     """
     check_trials(trials)
     if pairs is not None and (not isinstance(pairs, int) or isinstance(pairs, bool) or pairs < 1):
@@ -295,83 +307,80 @@ def compare_arms(
         raise BadOptions(
             "an arm is compared with another one", got=a, hint="run.noise() compares it with itself"
         )
+    stats.check_level(level)
     on = column_of(trials, a, b, on)
     strata = [c for c in check_by(trials, within or [on]) if c != on]
     part = read_under(trials, [*strata, on], policy)
     if pairs is None:
         judged_arms = part.loc[part["score_success"].notna(), on].astype("string").nunique()
         pairs = max(1, judged_arms * (judged_arms - 1) // 2)
-    # Only the two arms, and only what is counted: a frame holds whole answers too.
-    needed = dict.fromkeys([*strata, on, *_COUNTED, "sampling_json", *_READERS.values()])
     part = part[part[on].astype("string").isin([a, b])]
     clusters = clusters_of(part, cluster)
-    same = same_question_note(same_questions(part), cluster)
+    source_notes = [*notes, *filter(None, [same_question_note(same_questions(part), cluster)])]
     edited = _edited(part[part["score_success"].notna()], on, a, b)
-    part = part[[c for c in needed if c in part]]
-    side = part[on].astype(str)
+    # Only what is counted: a frame has whole answers too.
+    part = part[[c for c in dict.fromkeys([*strata, on, *_COUNTED]) if c in part]]
+    arms = part[on].astype(str)
 
     rows: list[dict[str, Any]] = []
     flips: list[pd.DataFrame] = []
     unpaired: list[dict[str, Any]] = []
     for values, stratum in groups(part, strata) if strata else [((), part)]:
         keys = dict(zip(strata, values, strict=True))
-        judged = stratum[stratum["score_success"].notna()]
-        of_a, of_b = (judged[side.loc[judged.index] == x] for x in (a, b))
-        missing = {
-            f"missing_{x}": len(_missing(stratum[side.loc[stratum.index] == name]))
-            for x, name in (("a", a), ("b", b))
-        }
-        rows.append({**keys, **_compare_stratum(of_a, of_b, level, clusters, pairs), **missing})
-        flips.append(_flips(of_a, of_b).assign(**keys))
-        unpaired += ({**keys, **u} for u in _unpaired(stratum, side.loc[stratum.index], a, b))
+        sides = [(arm, stratum[arms.loc[stratum.index] == arm]) for arm in (a, b)]
+        judged = [side[side["score_success"].notna()] for _, side in sides]
+        flips.append(_flips(*judged).assign(**keys))
+        unpaired += ({**keys, **row} for row in _unpaired(*sides))
+        rows.append({**keys, **_compare_stratum(judged, level, clusters, pairs)})
+        for x, (_, side) in zip("ab", sides, strict=True):
+            rows[-1][f"missing_{x}"] = len(_missing(side))
+    raw_columns = [c for c in COMPARISON_COLUMNS if c != "p_holm"]
+    frame = pd.DataFrame(rows, columns=[*strata, *raw_columns])
+    # A stratum without a p value does not count as a test.
+    adjusted = [min(1.0, p * pairs) if p == p else p for p in stats.holm(frame["p"].tolist())]
+    frame.insert(list(frame).index("p") + 1, "p_holm", adjusted)
+    # Empty frames drop out, whose dtypes pandas would mix in.
+    some = [f for f in flips if len(f)]
+    flipped = pd.concat(some, ignore_index=True) if some else pd.DataFrame()
+    flipped = flipped.reindex(columns=[*strata, *FLIP_COLUMNS])
 
-    flipped = _all_flips(flips, strata)
+    sides = [(arm, part[arms == arm]) for arm in (a, b)]
+    for arm, side in sides:
+        if reasons := _missing(side):
+            counts = ", ".join(f"{reason} {n}" for reason, n in Counter(reasons).most_common())
+            missing = "1 trial is" if len(reasons) == 1 else f"{len(reasons)} trials are"
+            source_notes.append(f"{missing} missing under {arm} ({counts}).")
+    if pooled := [arm for arm, x in sides if x.duplicated([*strata, "case_id", "trial"]).any()]:
+        names = " and ".join(pooled)
+        source_notes.append(f"Several arms are counted together under {names}, case by case.")
+    if differences := sampling_differences(dict(sides)):
+        source_notes.append(f"The two were not sampled alike: {differences}.")
+
+    def flip_rows(x: str, arm: str) -> pd.DataFrame:
+        named = trials["trial_id"].isin(flipped[f"trial_id_{x}"].dropna())
+        of_arm = trials[named & (trials[on].astype("string") == arm)]
+        return of_arm.drop_duplicates("trial_id").set_index("trial_id", drop=False)
+
     return ArmComparison(
         a,
         b,
         on,
-        frame=_adjusted(pd.DataFrame(rows, columns=[*strata, *_RAW_COLUMNS]), pairs),
+        frame=frame,
         flips=flipped,
         unpaired=pd.DataFrame(unpaired, columns=[*strata, *UNPAIRED_COLUMNS]),
         edited=edited,
         policy=policy,
         level=level,
-        flip_rows=(
-            _rows(trials, flipped["trial_id_a"], on, a),
-            _rows(trials, flipped["trial_id_b"], on, b),
-        ),
+        flip_rows=(flip_rows("a", a), flip_rows("b", b)),
         openers=openers,
-        source_notes=(
-            *notes,
-            *([same] if same else []),
-            *_missing_notes({name: _missing(part[side == name]) for name in (a, b)}),
-            *_pooled_note(part, side, strata, (a, b)),
-            *_sampling_note({name: part[side == name] for name in (a, b)}),
-        ),
+        source_notes=tuple(source_notes),
         cluster=cluster,
         pairs=pairs,
     )
 
 
-# Holm's adjustment adds the others once all strata are compared.
-_RAW_COLUMNS = [c for c in COMPARISON_COLUMNS if not c.endswith("_holm")]
-
-
-def _adjusted(frame: pd.DataFrame, pairs: int) -> pd.DataFrame:
-    # A stratum without a p value does not count as a test.
-    adjusted = [min(1.0, p * pairs) if p == p else p for p in stats.holm(frame["p"].tolist())]
-    frame.insert(list(frame).index("p") + 1, "p_holm", adjusted)
-    return frame
-
-
-def _pairs_note(pairs: int, level: float) -> str:
-    return (
-        f"This is one of {pairs} pairs: p and the {level:.0%} interval allow for a pair picked "
-        "among all of them. For a pair chosen before the run pass pairs=1 (--pairs 1)."
-    )
-
-
 def _missing(side: pd.DataFrame) -> list[str]:
+    # Why each missing trial is missing.
     if "target" not in side:
         return []
     lacking = side[side["score_success"].isna() & side["target"].notna()]
@@ -380,154 +389,205 @@ def _missing(side: pd.DataFrame) -> list[str]:
     return lacking["missing_reason"].astype(object).fillna(UNRECORDED).astype(str).tolist()
 
 
-def _sampling_note(sides: Mapping[str, pd.DataFrame]) -> list[str]:
-    differences = sampling_differences(sides)
-    return [f"The two were not sampled alike: {differences}."] if differences else []
-
-
-def _missing_notes(lacking: Mapping[str, Sequence[str]]) -> list[str]:
-    notes = []
-    for name, reasons in lacking.items():
-        if reasons:
-            counts = ", ".join(f"{reason} {n}" for reason, n in Counter(reasons).most_common())
-            trials = "1 trial is" if len(reasons) == 1 else f"{len(reasons)} trials are"
-            notes.append(f"{trials} missing under {name} ({counts}).")
-    return notes
-
-
 def _edited(part: pd.DataFrame, on: str, a: str, b: str) -> pd.DataFrame:
     rows = []
-    side = part[on].astype(str)
+    arms = part[on].astype(str)
     for column in (c for c in ASKED if c in part):
         texts = part[column].astype(object).map(lambda x: x if isinstance(x, str) else repr(x))
-        first = {
-            name: dict(zip(part.loc[mine, "case_id"], texts[mine], strict=True))
-            for name, mine in ((name, side == name) for name in (a, b))
-        }
-        shared = first[a].keys() & first[b].keys()
-        changed = sorted(str(case) for case in shared if first[a][case] != first[b][case])
+        first, second = (
+            dict(zip(part.loc[arms == arm, "case_id"], texts[arms == arm], strict=True))
+            for arm in (a, b)
+        )
+        shared = first.keys() & second.keys()
+        changed = sorted(str(case) for case in shared if first[case] != second[case])
         rows += [{"case_id": case, "column": column} for case in changed]
     return pd.DataFrame(rows, columns=["case_id", "column"])
 
 
-def _edited_note(edited: pd.DataFrame, b: str) -> str:
-    if edited.empty:
-        return ""
-    columns = " or ".join(
-        str(column).removesuffix("_json") for column in edited["column"].drop_duplicates()
-    )
-    cases = edited["case_id"].drop_duplicates().tolist()
-    names = ", ".join(map(str, cases[:3])) + (" …" if len(cases) > 3 else "")
-    count = counted(len(cases), "case")
-    return f"Not the same question: {b} has another {columns} in {count}: {names}."
-
-
-def _all_flips(flips: Sequence[pd.DataFrame], strata: Sequence[str]) -> pd.DataFrame:
-    # Empty frames drop out, whose dtypes pandas would mix in.
-    some = [f for f in flips if len(f)]
-    frame = pd.concat(some, ignore_index=True) if some else pd.DataFrame()
-    return frame.reindex(columns=[*strata, *FLIP_COLUMNS])
-
-
-def _pooled_note(
-    part: pd.DataFrame, side: pd.Series[Any], strata: Sequence[str], arms: Sequence[str]
-) -> list[str]:
-    keys = [*strata, "case_id", "trial"]
-    pooled = [x for x in arms if part[side == x].duplicated(keys).any()]
-    if not pooled:
-        return []
-    return [f"Several arms are counted together under {' and '.join(pooled)}, case by case."]
-
-
-def _unpaired(stratum: pd.DataFrame, side: pd.Series[Any], a: str, b: str) -> list[dict[str, Any]]:
-    judged = stratum["score_success"].notna()
+def _unpaired(*sides: tuple[str, pd.DataFrame]) -> list[dict[str, Any]]:
     rows = []
-    for arm, other in ((a, b), (b, a)):
-        asked_of_other = set(stratum.loc[side == other, "case_id"])
-        judged_in_other = set(stratum.loc[(side == other) & judged, "case_id"])
-        for case in stratum.loc[(side == arm) & judged, "case_id"].drop_duplicates():
-            if case in judged_in_other:
-                continue
-            why = "not judged" if case in asked_of_other else "not asked"
-            rows.append({"case_id": case, "judged_in": arm, "reason": f"{why} in {other}"})
+    for (arm, mine), (other, others) in (sides, sides[::-1]):
+        asked_of_other = set(others["case_id"])
+        judged_in_other = set(others.loc[others["score_success"].notna(), "case_id"])
+        for case in mine.loc[mine["score_success"].notna(), "case_id"].drop_duplicates():
+            if case not in judged_in_other:
+                why = "not judged" if case in asked_of_other else "not asked"
+                rows.append({"case_id": case, "judged_in": arm, "reason": f"{why} in {other}"})
     return rows
 
 
-def _rows(trials: pd.DataFrame, ids: pd.Series[Any], on: str, side: str) -> pd.DataFrame:
-    rows = trials[trials["trial_id"].isin(ids.dropna()) & (trials[on].astype("string") == side)]
-    return rows.drop_duplicates("trial_id").set_index("trial_id", drop=False)
-
-
 def _compare_stratum(
-    of_a: pd.DataFrame,
-    of_b: pd.DataFrame,
-    level: float,
-    clusters: Mapping[Any, Any] | None,
-    pairs: int,
+    sides: Sequence[pd.DataFrame], level: float, clusters: Mapping[Any, Any] | None, pairs: int
 ) -> dict[str, Any]:
-    # p values are not yet adjusted.
-    x, x_cases = of_a["score_success"].astype(bool).tolist(), of_a["case_id"].tolist()
-    y, y_cases = of_b["score_success"].astype(bool).tolist(), of_b["case_id"].tolist()
-    stats.check_level(level)
+    # sides: the judged rows of each arm. p values are not yet adjusted.
+    a, b = (judged_of(side) for side in sides)
     of_each = 1 - (1 - level) / pairs
-    gap = paired_difference(x, x_cases, y, y_cases, of_each, clusters, alpha=0.05 / pairs)
-    shared = set(x_cases) & set(y_cases)
-    return {
-        "n_cases": gap.n_cases,
-        "unpaired_a": len(set(x_cases) - shared),
-        "unpaired_b": len(set(y_cases) - shared),
-        "n_a": gap.n_a,
-        "n_b": gap.n_b,
+    gap = paired_difference(*a, *b, of_each, clusters, alpha=0.05 / pairs)
+    same = ("n_cases", "n_a", "n_b", "p", "only_a", "only_b", "ties", "changed", "low_if_lost")
+    row: dict[str, Any] = {
+        **{name: getattr(gap, name) for name in (*same, "smallest")},
         "success_a": gap.rate_a,
         "success_b": gap.rate_b,
         "difference": gap.rate,
         "ci_low": gap.low,
         "ci_high": gap.high,
-        "p": gap.p,
-        "only_a": gap.only_a,
-        "only_b": gap.only_b,
-        "ties": gap.ties,
-        "changed": gap.changed,
-        "low_if_lost": gap.low_if_lost,
-        "smallest": gap.smallest,
-        "noise_a": stats.NAN if _pools(of_a) else stats.noise_floor(x, x_cases),
-        "noise_b": stats.NAN if _pools(of_b) else stats.noise_floor(y, y_cases),
-        **_readers(of_a, "a"),
-        **_readers(of_b, "b"),
     }
-
-
-_READERS = {"reader": "parse_protocol", "version": "parse_version"}
-
-
-def _readers(part: pd.DataFrame, side: str) -> dict[str, str | None]:
-    names: dict[str, str | None] = {}
-    for name, column in _READERS.items():
-        values = list(part[column].dropna().astype(str).unique()) if column in part else []
-        names[f"{name}_{side}"] = ", ".join(sorted(values)) or None
-    return names
-
-
-def _pools(side: pd.DataFrame) -> bool:
-    # A side that has one trial of a case twice: several arms together, whose answers are not
-    # repetitions.
-    return bool(side.duplicated(["case_id", "trial"]).any())
+    shared = set(a[1]) & set(b[1])
+    for x, side, (successes, cases) in zip("ab", sides, (a, b), strict=True):
+        row[f"unpaired_{x}"] = len(set(cases) - shared)
+        # With one trial of a case twice, several arms are together, whose answers are no repeats.
+        pools = side.duplicated(["case_id", "trial"]).any()
+        row[f"noise_{x}"] = stats.NAN if pools else stats.noise_floor(successes, cases)
+        for name, column in _READERS.items():
+            row[f"{name}_{x}"] = ", ".join(sorted(_texts(side, column))) or None
+    return row
 
 
 def _flips(of_a: pd.DataFrame, of_b: pd.DataFrame) -> pd.DataFrame:
-    both = _majorities(of_a).add_suffix("_a").join(_majorities(of_b).add_suffix("_b"), how="inner")
+    def majorities(side: pd.DataFrame) -> pd.DataFrame:
+        # One row per case: its rate, and outcome and id of the first trial of the majority.
+        ok = side["score_success"].astype(bool)
+        cases = side["case_id"].astype(object)
+        rates = ok.astype(float).groupby(cases, sort=False, observed=True).mean()
+        # In order of appearance, so that the first trial is the same in every run of a report.
+        typical = side[ok == (cases.map(rates) > 0.5)].drop_duplicates("case_id")
+        typical = typical.set_index("case_id")
+        texts = {c: typical[c].astype(object) for c in ("outcome", "trial_id")}
+        return pd.DataFrame({"success": rates, **texts}, index=rates.index)
+
+    both = majorities(of_a).add_suffix("_a").join(majorities(of_b).add_suffix("_b"), how="inner")
     # Rates on different sides of one half: a tie on either side is no flip.
     both = both[(both["success_a"] - 0.5) * (both["success_b"] - 0.5) < 0].copy()
     both["direction"] = (both["success_b"] > both["success_a"]).map({True: "gained", False: "lost"})
     return both.rename_axis("case_id").reset_index().reindex(columns=FLIP_COLUMNS)
 
 
-def _majorities(side: pd.DataFrame) -> pd.DataFrame:
-    # One row per case: its rate, and outcome and id of the first trial that goes with the majority.
-    ok = side["score_success"].astype(bool)
-    cases = side["case_id"].astype(object)
-    rates = ok.astype(float).groupby(cases, sort=False, observed=True).mean()
-    # In order of appearance, so that the first trial is the same in every run of a report.
-    typical = side[ok == (cases.map(rates) > 0.5)].drop_duplicates("case_id").set_index("case_id")
-    texts = {c: typical[c].astype(object) for c in ("outcome", "trial_id")}
-    return pd.DataFrame({"success": rates, **texts}, index=rates.index)
+def compare_runs(
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    *,
+    within: str | Sequence[str] | None = None,
+    policy: str | None = None,
+    level: float = 0.95,
+    cluster: str | None = None,
+    openers: tuple[Opener, Opener] | None = None,
+    names: tuple[str, str] | None = None,
+) -> ArmComparison:
+    """Compare two trials frames, `b` against `a`, paired on case ids within model and arm (or
+    `within`): the same cases with other settings, another model, version or parser.
+
+    A column of these two in which each run has one value of its own is the difference of the runs,
+    and is not held fixed. A note says so. Cases and strata of one run alone are listed in
+    `unpaired` and are in no figure. policy: by default the one that both have. Of two runs with one
+    policy each that is another, each by its own, and a note says so. names: of the two sides, by
+    default the runs' ids. A note says if they were read by another reader or version. Raises
+    BadOptions if the runs have nothing in common to be held together by.
+    """
+    notes: list[str] = []
+    for frame in (a, b):
+        check_trials(frame)
+    # First the rows that are compared: a frame may have one trial under several policies.
+    policy, (a, b) = _read_alike(a, b, policy, notes)
+    readers = []
+    for frame in (a, b):
+        check_once(frame)
+        columns = [c for c in _READERS.values() if c in frame]
+        pairs = frame[columns].dropna().astype(str).drop_duplicates()
+        words = sorted(" ".join(row) for row in pairs.itertuples(index=False, name=None))
+        readers.append(", ".join(words))
+    if readers[0] != readers[1]:
+        notes.append(
+            f"The answers were read by {readers[0]} in the first, {readers[1]} in the second."
+        )
+    if names is None:
+        first, second = (
+            ", ".join(map(str, frame["run_id"].dropna().unique())) if "run_id" in frame else ""
+            for frame in (a, b)
+        )
+        names = (first, second)
+        if not (first and second and first != second):
+            names = (f"{first} first".strip(), f"{second} second".strip())
+    strata = list(check_by(a, within)) if within else _strata(a, b, notes)
+    check_by(b, strata or ["model"])
+    both = [c for c in a if c in b]
+    # As objects, because the two frames may have one column as different types.
+    sides = [
+        frame[both].astype(object).assign(**{SIDE: name})
+        for frame, name in zip((a, b), names, strict=True)
+    ]
+    return compare_arms(
+        pd.concat(sides, ignore_index=True),
+        *names,
+        on=SIDE,
+        within=strata or None,
+        policy=policy,
+        level=level,
+        cluster=cluster,
+        openers=openers,
+        notes=notes,
+    )
+
+
+def _read_alike(
+    a: pd.DataFrame, b: pd.DataFrame, policy: str | None, notes: list[str]
+) -> tuple[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    # A difference of policies is added to `notes`.
+    policies = (policies_of(a), policies_of(b))
+    common = [p for p in policies[0] if p in policies[1]]
+    if policy is None and not common and all(len(names) == 1 for names in policies):
+        # Each run has one reading and they differ: then the policy is what is compared.
+        (first,), (second,) = policies
+        notes.append(f"The runs differ in policy: {first} in the first, {second} in the second.")
+        name = f"{first} against {second}"
+        return name, (a.assign(policy=name), b.assign(policy=name))
+    chosen = policy or (common[0] if len(common) == 1 else "safe")
+    lacking = [
+        which
+        for which, names in zip(("first", "second"), policies, strict=True)
+        if names and chosen not in names
+    ]
+    if lacking:
+        raise BadOptions(
+            f"the {' and the '.join(lacking)} frame holds no reading under the policy {chosen}",
+            got=" against ".join(", ".join(names) for names in policies),
+            expected=f"policy= one of {', '.join(common)}" if common else "a policy that both have",
+            hint="two policies are compared where each frame has one: df[df['policy'] == 'none']",
+        )
+    return chosen, (a[a["policy"] == chosen], b[b["policy"] == chosen])
+
+
+def _strata(a: pd.DataFrame, b: pd.DataFrame, notes: list[str]) -> list[str]:
+    # What the runs as a whole differ in is added to `notes`.
+    def share_values(columns: list[str]) -> bool:
+        # Also True where nothing can tell.
+        if not columns or a.empty or b.empty:
+            return True
+        in_a, in_b = (
+            set(frame[columns].astype("string").fillna("").itertuples(index=False, name=None))
+            for frame in (a, b)
+        )
+        return bool(in_a & in_b)
+
+    columns = [c for c in PAIRED if c in a and c in b]
+    if share_values(columns):
+        return columns
+    common = []
+    for column in columns:
+        first, second = _texts(a, column), _texts(b, column)
+        if len(first) == len(second) == 1 and first != second:
+            notes.append(
+                f"The runs differ in {column}: {first[0]} in the first, {second[0]} in the second."
+            )
+        else:
+            common.append(column)
+    if not share_values(common):
+        values = [
+            "; ".join(f"{column}: {', '.join(_texts(frame, column))}" for column in columns)
+            for frame in (a, b)
+        ]
+        raise BadOptions(
+            "the runs have no model and arm in common",
+            got=" against ".join(values),
+            hint="name the columns that hold them together: within='model', or within='category'",
+        )
+    return common

@@ -27,10 +27,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .stats import (
     NAN,
+    Array,
     Flags,
     Keys,
     check_level,
@@ -97,9 +97,7 @@ def paired_difference(
     (-0.833, 10, 0.002)
     """
     check_level(level)
-    codes, cases = codes_of(a_cases, b_cases)
-    m = len(cases)
-    (ha, na), (hb, nb) = counts_of(a, codes[: len(a)], m), counts_of(b, codes[len(a) :], m)
+    cases, ha, na, hb, nb = _both(a, a_cases, b, b_cases)
     # A case without a judged trial in one arm says nothing about their difference.
     shared = (na > 0) & (nb > 0)
     lost = (na > 0) & (nb == 0)
@@ -114,7 +112,7 @@ def paired_difference(
         p = max(p, gaps.p)
     all_gaps = np.concatenate([gaps.values, -(ha[lost] / na[lost])])
     worst = _Gaps(all_gaps, units[np.concatenate([np.where(shared)[0], np.where(lost)[0]])],
-                  gaps.trials_with(na[lost]), level)  # fmt: skip
+                  np.concatenate([gaps.trials, na[lost]]), level)  # fmt: skip
     # 1 where most trials of the case succeed, -1 where most fail, 0 for a tie.
     x, y = np.sign(2 * rate_a - 1), np.sign(2 * rate_b - 1)
     decided = (x != 0) & (y != 0)
@@ -138,18 +136,19 @@ def paired_difference(
     )
 
 
+def _both(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> tuple[Array, ...]:
+    # (the cases of both arms, successes and trials of a in each, those of b).
+    codes, cases = codes_of(a_cases, b_cases)
+    m = len(cases)
+    return cases, *counts_of(a, codes[: len(a)], m), *counts_of(b, codes[len(a) :], m)
+
+
 class _Gaps:
     # values: a difference for each case. units: its cluster. trials: those of the arm that has
     # fewer.
-    def __init__(
-        self,
-        values: npt.NDArray[Any],
-        units: npt.NDArray[Any],
-        trials: npt.NDArray[Any],
-        level: float,
-    ) -> None:
+    def __init__(self, values: Array, units: Array, trials: Array, level: float) -> None:
         self.values = values
-        self._trials = trials
+        self.trials = trials
         self.mean = float(values.mean())
         numbers = np.unique(units, return_inverse=True)[1]
         sums, sizes = np.bincount(numbers, weights=values), np.bincount(numbers).astype(float)
@@ -178,11 +177,8 @@ class _Gaps:
         if self._m < _FEWEST:
             return math.inf
         if math.isnan(visible):
-            visible = _FEWEST / float(self._trials.mean())
+            visible = _FEWEST / float(self.trials.mean())
         return max(self._half, visible / len(self.values))
-
-    def trials_with(self, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.concatenate([self._trials, more])
 
 
 def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
@@ -195,9 +191,7 @@ def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
     >>> round(sign_flip([True] * 5, range(5), [False] * 5, range(5)), 4)
     0.0625
     """
-    codes, cases = codes_of(a_cases, b_cases)
-    m = len(cases)
-    (ha, na), (hb, nb) = counts_of(a, codes[: len(a)], m), counts_of(b, codes[len(a) :], m)
+    _, ha, na, hb, nb = _both(a, a_cases, b, b_cases)
     shared = (na > 0) & (nb > 0)
     if not shared.any():
         return NAN
@@ -206,12 +200,7 @@ def sign_flip(a: Flags, a_cases: Keys, b: Flags, b_cases: Keys) -> float:
 
 
 def _flips(
-    ha: npt.NDArray[Any],
-    na: npt.NDArray[Any],
-    hb: npt.NDArray[Any],
-    nb: npt.NDArray[Any],
-    units: npt.NDArray[Any],
-    alpha: float = 0.05,
+    ha: Array, na: Array, hb: Array, nb: Array, units: Array, alpha: float = 0.05
 ) -> tuple[float, float]:
     # (p, the smallest sum of differences with a p of at most alpha, NaN without one). A cluster
     # flips as a whole.
@@ -244,7 +233,7 @@ def _flips(
 
 
 @lru_cache(maxsize=256)
-def _coins(count: int) -> npt.NDArray[Any]:
+def _coins(count: int) -> Array:
     if count <= 500:
         return np.array([math.comb(count, k) / 2**count for k in range(count + 1)])
     k = np.arange(1, count + 1)
@@ -253,7 +242,7 @@ def _coins(count: int) -> npt.NDArray[Any]:
     return np.asarray(chances / chances.sum())
 
 
-def _convolved(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _convolved(a: Array, b: Array) -> Array:
     # The chances of the sum of two independent numbers.
     if min(len(a), len(b)) < 200:
         return np.convolve(a, b)

@@ -1,65 +1,43 @@
-"""Gates: thresholds that every cell of a report has to keep.
-
-Anything not known never passes.
+"""Gates: thresholds that every cell of a report has to keep, and the verdict on each stratum of a
+comparison. Anything not known never passes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pandas as pd
 
 from ....core import hooks
 from ....core.errors import BadOptions, GateFailed, UnknownName, near
+from .cells import FIGURES, OF_BASELINE
+from .comparison import COMPARISON_COLUMNS, MARGIN
+from .differences import Difference
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .comparison import ArmComparison
 
-AT_LEAST = frozenset({
-    "success", "strict", "repaired", "safe", "coerced", "naive", "worst", "best", "ci_low", "n",
-    "n_cases", "answered", "called", "distinct", "pass_at_k", "pass_all_k", "answer", "n_answer",
-    "diff_low", "difference", "paired",
-})  # fmt: skip
+Row: TypeAlias = Mapping[Any, Any]
+ArmVerdict: TypeAlias = Literal["worse", "not worse", "cannot tell", "not judged"]
+
+_FIGURES = {**FIGURES, **OF_BASELINE}
+AT_LEAST = frozenset(name for name, figure in _FIGURES.items() if "more" in figure.kind)
 """Columns of which more is better: their thresholds are least values. Those of all others are
 greatest ones."""
-SHARES = frozenset({
-    "success", "strict", "repaired", "safe", "coerced", "naive", "worst", "best", "ci_low",
-    "ci_high", "fabricated", "coercion_rate", "repair_rate", "noise", "distinct", "pass_at_k",
-    "pass_all_k", "answer", "diff_low", "diff_high", "difference", "p", "p_holm",
-})  # fmt: skip
-"""Columns of which no value is above 1."""
-_OF_BASELINE = frozenset({"paired", "difference", "diff_low", "diff_high", "p", "p_holm"})
-# Why a column has no value, where one reason is enough.
-_UNKNOWN = {
-    "cost": "no cost is recorded, for want of a price", "latency_p50": "no latency is recorded",
-    "latency_p95": "no latency is recorded", "tokens_mean": "no tokens are recorded",
-    "answer": "no case wants a last text", "n_answer": "no case wants a last text",
-    "coercion_rate": "no answer has a call", "repair_rate": "no answer has a call",
-} | dict.fromkeys(_OF_BASELINE, "it has no cases in common with the baseline's cell")  # fmt: skip
 _OF_REPETITIONS = frozenset({"pass_at_k", "pass_all_k", "noise", "distinct"})
-# What is held to a bound of success, which has an interval too.
+# Success has an interval, so a bound on it says which figure it is about.
 _NAMES = {
     "success": "success as measured, whatever its interval, against",
     "ci_low": "the lower end of success's interval against",
-}
-# Column -> the column with the number of trials that it is a share of, where that is not n.
-_COUNTED_BY = {
-    "fabricated": "answered",
-    "coercion_rate": "called",
-    "repair_rate": "called",
-    "answer": "n_answer",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class GateCheck:
-    """One cell held to one threshold.
-
-    `n` is the number of answers behind `value`. `value` is NaN if nothing was.
-    """
+    """One cell against one threshold. `n` answers give `value`, which is NaN if it is not known."""
 
     cell: str
     metric: str
@@ -72,7 +50,7 @@ class GateCheck:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The checks of every cell against every threshold. True if all hold."""
+    """The checks of every cell against every threshold. True if all pass."""
 
     checks: tuple[GateCheck, ...]
 
@@ -87,19 +65,14 @@ class GateResult:
     @property
     def frame(self) -> pd.DataFrame:
         """One row per check: cell, metric, value, n, bound, ok, sentence."""
-        names = GateCheck.__slots__
-        return pd.DataFrame(
-            [[getattr(c, n) for n in names] for c in self.checks], columns=list(names)
-        )
+        names = list(GateCheck.__slots__)
+        return pd.DataFrame([[getattr(c, n) for n in names] for c in self.checks], columns=names)
 
     def __bool__(self) -> bool:
         return self.ok
 
     def raise_(self) -> None:
-        """Raise GateFailed with the sentences of the failed checks.
-
-        Nothing if the gate holds.
-        """
+        """Raise GateFailed with the sentences of the failed checks, if there are any."""
         if not self.ok:
             raise GateFailed(str(self))
 
@@ -121,33 +94,27 @@ class GateResult:
         return str(hooks.call("figure_html", self))
 
 
-def check_gates(report: Report, thresholds: Mapping[str, Any]) -> GateResult:
-    """Hold every cell of a report to every threshold that is not None.
+def check_gates(
+    frame: pd.DataFrame,
+    by: Sequence[str],
+    thresholds: Mapping[str, Any],
+    name_of: Callable[[Row], str],
+    is_baseline: Callable[[Row], bool],
+) -> GateResult:
+    """Check every cell of a report's frame against every threshold that is not None.
 
-    Raises BadOptions for a column the report has not, for a threshold that is not a number or above
-    1 if a share is meant, and if there is none.
+    by: the columns that name a cell. name_of, is_baseline: called with a row. Raises BadOptions for
+    a column the frame has not, for a threshold that is not a number or above 1 if a share is
+    meant, and if there is none.
     """
-    bounds = _bounds(report, thresholds)
-    if report.frame.empty:
-        sentence = "there are no trials in this report, so there is nothing to judge"
-        return GateResult(
-            tuple(GateCheck("all", m, math.nan, 0, b, False, sentence) for m, b in bounds.items())
-        )
-    checks = []
-    for row in report.frame.to_dict("records"):
-        checks += [_check(report, row, metric, bound) for metric, bound in bounds.items()]
-    return GateResult(tuple(checks))
-
-
-def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
-    numbers = [str(c) for c in report.frame if c not in (*report.by, "reason")]
+    numbers = [str(c) for c in frame if c not in (*by, "reason")]
     bounds = {}
     for metric, limit in thresholds.items():
         if limit is None:
             continue
         if metric not in numbers:
             hint = near(metric, numbers)
-            if metric in _OF_BASELINE:
+            if metric in OF_BASELINE:
                 hint = "a difference needs a report with a baseline"
             raise UnknownName(
                 "the report has no such column to gate on",
@@ -156,58 +123,224 @@ def _bounds(report: Report, thresholds: Mapping[str, Any]) -> dict[str, float]:
                 hint=hint,
                 code="unknown-column",
             )
-        bounds[metric] = _bound(metric, limit)
+        # True and False are ints to Python, and a slip to whoever wrote them.
+        is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
+        if not is_number or not math.isfinite(limit):
+            raise BadOptions(
+                f"the threshold of {metric} is no number", got=limit, expected="a number"
+            )
+        if "share" in _FIGURES[metric].kind and limit > 1:
+            raise BadOptions(
+                f"the threshold of {metric} is a share",
+                got=limit,
+                expected="0 to 1",
+                hint=f"{limit / 100:g} for {limit:g} %" if limit <= 100 else None,
+            )
+        bounds[metric] = float(limit)
     if not bounds:
         raise BadOptions(
             "a gate has at least one threshold", got="none", expected="success=0.95, for example"
         )
-    return bounds
-
-
-def _bound(metric: str, limit: Any) -> float:
-    # True and False are ints to Python, and a slip to whoever wrote them.
-    is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
-    if not is_number or not math.isfinite(limit):
-        raise BadOptions(f"the threshold of {metric} is no number", got=limit, expected="a number")
-    if metric in SHARES and limit > 1:
-        hint = f"{limit / 100:g} for {limit:g} %" if limit <= 100 else None
-        raise BadOptions(
-            f"the threshold of {metric} is a share", got=limit, expected="0 to 1", hint=hint
+    if frame.empty:
+        sentence = "there are no trials in this report, so there is nothing to judge"
+        return GateResult(
+            tuple(GateCheck("all", m, math.nan, 0, b, False, sentence) for m, b in bounds.items())
         )
-    return float(limit)
+    return GateResult(
+        tuple(
+            _check(row, name_of(row), metric, bound, is_baseline)
+            for row in frame.to_dict("records")
+            for metric, bound in bounds.items()
+        )
+    )
 
 
-def _check(report: Report, row: Mapping[Any, Any], metric: str, bound: float) -> GateCheck:
-    name = report.cell_name(row)
-    n = int(row[_COUNTED_BY.get(metric, "n")])
+def _check(
+    row: Mapping[Any, Any], name: str, metric: str, bound: float, is_baseline: Callable[[Row], bool]
+) -> GateCheck:
+    n = int(row[_FIGURES[metric].of])
     # pandas has a second way of not knowing an integer, which float would not take.
     value = math.nan if pd.isna(row[metric]) else float(row[metric])
-    if metric in _OF_BASELINE and report.is_baseline(row):
+    if metric in OF_BASELINE and is_baseline(row):
         ok, sentence = True, f"{name} is the baseline itself"
     elif math.isnan(value):
         ok, sentence = False, f"{name}: {metric} is not known ({_why_unknown(row, metric, n)})"
     else:
-        ok, relation = _relation(metric, value, bound)
-        sentence = f"{name}: {metric} is {value:.4g}, {relation} {bound:.4g} (n {n})"
+        ok = value >= bound if metric in AT_LEAST else value <= bound
+        relations = ("below", "at least") if metric in AT_LEAST else ("above", "at most")
+        sentence = f"{name}: {metric} is {value:.4g}, {relations[ok]} {bound:.4g} (n {n})"
     return GateCheck(name, metric, value, n, bound, ok, sentence)
 
 
-def _relation(metric: str, value: float, bound: float) -> tuple[bool, str]:
-    # (true where the threshold holds, the words for how the value compares with it).
-    if metric in AT_LEAST:
-        return (True, "at least") if value >= bound else (False, "below")
-    return (True, "at most") if value <= bound else (False, "above")
-
-
 def _why_unknown(row: Mapping[Any, Any], metric: str, n: int) -> str:
-    if metric in _UNKNOWN:
-        return _UNKNOWN[metric]
+    if reason := _FIGURES[metric].unknown:
+        return reason
     if not row["n"]:
         return row["reason"] or "no trial of it was counted"
     if metric == "cost_per_success":
-        return _UNKNOWN["cost"] if math.isnan(row["cost"]) else "no trial succeeded"
+        return FIGURES["cost"].unknown if math.isnan(row["cost"]) else "no trial succeeded"
     if metric in _OF_REPETITIONS and row["k"] < 2:
         return "it needs several trials of a case, and here a case has one, or the cell pools arms"
     if metric in ("pass_at_k", "pass_all_k"):
         return f"the {row['k']} trials of each case are copies of one answer"
     return row["reason"] or f"nothing of its {n} trials says it"
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The verdict on a comparison.
+
+    `frame` has one row per stratum: its columns, verdict, difference, p, and smallest, the smallest
+    drop that its cases could have shown.
+
+    `verdict` is that of the worst stratum: worse, cannot tell, or not worse than `margin`. `ok` is
+    True if every stratum of the old arm is not worse, or has not changed in any case.
+    """
+
+    ok: bool
+    frame: pd.DataFrame
+    sentences: tuple[str, ...] = ()
+    verdict: ArmVerdict = "cannot tell"
+    margin: float = MARGIN
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def raise_(self) -> None:
+        """Raise GateFailed with the sentences of each stratum, if it is not ok."""
+        if not self.ok:
+            raise GateFailed(str(self))
+
+    def __str__(self) -> str:
+        head: str = self.verdict
+        if head == "not worse":
+            head += f" than {_points(self.margin)} points"
+        elif self.ok:
+            head = "nothing changed"
+        return "\n".join([head, *(f"  {sentence}" for sentence in self.sentences)])
+
+    __repr__ = __str__
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.3g}"
+
+
+def find_regressions(
+    comparison: ArmComparison,
+    alpha: float = 0.05,
+    margin: float = MARGIN,
+    *,
+    confident: bool = False,
+) -> Regression:
+    """Say of each stratum one of three.
+
+    *worse*: the interval of the difference is below 0, p is at most `alpha` by Holm, and the drop
+    is not shown to be smaller than `margin`. *not worse*: the interval is above -`margin`, also
+    if every case that b lost had failed. *cannot tell*: neither is shown by these cases.
+
+    That nothing dropped has to be shown, so an undecided check fails, with one exception: if no
+    trial of any case changed and none was lost, there is nothing that dropped. `confident` makes no
+    exception. Raises BadOptions for an alpha or a margin that is not a share.
+    """
+    for name, value in (("alpha", alpha), ("margin", margin)):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not 0 <= value < 1:
+            raise BadOptions(f"{name} is a share", got=value, expected="0 or more, below 1")
+    strata = [c for c in comparison.frame if c not in COMPARISON_COLUMNS]
+    rows: list[dict[Any, Any]] = []
+    verdicts: list[ArmVerdict] = []
+    sentences: list[str] = []
+    failed = False
+    for row in comparison.frame.to_dict("records"):
+        difference = Difference(
+            row["difference"], row["ci_low"], row["ci_high"], low_if_lost=row["low_if_lost"]
+        )
+        verdict = verdict_of(difference, alpha, margin, float(row["p_holm"]))
+        # Nothing lost, gained or flipped, down to single trials.
+        lost = int(row["unpaired_a"])
+        unchanged = bool(row["changed"] == 0 and row["n_a"] == row["n_b"] and not lost)
+        if verdict == "not judged":
+            # A stratum that only b has is new; one of a that b lost may hide a drop.
+            failed = failed or lost > 0
+            sentence = f"not judged, {_why_not_judged(comparison.a, lost)}"
+        else:
+            failed = failed or not (verdict == "not worse" or (unchanged and not confident))
+            sentence = _sentence(row, verdict, margin, unchanged)
+        name = " · ".join(str(row[c]) for c in strata) or comparison.on
+        sentences.append(f"{name}: {sentence}")
+        verdicts.append(verdict)
+        figures = [float(row[c]) for c in ("difference", "p_holm", "smallest")]
+        rows.append(
+            {c: row[c] for c in strata}
+            | {"verdict": verdict}
+            | dict(zip(("difference", "p", "smallest"), figures, strict=True))
+        )
+    # Nothing to compare is no proof that nothing dropped: also true of no strata at all.
+    if all(verdict == "not judged" for verdict in verdicts):
+        failed = True
+        sentences.append("the two have no judged case in common, so there is nothing to compare")
+    if n := comparison.edited["case_id"].nunique() if len(comparison.edited) else 0:
+        sentences.append(f"{n} case{'' if n == 1 else 's'} edited: see the notes")
+    sentences += _reader_changes(comparison.frame)
+    frame = pd.DataFrame(rows, columns=[*strata, "verdict", "difference", "p", "smallest"])
+    # That of the worst stratum. An arm that is gone fails, and nothing is known of it.
+    ranks: tuple[ArmVerdict, ...] = ("worse", "cannot tell", "not worse")
+    overall: ArmVerdict = next((v for v in ranks if v in verdicts), "cannot tell")
+    if overall == "not worse" and failed:
+        overall = "cannot tell"
+    return Regression(not failed, frame, tuple(sentences), overall, margin)
+
+
+def _reader_changes(frame: pd.DataFrame) -> list[str]:
+    names = [[f"{kind}_{side}" for kind in ("reader", "version")] for side in ("a", "b")]
+    if not {*names[0], *names[1]} <= set(frame):
+        return []
+    changes: dict[str, None] = {}  # in order of appearance, each once
+    for row in frame[[*names[0], *names[1]]].astype("string").fillna("").to_dict("records"):
+        old, new = (" ".join(row[name] for name in side if row[name]) for side in names)
+        if old and new and old != new:
+            changes[f"read by {old}, then by {new}"] = None
+    return list(changes)
+
+
+def verdict_of(
+    difference: Difference, alpha: float = 0.05, margin: float = MARGIN, p: float | None = None
+) -> ArmVerdict:
+    """Return the verdict on one difference. p: the adjusted one where there are several."""
+    if math.isnan(difference.rate):
+        return "not judged"
+    if difference.low_if_lost > -margin and difference.low > -margin:
+        return "not worse"
+    p = difference.p if p is None else p
+    # A p value that is not known certifies nothing, hence `<=`.
+    if p <= alpha and difference.high < 0 and not difference.low > -margin:
+        return "worse"
+    return "cannot tell"
+
+
+def _sentence(row: Mapping[Any, Any], verdict: ArmVerdict, margin: float, unchanged: bool) -> str:
+    cases = f"{row['n_cases']} case{'' if row['n_cases'] == 1 else 's'}"
+    verb = "rose" if row["difference"] > 0 else "fell" if row["difference"] < 0 else "stayed"
+    change = (
+        f"success {verb} from {row['success_a']:.3g} to {row['success_b']:.3g} on {cases} "
+        f"(difference {row['difference']:+.3f}, interval {row['ci_low']:+.3f} to "
+        f"{row['ci_high']:+.3f}, p {row['p_holm']:.2g})"
+    )
+    if unchanged:
+        change = f"no case changed, success {row['success_b']:.3g} on {cases}"
+    than = f" than {_points(margin)} points" if verdict == "not worse" else ""
+    parts = [f"{verdict}{than}: {change}"]
+    if verdict == "cannot tell":
+        shown = f"they could have shown a drop of {_points(row['smallest'])} points or more"
+        parts.append("so few cases can show no drop at all" if row["smallest"] > 1 else shown)
+    if n := int(row["unpaired_a"]):
+        parts.append(f"{n} case{'' if n == 1 else 's'} lost")
+    return "; ".join(parts)
+
+
+def _why_not_judged(arm: str, lost: int) -> str:
+    if not lost:
+        return f"{arm} has no case of it"
+    cases, have = ("case", "has") if lost == 1 else ("cases", "have")
+    return f"{lost} {cases} of {arm} {have} no counterpart"

@@ -1,10 +1,10 @@
 """The ladder of help: how much each layer gains, from the prompt to the coercion of arguments.
 
-How it works. Two kinds of steps stand in one table. A step of *reading* looks at the same answers
-twice: as written, with edits, with lossless and with looser coercion. A step of *asking* holds two
-arms against each other that differ in one factor alone, so that the difference is that factor's.
-Both are paired on cases, with the interval and the exact sign-flip test of every other comparison.
-p values are Holm's over the steps of one model and kind.
+How it works. One table has two kinds of steps. A step of *reading* looks at the same answers
+twice: as written, with edits, with lossless and with looser coercion. A step of *asking* compares
+two arms that differ in one factor alone, so that the difference is that factor's. Both are paired
+on cases, with the interval and the exact sign-flip test of every other comparison. p values are
+Holm's over the steps of one model and kind.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .cells import (
     clusters_of,
     coerced_policy,
     groups,
+    judged_of,
     read_under,
     same_question_note,
     same_questions,
@@ -52,6 +53,7 @@ LAYERS: Mapping[str, str] = {
 _READING = {"repaired": "repair", "safe": "lossless coercion", "coerced": "looser coercion"}
 _SCORES = {"strict": "score_strict", "repaired": "score_repaired", "safe": "score_safe"}
 _COLUMNS = ("model", "arm", "layer", "lower", "higher", "n_cases", "before", "after", *STEP_COLUMNS)
+LADDER_COLUMNS = ("level", "success", *STEP_COLUMNS)
 _Flags: TypeAlias = tuple[list[bool], list[Any]]
 _Clusters: TypeAlias = Mapping[Any, Any] | None
 
@@ -71,20 +73,21 @@ class Ladder:
     note: str = ""
 
     def _lines(self) -> list[str]:
-        lines = [self._line(row) for row in self.frame.to_dict("records")]
+        lines = []
+        for row in self.frame.to_dict("records"):
+            where = " · ".join(text for text in (row["model"], row["arm"]) if text)
+            line = f"{where}: {row['layer']}, {row['lower']} → {row['higher']}: "
+            if row["n_cases"]:
+                low, gap, high = (f"{100 * row[c]:+.1f}" for c in ("gain_low", "gain", "gain_high"))
+                line += (
+                    f"{row['before']:.1%} → {row['after']:.1%}, {gap} points "
+                    f"({self.level:.0%} interval {low} to {high}; p {row['p_holm']:.2g} by Holm; "
+                    f"{counted(row['n_cases'], 'case')})"
+                )
+            else:
+                line += "no case was judged in both"
+            lines.append(line)
         return [*lines, self.note] if lines and self.note else lines
-
-    def _line(self, row: Mapping[Any, Any]) -> str:
-        where = " · ".join(text for text in (row["model"], row["arm"]) if text)
-        head = f"{where}: {row['layer']}, {row['lower']} → {row['higher']}"
-        if not row["n_cases"]:
-            return f"{head}: no case was judged in both"
-        low, gap, high = (f"{100 * row[c]:+.1f}" for c in ("gain_low", "gain", "gain_high"))
-        return (
-            f"{head}: {row['before']:.1%} → {row['after']:.1%}, {gap} points "
-            f"({self.level:.0%} interval {low} to {high}; p {row['p_holm']:.2g} by Holm; "
-            f"{counted(row['n_cases'], 'case')})"
-        )
 
     def markdown(self) -> str:
         """Return the steps as a list of GitHub-flavoured Markdown."""
@@ -104,12 +107,8 @@ class Ladder:
         }
 
 
-def step(lower: _Flags, higher: _Flags, level: float, clusters: _Clusters) -> dict[str, Any]:
-    """Return the figures of one step, all but p_holm, over the cases that both sides have.
-
-    lower, higher: (successes, cases) of the trials before and after the step. clusters: see
-    `cells.clusters_of`.
-    """
+def _step(lower: _Flags, higher: _Flags, level: float, clusters: _Clusters) -> dict[str, Any]:
+    # The figures of one step, all but p_holm, over the cases that both sides have.
     gap = paired_difference(*lower, *higher, level, clusters)
     return {
         "n_cases": gap.n_cases,
@@ -122,24 +121,24 @@ def step(lower: _Flags, higher: _Flags, level: float, clusters: _Clusters) -> di
     }
 
 
-def flags_of(part: pd.DataFrame, column: str) -> _Flags:
-    """Return (successes, cases) of the trials that a column of scores has a value for."""
-    if column not in part:
-        return [], []
-    judged = part[part[column].notna()]
-    return judged[column].astype(bool).tolist(), judged["case_id"].tolist()
+def _by_holm(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    adjusted = stats.holm([row["p"] for row in steps])
+    return [{**row, "p_holm": p} for row, p in zip(steps, adjusted, strict=True)]
 
 
-def reading_levels(part: pd.DataFrame, looser: pd.DataFrame | None) -> dict[str, _Flags]:
-    """Return (successes, cases) of the judged answers of one cell at each level of help.
-
-    looser: the same answers under the policy that stands for coerced, None if there is none.
-    """
+def _reading(
+    part: pd.DataFrame, looser: pd.DataFrame | None, level: float, clusters: _Clusters
+) -> list[dict[str, Any]]:
+    # The steps of reading the judged answers of one cell, `lower` and `higher` by name. looser: the
+    # same answers under the policy of coerced success, None if there is none.
     part = part[part["score_success"].notna()]
-    levels = {name: flags_of(part, column) for name, column in _SCORES.items()}
+    levels = {name: judged_of(part, column) for name, column in _SCORES.items()}
     if looser is not None:
-        levels["coerced"] = flags_of(looser, "score_success")
-    return levels
+        levels["coerced"] = judged_of(looser)
+    return [
+        {"lower": a, "higher": b, **_step(levels[a], levels[b], level, clusters)}
+        for a, b in pairwise(levels)
+    ]
 
 
 def ladder_table(
@@ -159,25 +158,17 @@ def ladder_table(
     rows: list[dict[str, Any]] = []
     for (model,), answers in groups(part, ["model"]):
         other = None if looser is None else looser[looser["model"].astype(str) == model]
-        reading = _reading(answers, other, level, clusters)
-        for steps in (reading, _asking(answers, arms or {}, level, clusters)):
-            of_model = [{"model": model, **row} for row in steps]
-            adjusted = stats.holm([row["p"] for row in of_model])
-            rows += [{**row, "p_holm": p} for row, p in zip(of_model, adjusted, strict=True)]
+        reading: list[dict[str, Any]] = []
+        for (arm,), of_arm in groups(answers, ["arm"]):
+            more = None if other is None else other[other["arm"].astype(str) == arm]
+            reading += (
+                {"arm": arm, "layer": _READING[row["higher"]], **row}
+                for row in _reading(of_arm, more, level, clusters)
+            )
+        asking = list(_asking(answers, arms or {}, level, clusters))
+        rows += ({"model": model, **row} for row in (*_by_holm(reading), *_by_holm(asking)))
     note = same_question_note(same_questions(trials))
     return Ladder(pd.DataFrame(rows, columns=list(_COLUMNS)), level, note)
-
-
-def _reading(
-    answers: pd.DataFrame, looser: pd.DataFrame | None, level: float, clusters: _Clusters
-) -> Iterator[dict[str, Any]]:
-    for (arm,), part in groups(answers, ["arm"]):
-        other = None if looser is None else looser[looser["arm"].astype(str) == arm]
-        levels = reading_levels(part, other)
-        for lower, higher in zip(levels, list(levels)[1:], strict=False):
-            figures = step(levels[lower], levels[higher], level, clusters)
-            layer = _READING[higher]
-            yield {"arm": arm, "layer": layer, "lower": lower, "higher": higher, **figures}
 
 
 def _asking(
@@ -189,12 +180,12 @@ def _asking(
         factor = only_difference(arms[lower], arms[higher])
         if factor is None:
             continue
+        layer = LAYERS.get(factor, "other")
         # More turns change nothing about the first one, so they are judged by how they end.
-        column = "score_answer" if LAYERS.get(factor) == "feedback" else "score_success"
-        sides = [flags_of(parts[name], column) for name in (lower, higher)]
-        figures = step(sides[0], sides[1], level, clusters)
-        layer = f"{LAYERS.get(factor, 'other')} ({factor})"
-        yield {"arm": "", "layer": layer, "lower": lower, "higher": higher, **figures}
+        column = "score_answer" if layer == "feedback" else "score_success"
+        a, b = (judged_of(parts[name], column) for name in (lower, higher))
+        names = {"arm": "", "layer": f"{layer} ({factor})", "lower": lower, "higher": higher}
+        yield {**names, **_step(a, b, level, clusters)}
 
 
 def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
@@ -207,36 +198,41 @@ def only_difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> str | None:
     return different[0] if len(different) == 1 else None
 
 
-def with_steps(
-    frame: pd.DataFrame,
+def ladder_frame(
+    cells: pd.DataFrame,
     trials: pd.DataFrame,
     by: Sequence[str],
     policy: str,
     level: float,
     clusters: _Clusters = None,
 ) -> pd.DataFrame:
-    """Return the ladder of a report's cells with the interval and the test of each step.
+    """Return one row per cell of a report and level of help: naive, strict, repaired, safe and the
+    policy of coerced success, with the interval and the test of each step.
 
-    frame: the result of `breakdowns.ladder_frame`. The first level and the naive parser have none.
-    clusters: see `cells.clusters_of`.
+    `gain` is success less that of the level before it, negative where help did harm. The naive
+    parser is not a level and has none. Rows are shares of the same judged trials. The first level
+    has no interval. clusters: see `cells.clusters_of`.
     """
     wide = coerced_policy(trials, policy)
     looser: dict[tuple[str, ...], pd.DataFrame] = {}
     if wide != policy and "policy" not in by:
         looser = dict(groups(trials[trials["policy"] == wide], by))
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    tested: dict[tuple[str, ...], dict[str, Any]] = {}
     for values, part in groups(read_under(trials, by, policy), by):
-        levels = reading_levels(part, looser.get(values))
-        names = list(levels)
-        figures = [step(levels[a], levels[b], level, clusters) for a, b in pairwise(names)]
-        adjusted = stats.holm([row["p"] for row in figures])
-        for name, row, p in zip(names[1:], figures, adjusted, strict=True):
-            interval = {c: row[c] for c in ("gain_low", "gain_high", "p")}
-            rows[*values, wide if name == "coerced" else name] = {**interval, "p_holm": p}
-    keys = frame[[*by, "level"]].astype("string").fillna("").itertuples(index=False, name=None)
-    extra = pd.DataFrame(
-        [rows.get(tuple(key), {}) for key in keys],
-        columns=list(STEP_COLUMNS[1:]),
-        index=frame.index,
-    )
-    return pd.concat([frame, extra.astype(float)], axis=1)
+        for row in _by_holm(_reading(part, looser.get(values), level, clusters)):
+            name = wide if row["higher"] == "coerced" else row["higher"]
+            tested[*values, name] = {c: row[c] for c in STEP_COLUMNS if c != "gain"}
+
+    columns = {**{name: name for name in _SCORES}, wide: "coerced"}
+    rows: list[dict[str, Any]] = []
+    for cell in cells.to_dict("records"):
+        keys = {c: cell[c] for c in by}
+        rows.append({**keys, "level": "naive", "success": cell["naive"]})
+        # Each level includes the help of those before it, so that gains add up to the last.
+        before = 0.0
+        for name, column in columns.items():
+            row = {"level": name, "success": cell[column], "gain": cell[column] - before}
+            rows.append({**keys, **row, **tested.get((*map(str, keys.values()), name), {})})
+            before = cell[column]
+    frame = pd.DataFrame(rows, columns=[*by, *LADDER_COLUMNS])
+    return frame.astype(dict.fromkeys(STEP_COLUMNS[1:], float))

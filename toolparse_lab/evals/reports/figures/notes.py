@@ -1,19 +1,19 @@
 """The notes of a report: the facts that a reader has to know first, the quantity counted, how, and
 its limits.
 
-A new warning is a function of the report in `_WARNINGS`.
+A new warning is a step of `warning_notes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from ....core.values.printable import counted
 from . import stats
+from .breakdowns import sampling_differences
 from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
 from .differences import paired_difference
-from .sampling import sampling_differences
 
 if TYPE_CHECKING:
     from .report import Report
@@ -27,33 +27,31 @@ MOSTLY_COPIES = 0.34  # share of different answers among the trials of a case
 
 def warning_notes(report: Report) -> tuple[str, ...]:
     """Return the sentences that a reader has to know before any number."""
-    notes = [f"Stopped early: {reason}" for reason in report.stops]
-    for note in _WARNINGS:
-        notes += note(report)
-    return tuple(notes)
+    return tuple(_warnings(report))
 
 
-def _left_out_policies(report: Report) -> Iterator[str]:
+def _warnings(report: Report) -> Iterator[str]:
+    part, cells = report.headline, report.frame
+    for reason in report.stops:
+        yield f"Stopped early: {reason}"
+
     if policies := report.left_out_policies:
         yield (
             f"Readings under {', '.join(policies)} are in the frame too, and in no figure here: "
             f'policy={policies[0]!r} shows them instead, and "policy" among the columns of by= '
             "shows each policy."
         )
-
-
-def _overrides(report: Report) -> Iterator[str]:
-    if "override" not in report.headline:
-        return
-    if n := int(report.headline["override"].notna().sum()):
+    if "override" in part and (n := int(part["override"].notna().sum())):
         yield (
             f"{n} {'outcome' if n == 1 else 'outcomes'} overridden by hand: the column override of "
             "the frame has them, and every rate here is that of the recorded scores."
         )
 
-
-def _embedded_model(report: Report) -> Iterator[str]:
-    if _uses_embedded_model(report):
+    models = set(part["model"].dropna().astype(str))
+    models |= {str(report.models[name]) for name in models if name in report.models}
+    if "model_name" in part:
+        models |= set(part["model_name"].dropna().astype(str))
+    if EMBEDDED_MODEL in models:
         yield (
             f"The embedded model ({EMBEDDED_MODEL}, 135 million parameters) shows how damaged "
             "text is read, repaired and scored. It cannot rank protocols: it is far too small to "
@@ -61,81 +59,46 @@ def _embedded_model(report: Report) -> Iterator[str]:
             "models."
         )
 
-
-def _missing_trials(report: Report) -> Iterator[str]:
-    part, cells = report.headline, report.frame
-    missing = int(cells["missing"].sum())
-    if not missing:
-        return
-    is_missing = part["score_success"].isna() & part["target"].notna()
-    reasons = part.loc[is_missing, "missing_reason"].fillna(UNRECORDED).astype(str)
-    counts = ", ".join(f"{reason} {n}" for n, reason in reasons.value_counts().items())
-    yield (
-        f"{counted(missing, 'trial')} {'is' if missing == 1 else 'are'} missing ({counts}). They "
-        "are no failures: worst and best say where "
-        "the rate would lie if all of them had failed or succeeded."
-    )
-    shares = cells["missing"] / (cells["missing"] + cells["n"]).clip(lower=1)
-    if len(cells) > 1 and shares.max() - shares.min() > UNEVEN:
+    if missing := int(cells["missing"].sum()):
+        is_missing = part["score_success"].isna() & part["target"].notna()
+        reasons = part.loc[is_missing, "missing_reason"].fillna(UNRECORDED).astype(str)
+        counts = ", ".join(f"{reason} {n}" for n, reason in reasons.value_counts().items())
         yield (
-            "Missing trials are spread unevenly over the cells, so compare them by worst and best."
+            f"{counted(missing, 'trial')} {'is' if missing == 1 else 'are'} missing ({counts}). "
+            "They are no failures: worst and best say where "
+            "the rate would lie if all of them had failed or succeeded."
         )
+        shares = cells["missing"] / (cells["missing"] + cells["n"]).clip(lower=1)
+        if len(cells) > 1 and shares.max() - shares.min() > UNEVEN:
+            yield (
+                "Missing trials are spread unevenly over the cells, so compare them by worst and "
+                "best."
+            )
 
+    def is_pooled(column: str) -> bool:
+        keys = part[[*report.by, column]].astype("string").fillna("").drop_duplicates()
+        return bool(keys.duplicated(list(report.by)).any())
 
-def _pooled_columns(report: Report) -> Iterator[str]:
-    pooled = [
-        column
-        for column in ("model", "prompt_protocol", "parse_protocol", "arm", "run_id")
-        if column in report.headline and column not in report.by and _pools(report, column)
-    ]
-    if pooled:
+    names = ("model", "prompt_protocol", "parse_protocol", "arm", "run_id")
+    if pooled := [c for c in names if c in part and c not in report.by and is_pooled(c)]:
         yield (
             f"Cells pool several values of {', '.join(pooled)}: the same answer may be counted "
             "more than once."
         )
-
-
-def _sampling(report: Report) -> Iterator[str]:
-    cells = {
-        report.cell_name(dict(zip(report.by, values, strict=True))): rows
-        for values, rows in groups(report.headline, report.by)
-    }
-    if differences := sampling_differences(cells, within=True):
+    trials = {report.name_of(values): rows for values, rows in groups(part, report.by)}
+    if differences := sampling_differences(trials, within=True):
         yield f"Not all of these trials were sampled alike: {differences}."
-
-
-def _best_cell(report: Report) -> Iterator[str]:
     if note := best_of_many(report):
         yield note
-
-
-def _same_questions(report: Report) -> Iterator[str]:
-    if note := same_question_note(same_questions(report.headline), report.cluster):
+    if note := same_question_note(same_questions(part), report.cluster):
         yield note
 
-
-def _few_cases(report: Report) -> Iterator[str]:
-    cases = _judged_cases(report)
-    if 0 < cases < FEW_CASES:
+    if 0 < (cases := _judged_cases(report)) < FEW_CASES:
         verb = "is" if cases == 1 else "are"
         yield (
             f"{counted(cases, 'case')} {verb} few: the intervals are wide, and they are what the "
             "data can say."
         )
-
-
-_WARNINGS: tuple[Callable[[Report], Iterator[str]], ...] = (
-    _left_out_policies,
-    _overrides,
-    _embedded_model,
-    _missing_trials,
-    _pooled_columns,
-    _sampling,
-    _best_cell,
-    _same_questions,
-    _few_cases,
-)
-"""What warns of something, in the order in which it is read."""
 
 
 def _judged_cases(report: Report) -> int:
@@ -144,8 +107,8 @@ def _judged_cases(report: Report) -> int:
 
 
 def best_of_many(report: Report, alpha: float = 0.05) -> str:
-    """Return name the cells that cannot be told from the best one on the cases they share, in a
-    sentence. '' for fewer than three cells.
+    """Return the names of the cells that cannot be told from the best one on the cases they share,
+    in a sentence. '' for fewer than three cells.
 
     Each other cell is held against the one with the highest rate by the sign-flip test, by Holm
     over them.
@@ -155,46 +118,30 @@ def best_of_many(report: Report, alpha: float = 0.05) -> str:
     judged = {values: trials for values, trials in cells.items() if trials[0]}
     if len(judged) < MANY:
         return ""
-    best = max(judged, key=lambda values: _share(judged[values]))
+    rates = {values: stats.case_rate(*trials) for values, trials in judged.items()}
+    best = max(rates, key=lambda values: rates[values])
     clusters = clusters_of(report.trials, report.cluster)
     others = [values for values in judged if values != best]
     adjusted = stats.holm(
         [paired_difference(*judged[k], *judged[best], clusters=clusters).p for k in others]
     )
     # Not `p > alpha`: a p that is not known tells two cells no more apart than a high one.
-    alike = [k for k, p in zip(others, adjusted, strict=True) if not p <= alpha]
-    equal = sum(_share(judged[k]) == _share(judged[best]) for k in others)
-    name = _cell_name(report, best)
-    names = [_cell_name(report, values) for values in alike]
+    alike = [report.name_of(k) for k, p in zip(others, adjusted, strict=True) if not p <= alpha]
+    n_equal = sum(rates[k] == rates[best] for k in others)
+    ties = {0: "", 1: ", as has one other"}.get(n_equal, f", as have {n_equal} others")
+    told = "All others differ from it by more than chance explains."
+    if alike:
+        count = "All" if len(alike) == len(others) else str(len(alike))
+        more = f" and {len(alike) - MANY} more" if len(alike) > MANY else ""
+        told = (
+            f"{count} of the {len(others)} others cannot be told from it on these cases: "
+            f"{', '.join(alike[:MANY])}{more}."
+        )
     return (
-        f"{name} has the highest rate of {len(judged)} cells{_ties(equal)}. "
-        f"{_alike_sentence(names, len(others))} The best of many, picked on the cases it is "
+        f"{report.name_of(best)} has the highest rate of {len(judged)} cells{ties}. "
+        f"{told} The best of many, picked on the cases it is "
         "measured on, looks better than it is: confirm it on other cases."
     )
-
-
-def _cell_name(report: Report, values: Sequence[str]) -> str:
-    return report.cell_name(dict(zip(report.by, values, strict=True)))
-
-
-def _ties(n: int) -> str:
-    if not n:
-        return ""
-    return ", as has one other" if n == 1 else f", as have {n} others"
-
-
-def _alike_sentence(names: Sequence[str], others: int) -> str:
-    if not names:
-        return "All others differ from it by more than chance explains."
-    count = "All" if len(names) == others else str(len(names))
-    some = ", ".join(names[:MANY])
-    if len(names) > MANY:
-        some += f" and {len(names) - MANY} more"
-    return f"{count} of the {others} others cannot be told from it on these cases: {some}."
-
-
-def _share(judged: tuple[list[bool], list[Any]]) -> float:
-    return stats.case_rate(*judged)
 
 
 def method_notes(report: Report) -> tuple[str, ...]:
@@ -236,16 +183,18 @@ def method_notes(report: Report) -> tuple[str, ...]:
 
 
 def levels_legend(report: Report, levels: Collection[str] | None = None) -> str:
-    """Return the sentences that say the meaning of each level of success.
-
-    They stand wherever levels are printed. levels: the levels beside success, None for all.
+    """Return the sentences that say the meaning of each level of success, for wherever levels are
+    printed. levels: the levels that are, None for all.
     """
+    coerced = f"coerced: under the policy {report.coerced_policy}."
+    if report.coerced_policy == report.policy:
+        coerced = f"coerced: no looser policy was recorded, so it is the same as {report.policy}."
     sentences = {
         "strict": "strict: as written, its closer included, without any edit, reading step or "
         "coercion (formats that carry every value as text cannot reach it for typed arguments).",
         "repaired": "repaired: edits allowed, no coercion.",
         "safe": "safe: with lossless coercion.",
-        "coerced": _coerced_sentence(report),
+        "coerced": coerced,
         "naive": "naive: a regex for a JSON object and json.loads; it counts what it cannot read "
         "as an abstention.",
     }
@@ -254,22 +203,3 @@ def levels_legend(report: Report, levels: Collection[str] | None = None) -> str:
         for level, sentence in sentences.items()
         if levels is None or level in levels or level == "safe"
     )
-
-
-def _coerced_sentence(report: Report) -> str:
-    if report.coerced_policy != report.policy:
-        return f"coerced: under the policy {report.coerced_policy}."
-    return f"coerced: no looser policy was recorded, so it is the same as {report.policy}."
-
-
-def _pools(report: Report, column: str) -> bool:
-    keys = report.headline[[*report.by, column]].astype("string").fillna("").drop_duplicates()
-    return bool(keys.duplicated(list(report.by)).any())
-
-
-def _uses_embedded_model(report: Report) -> bool:
-    names = set(report.headline["model"].dropna().astype(str))
-    names |= {str(report.models[n]) for n in names if n in report.models}
-    if "model_name" in report.headline:
-        names |= set(report.headline["model_name"].dropna().astype(str))
-    return EMBEDDED_MODEL in names

@@ -30,13 +30,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 from scipy import stats as scipy_stats
 
 from ....core.errors import BadOptions
 from ....core.values.printable import counted
-from .stats import wilson
+from .stats import Array, wilson
 
 MOST_CASES = 1_000_000
 """The most cases that are looked at; a drop that needs more is as good as none."""
@@ -47,7 +46,7 @@ _SEARCH_SETS = 2000  # while a search looks at many sizes
 _COARSE = 100  # the largest sum of steps whose p is exact: 33 cases of 3 trials
 _NODES = (np.arange(1000) + 0.5) / 1000  # the quantiles at which rates of cases are taken
 
-Chances: TypeAlias = npt.NDArray[Any]
+Chances: TypeAlias = Array
 Steps: TypeAlias = Callable[[float], Chances]
 """The chances of a case's difference under a drop: of -1, -1 + 1/k, and so on to 1."""
 
@@ -87,9 +86,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Answers to "how many cases?" for one comparison.
-
-    Shares are of 0 to 1.
+    """Answers to "how many cases?" for one comparison. Shares are of 0 to 1.
 
     name: the quantity compared. cases: those there are, or are planned. detectable: the smallest
     drop they show with the wanted power, None if no drop is large enough. drop, needed: the drop
@@ -127,24 +124,15 @@ class Power:
         }
 
     def __str__(self) -> str:
-        return f"{self.name}: {self._now()} {self._wanted()} Spread: {self.spread.source}."
-
-    def _now(self) -> str:
         cases = f"{counted(self.cases, 'case')} {'shows' if self.cases == 1 else 'show'}"
-        if self.detectable is None:
-            return f"{cases} no drop, however large, with {self.power:.0%} power."
-        return f"{cases} a drop of {_points(self.detectable)} or more ({self.power:.0%} power)."
-
-    def _wanted(self) -> str:
+        now = f"no drop, however large, with {self.power:.0%} power."
+        if self.detectable is not None:
+            now = f"a drop of {100 * self.detectable:.1f} points or more ({self.power:.0%} power)."
         needed = f"more than {MOST_CASES:,}" if self.needed is None else f"{self.needed:,}"
         return (
-            f"A drop of {_points(self.drop)} needs {needed} cases; these find it "
-            f"{self.chance:.0%} of the time."
+            f"{self.name}: {cases} {now} A drop of {100 * self.drop:.1f} points needs {needed} "
+            f"cases; these find it {self.chance:.0%} of the time. Spread: {self.spread.source}."
         )
-
-
-def _points(share: float) -> str:
-    return f"{100 * share:.1f} points"
 
 
 def power_of(
@@ -183,7 +171,7 @@ def _chance_to_show(
 
 
 def check_shares(**shares: Any) -> None:
-    """Raise BadOptions for a value that is not a number above 0 and at most 1."""
+    """Raise BadOptions for a value that is not a number above 0 and at most 1 (a drop) or below."""
     for name, value in shares.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         # Not `value <= 0`, so that NaN is refused, too.
@@ -202,7 +190,9 @@ def paired_power(cases: int, spread: float, drop: float, alpha: float = 0.05) ->
     """
     if cases < 1 or spread <= 0:
         return 0.0
-    flips = _likely_flips(cases, spread)
+    # All numbers of flips but those ten standard deviations away.
+    middle, width = cases * spread, 10 * math.sqrt(cases * spread * (1 - spread)) + 10
+    flips = np.arange(max(0, int(middle - width)), min(cases, int(middle + width)) + 1)
     # The most flips against the grain with which p is still at most alpha; -1 where none are few
     # enough. The quantile is the first count whose tail reaches alpha / 2, so that one below it is
     # the last one under it, unless it hits alpha / 2 exactly.
@@ -213,12 +203,6 @@ def paired_power(cases: int, spread: float, drop: float, alpha: float = 0.05) ->
     rejected = scipy_stats.binom.cdf(critical, flips, 1 - lost)
     rejected = rejected + scipy_stats.binom.cdf(critical, flips, lost)
     return float((scipy_stats.binom.pmf(flips, cases, spread) * rejected).sum())
-
-
-def _likely_flips(cases: int, spread: float) -> npt.NDArray[Any]:
-    # All but those ten standard deviations away.
-    middle, width = cases * spread, 10 * math.sqrt(cases * spread * (1 - spread)) + 10
-    return np.arange(max(0, int(middle - width)), min(cases, int(middle + width)) + 1)
 
 
 def simulated_power(cases: int, chances: Chances, alpha: float = 0.05, sets: int = _SETS) -> float:
@@ -235,7 +219,7 @@ def simulated_power(cases: int, chances: Chances, alpha: float = 0.05, sets: int
     return float((_sign_flip_ps(counts) <= alpha + 1e-12).mean())
 
 
-def _sign_flip_ps(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _sign_flip_ps(counts: Array) -> Array:
     # One row per data set: the numbers of cases by the step of their difference.
     k = counts.shape[1] // 2
     sizes = np.arange(1, k + 1)
@@ -250,9 +234,7 @@ def _sign_flip_ps(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return ps
 
 
-def _exact_tails(
-    coins: npt.NDArray[Any], sums: npt.NDArray[Any], sizes: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def _exact_tails(coins: Array, sums: Array, sizes: Array) -> Array:
     # The chance that coins of these sizes, one row a data set, sum up to more than `sums`: from the
     # characteristic function of their sum, at as many angles as the sum has values.
     rows, place = np.unique(np.column_stack([coins, sums]), axis=0, return_inverse=True)
@@ -267,9 +249,7 @@ def _exact_tails(
     return np.asarray(tails[place.ravel()])
 
 
-def _tails(
-    coins: npt.NDArray[Any], sums: npt.NDArray[Any], sizes: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def _tails(coins: Array, sums: Array, sizes: Array) -> Array:
     # As `_exact_tails`, by Lugannani and Rice's formula at the saddlepoint t, where the tilted
     # coins have the mean `sums`.
     t = sums / (coins @ sizes**2)
@@ -290,7 +270,7 @@ def _tails(
     return np.asarray(special.ndtr(-w) + density * (1 / u - 1 / w))
 
 
-def _grid(chances: Chances) -> npt.NDArray[Any]:
+def _grid(chances: Chances) -> Array:
     return np.linspace(-1, 1, len(chances))
 
 
@@ -309,7 +289,7 @@ def tilted(chances: Chances, mean: float, square: float) -> Chances:
     want = np.array([mean, min(max(square, least + 0.02 * step * mean), 1 - 1e-6)])
     logs = np.log(np.maximum(chances, 1e-12))
 
-    def at(tilt: npt.NDArray[Any]) -> tuple[float, Chances]:
+    def at(tilt: Array) -> tuple[float, Chances]:
         weights = logs + tilt @ moments
         top = weights.max()
         raw = np.exp(weights - top)
@@ -335,7 +315,7 @@ def tilted(chances: Chances, mean: float, square: float) -> Chances:
     return found
 
 
-def case_rates(rate: float, noise: float) -> npt.NDArray[Any]:
+def case_rates(rate: float, noise: float) -> Array:
     """Return rates of cases: quantiles of the Beta distribution with this mean, of which two trials
     of a case disagree so often.
     """
@@ -348,12 +328,12 @@ def case_rates(rate: float, noise: float) -> npt.NDArray[Any]:
     return np.asarray(special.betaincinv(rate * total, (1 - rate) * total, _NODES))
 
 
-def hits_of(rates: npt.NDArray[Any], trials: int) -> npt.NDArray[Any]:
+def hits_of(rates: Array, trials: int) -> Array:
     """Return the chances of 0 to `trials` successes, one row a case."""
     return np.asarray(scipy_stats.binom.pmf(np.arange(trials + 1), trials, rates[:, None]))
 
 
-def gaps_of(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Chances:
+def gaps_of(a: Array, b: Array) -> Chances:
     """Return the chances of a's successes less b's, over the rows of both."""
     joint = a.T @ b / len(a)
     trials = len(joint) - 1
@@ -383,9 +363,7 @@ def detectable_drop(spread: Spread, *, power: float = 0.8, alpha: float = 0.05) 
 def cases_needed(
     spread: Spread, drop: float, *, power: float = 0.8, alpha: float = 0.05
 ) -> int | None:
-    """Return the smallest number of cases that show the drop.
-
-    None for more than a million.
+    """Return the smallest number of cases that show the drop, None for more than a million.
 
     The exact test's power falls a little now and then as cases are added. The number is one from
     which on it stays above.

@@ -15,35 +15,36 @@ from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
 from . import stats
 from .breakdowns import (
+    codes_frame,
     conversations_frame,
-    ladder_frame,
+    failures_frame,
+    flip_grid_frame,
     leave_one_out_frame,
+    rescues_frame,
+    sensitivity_frame,
     verdicts_frame,
+    waterfall_frame,
 )
 from .cells import (
+    Matrix,
     cells_frame,
     check_by,
     check_once,
+    check_policy,
     check_trials,
     clusters_of,
-    codes_frame,
     coerced_policy,
-    failures_frame,
     groups,
     judged_of,
+    matrix,
     policies_of,
     read_under,
-    waterfall_frame,
 )
 from .comparison import ArmComparison, Opener, column_of, compare_arms
-from .differences import paired_difference
-from .flip_grid import flip_grid_frame
+from .differences import Difference, paired_difference
 from .gates import GateResult, check_gates
-from .ladder import with_steps
-from .matrix import Matrix, matrix
+from .ladder import ladder_frame
 from .notes import method_notes, warning_notes
-from .rescues import coercions_frame, rescues_frame
-from .sensitivity import sensitivity_frame
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
@@ -62,7 +63,7 @@ class ReportOptions(TypedDict, total=False):
 
 
 class ReportKeywords(ReportOptions, total=False):
-    """The keywords of `Report` beside its columns and its policy."""
+    """The keywords of `Report` besides its columns and its policy."""
 
     baseline: str | None
     stops: Iterable[str]
@@ -74,25 +75,17 @@ class ReportKeywords(ReportOptions, total=False):
 class Report:
     """Success and its reasons, by any columns of a trials frame.
 
-    `frame` has one row per cell: the `by` columns, then n_cases, n (trials judged), missing
-    (not recorded, or the provider failed), ungraded, success with ci_low and ci_high (each case
-    counted once), strict, repaired, safe, coerced and naive (like it), answered (trials with an
-    answer) and fabricated (share of them), called (answers with calls) and unread (those that
-    look like a call and hold none), coercion_rate and repair_rate (shares of the called), worst
-    and best (every missing trial failed, or succeeded), noise, distinct, k, pass_at_k and
-    pass_all_k (of repeated trials), n_answer and answer (conversations that ended with the
-    wanted text), latency_p50 and _p95 (seconds), tokens_mean, cost and cost_per_success (US
-    dollars), and the reason of the missing part. With a `baseline`, paired (cases judged in
-    both), difference, diff_low, diff_high, p and p_holm follow. Anything not recorded is NaN.
+    `frame` has one row per cell: the `by` columns, then those of `cells.FIGURES`, and with a
+    `baseline` those of `cells.OF_BASELINE`. Anything not recorded is NaN.
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
-    gives the trials of the headline policy, where there is more to them than the frame. `opener`
-    the trial of an id. `cluster` is a column that holds whole cases together, such as
-    conversation_id: intervals and p go by it instead of by case. `peers` says which arm each arm is
-    compared with, where `baseline` is a protocol of several arms.
+    gives the trials of the headline policy, if there is more to them than the frame. `opener` the
+    trial of an id. `cluster` is a column that keeps whole cases together, such as conversation_id:
+    intervals and p go by it instead of by case. `peers` says which arm each arm is compared with,
+    where `baseline` is a protocol of several arms.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
-    baseline that it does not hold, and where a cell holds one trial twice. With "policy" among `by`
+    baseline that it lacks, and where a cell has one trial twice. With "policy" among `by`
     each policy of the frame has rows of its own.
     """
 
@@ -116,63 +109,52 @@ class Report:
         self.trials = trials.reset_index(drop=True)
         self.by = check_by(self.trials, by) if by is not None else _default_by(self.trials)
         policies = policies_of(self.trials)
-        self.policy = self._headline_policy(policy, policies)
-        self.left_out_policies = self._left_out_policies(policies)
-        self.policy_said = f"policy {self.policy}"
-        if "policy" in self.by and len(policies) > 1:
+        if "policy" not in self.by:
+            check_policy(policies, policy)
+        elif policies and policy not in policies:
+            policy = policies[0]  # each has rows of its own, so none needs to be chosen
+        self.policy = policy
+        self.coerced_policy = coerced_policy(self.trials, policy)
+        """The policy that the coerced column stands for."""
+        self.left_out_policies: list[str] = []
+        self.policy_said = f"policy {policy}"
+        if "policy" not in self.by:
+            # The columns safe and coerced stand for these two.
+            in_figures = (policy, "safe", self.coerced_policy)
+            self.left_out_policies = [p for p in policies if p not in in_figures]
+        elif len(policies) > 1:
             self.policy_said = f"policies {', '.join(policies)}, each in rows of its own"
         self.level = level
         self.cluster = cluster
-        clusters_of(self.trials, cluster)  # told now, not with the first figure
+        self._clusters = clusters_of(self.trials, cluster)
         self.title = title
         self.stops = tuple(stops)
         self.models = dict(models or {})
         self.opener = opener
         self._source = source
-        self.headline = read_under(self.trials, self.by, self.policy)
+        self.headline = read_under(self.trials, self.by, policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
         self.peers = dict(peers or {})
-        self._column_of_baseline()  # told now, not with the first figure
+        self.baseline_column = None if baseline is None else self._column_of(baseline)
+        """The column of `by` that holds the baseline, None without one."""
 
-    def _headline_policy(self, policy: str, policies: Sequence[str]) -> str:
-        if not policies or policy in policies:
-            return policy
-        if "policy" in self.by:  # each has rows of its own, so none needs to be chosen
-            return policies[0]
-        raise BadOptions(
-            "no trial was read under this policy", got=policy, expected=", ".join(policies)
-        )
-
-    def _left_out_policies(self, policies: Sequence[str]) -> list[str]:
-        if "policy" in self.by:
-            return []
-        # The columns safe and coerced stand for these two.
-        in_figures = (self.policy, "safe", self.coerced_policy)
-        return [p for p in policies if p not in in_figures]
-
-    def _column_of_baseline(self) -> str | None:
-        if self.baseline is None:
-            return None
+    def _column_of(self, baseline: str) -> str:
         values: dict[str, None] = {}  # in order of appearance
         for column in self.by:
             texts = self.headline[column].dropna().astype(str).unique()
-            if self.baseline in texts:
+            if baseline in texts:
                 return column
             values |= dict.fromkeys(texts)
         if self.peers and "arm" in self.by:  # a protocol whose arms differ by more than it
             return "arm"
         raise UnknownName(
             f"no column of the report ({', '.join(self.by)}) holds this baseline",
-            got=self.baseline,
+            got=baseline,
             expected=", ".join(values),
-            hint=near(self.baseline, values) or "name one of these, or go by another column",
+            hint=near(baseline, values) or "name one of these, or go by another column",
             code="unknown-arm",
         )
-
-    @cached_property
-    def _clusters(self) -> Mapping[Any, Any] | None:
-        return clusters_of(self.trials, self.cluster)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -197,54 +179,43 @@ class Report:
 
     @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """One row per cell and verdict: how many answers have it.
-
-        See `breakdowns.verdicts_frame`.
-        """
+        """One row per cell and verdict: how many answers have it."""
         return verdicts_frame(self.trials, self.by, self.policy)
 
     @cached_property
     def coercions(self) -> pd.DataFrame:
         """Coercion rules alone of `rescues`."""
-        return coercions_frame(self.trials, self.coerced_policy)
+        return self.rescues[self.rescues["stage"] == "coercion"].reset_index(drop=True)
 
     @cached_property
     def rescues(self) -> pd.DataFrame:
         """Rules of repair, reading, recovery and coercion: applied, rescued, false rescues, harmed.
-        See `rescues.rescues_frame`. Read under the loosest policy at hand.
+        Read under the loosest policy at hand. See `breakdowns.rescues_frame`.
         """
         return rescues_frame(self.trials, self.coerced_policy)
 
     @cached_property
     def ladder(self) -> pd.DataFrame:
         """One row per cell and level of help: success, the gain of the level, the interval of the
-        gain and its p. See `breakdowns.ladder_frame` and `ladder.with_steps`.
+        gain and its p. See `ladder.ladder_frame`.
         """
-        cells = ladder_frame(self.frame, self.by, self.coerced_policy)
-        return with_steps(cells, self.trials, self.by, self.policy, self.level, self._clusters)
+        return ladder_frame(
+            self.frame, self.trials, self.by, self.policy, self.level, self._clusters
+        )
 
     @cached_property
     def flip_grid(self) -> pd.DataFrame:
-        """Cases that one cell gets right and another wrong, with a column per cell.
-
-        See `flip_grid.flip_grid_frame`.
-        """
+        """Cases that one cell gets right and another wrong, with a column per cell."""
         return flip_grid_frame(self.headline, self.by, self.cell_name)
 
     @cached_property
     def conversations(self) -> pd.DataFrame:
-        """One row per cell with conversations of several turns.
-
-        See `breakdowns.conversations_frame`.
-        """
+        """Conversations of several turns, cell by cell, see `breakdowns.conversations_frame`."""
         return conversations_frame(self.trials, self.by, self.policy)
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
-        """Success under looser matching.
-
-        See `sensitivity.sensitivity_frame`. Empty without the trials themselves.
-        """
+        """Success under looser matching, empty without the trials; see `sensitivity_frame`."""
         trials: Iterable[Trial] = ()
         if self._source is not None and len(self.headline) <= MAX_REMATCHED:
             trials = self._source()
@@ -252,9 +223,8 @@ class Report:
 
     @property
     def left_out_columns(self) -> tuple[str, str] | None:
-        """The column that `left_out` ranks and the one it leaves values out of.
-
-        None if there is nothing to rank or to leave out.
+        """The column that `left_out` ranks and the one it leaves values out of, None if there is
+        nothing to rank or to leave out.
         """
         judged = self.headline[self.headline["score_success"].notna()]
         # A column with one value cannot be ranked, and leaving that value out leaves nothing.
@@ -267,10 +237,7 @@ class Report:
 
     @cached_property
     def left_out(self) -> pd.DataFrame:
-        """The ranks of arms (or models) with each model (or category) left out.
-
-        See `breakdowns.leave_one_out_frame`.
-        """
+        """Ranks of arms or models without each model or category, see `leave_one_out_frame`."""
         columns = self.left_out_columns
         if columns is None:
             raise BadOptions(
@@ -285,11 +252,6 @@ class Report:
         return leave_one_out_frame(self.trials, of, over, self.policy)
 
     @cached_property
-    def coerced_policy(self) -> str:
-        """The policy that the coerced column stands for."""
-        return coerced_policy(self.trials, self.policy)
-
-    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """The sentences that a reader has to know before any number."""
         return warning_notes(self)
@@ -301,7 +263,11 @@ class Report:
 
     def cell_name(self, row: Mapping[Any, Any]) -> str:
         """Return the name of a cell: its values of `by`."""
-        return " · ".join(str(row[c]) or "–" for c in self.by)
+        return self.name_of([row[c] for c in self.by])
+
+    def name_of(self, values: Iterable[Any]) -> str:
+        """Return the name of the cell with these values of `by`."""
+        return " · ".join(str(value) or "–" for value in values)
 
     def matrix(self, rows: str | None = None, columns: str | None = None) -> Matrix:
         """Success by two columns, see `matrix`."""
@@ -323,12 +289,18 @@ class Report:
         """Two arms paired on cases, within the other columns of the report or those of `within`.
 
         pairs: how many pairs this one may have been picked from, all of the report by default.
-        Raises BadOptions for an arm or a column that the frame does not hold.
+        Raises BadOptions for an arm or a column that the frame lacks.
         """
         on = column_of(self.trials, a, b, on)
+
+        def follows(column: str) -> bool:
+            # A column that changes only with `on` cannot be held fixed while `on` is compared.
+            pairs = self.headline[[column, on]].astype("string").fillna("").drop_duplicates()
+            return len(pairs) > 1 and not pairs[column].duplicated().any()
+
         others = within
         if others is None:
-            others = [c for c in self.by if c != on and not self._follows(c, on)]
+            others = [c for c in self.by if c != on and not follows(c)]
         openers = (self.opener, self.opener) if self.opener else None
         return compare_arms(
             self.trials,
@@ -344,9 +316,7 @@ class Report:
         )
 
     def flips(self, a: str, b: str, *, on: str | None = None) -> pd.DataFrame:
-        """Return the cases of which the majority differs between two arms: one row per case, with a
-        trial of each side.
-        """
+        """Return the cases whose majority differs between two arms, with a trial of each side."""
         return self.compare(a, b, on=on).flips
 
     def gate(
@@ -355,14 +325,15 @@ class Report:
         coercion_rate: float | None = None,
         **thresholds: float | None,
     ) -> GateResult:
-        """Hold every cell to thresholds: success and its kin are least values, all other columns
-        greatest ones.
+        """Check every cell against thresholds: success and similar are least values, all other
+        columns greatest ones.
 
         A figure that is unknown does not pass, and neither does a report without trials. Any column
-        of `frame` that holds numbers can be a threshold. Raises BadOptions for a column the report
-        has not, for a threshold that is not a number, and if there is none.
+        of numbers in `frame` can be a threshold. Raises BadOptions for a column the report has not,
+        for a threshold that is not a number, and if there is none.
         """
-        return check_gates(self, {"success": success, "coercion_rate": coercion_rate, **thresholds})
+        bounds = {"success": success, "coercion_rate": coercion_rate, **thresholds}
+        return check_gates(self.frame, self.by, bounds, self.cell_name, self.is_baseline)
 
     def text(self, width: int | None = None) -> str:
         """Return an aligned plain table with intervals, for a terminal."""
@@ -377,11 +348,10 @@ class Report:
         return str(hooks.call("figure_markdown", self))
 
     def save(self, path: str | Path, *, gate: GateResult | None = None) -> Path:
-        """Write the report.
+        """Write the report. The suffix says how: .html, .md, .csv, .xlsx, .parquet (the frame),
+        .tex or .xml (JUnit).
 
-        The suffix says how: .html, .md, .csv, .parquet (the frame), .tex or .xml (JUnit).
-
-        The checks of a gate stand at the top of a page and of Markdown, and are a suite of JUnit's.
+        The checks of a gate are at the top of a page and of Markdown, and are a suite of JUnit's.
         Raises BadOptions for another suffix, and StoreError where the file cannot be written.
         """
         return Path(hooks.call("save_figure", self, path, gate=gate))
@@ -392,30 +362,31 @@ class Report:
     def __repr__(self) -> str:
         return self.text()
 
-    def _follows(self, column: str, on: str) -> bool:
-        # A column that changes only with `on` cannot be held fixed while `on` is compared.
-        pairs = self.headline[[column, on]].astype("string").fillna("").drop_duplicates()
-        return len(pairs) > 1 and not pairs[column].duplicated().any()
-
     def _against_baseline(self, cells: pd.DataFrame) -> pd.DataFrame:
         part = self.headline[list(dict.fromkeys((*self.by, "score_success", "case_id")))]
         judged = {values: judged_of(rows) for values, rows in groups(part, self.by)}
-        rows = [self._difference(cell, judged) for cell in cells.to_dict("records")]
+        rows = []
+        for cell in cells.to_dict("records"):
+            own = tuple(str(cell[c]) for c in self.by)
+            base = tuple(
+                self.baseline_of(value) if column == self.baseline_column else value
+                for column, value in zip(self.by, own, strict=True)
+            )
+            # Nothing for the baseline itself, and where the baseline has no such cell.
+            paired, gap = None, Difference()
+            if own != base and base in judged:
+                gap = paired_difference(*judged[base], *judged[own], self.level, self._clusters)
+                paired = gap.n_cases
+            rows.append([paired, gap.rate, gap.low, gap.high, gap.p])
         columns = ["paired", "difference", "diff_low", "diff_high", "p"]
         extra = pd.DataFrame(rows, columns=columns, index=cells.index)
         extra["paired"] = extra["paired"].astype("Int64")
         extra["p_holm"] = stats.holm(extra["p"].tolist())
         return pd.concat([cells, extra], axis=1)
 
-    @cached_property
-    def baseline_column(self) -> str | None:
-        """The column of `by` that holds the baseline, None without one."""
-        return self._column_of_baseline()
-
     def baseline_of(self, value: str) -> str:
-        """Return the value of the baseline's column that a cell with `value` is compared with.
-
-        That of an arm, where the baseline is a protocol, is the protocol's arm with its levels.
+        """Return the value of the baseline's column that a cell with `value` is compared with. If
+        the baseline is a protocol, that of an arm is the protocol's arm with its levels.
         """
         if value in self.peers and self.baseline_column == "arm":
             return self.peers[value]
@@ -427,20 +398,6 @@ class Report:
             return False
         value = str(cell[self.baseline_column])
         return self.baseline_of(value) == value
-
-    def _difference(self, cell: Mapping[Any, Any], judged: Mapping[Any, Any]) -> list[Any]:
-        # (paired, difference, low, high, p). Nothing for the baseline itself, and where the
-        # baseline has no such cell.
-        own = tuple(str(cell[c]) for c in self.by)
-        base = tuple(
-            self.baseline_of(value) if column == self.baseline_column else value
-            for column, value in zip(self.by, own, strict=True)
-        )
-        if own == base or base not in judged:
-            return [None] + [stats.NAN] * 4
-        (b, b_cases), (a, a_cases) = judged[own], judged[base]
-        gap = paired_difference(a, a_cases, b, b_cases, self.level, self._clusters)
-        return [gap.n_cases, gap.rate, gap.low, gap.high, gap.p]
 
 
 def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
@@ -466,8 +423,5 @@ def report_of_frame(
     policy: str,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Return the report that `df.toolparse.report` asks for.
-
-    Arguments as for `Report`.
-    """
+    """Return the report that `df.toolparse.report` asks for. Arguments as for `Report`."""
     return Report(frame, by, policy=policy, **options)

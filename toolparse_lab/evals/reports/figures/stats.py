@@ -1,9 +1,9 @@
 """The statistics of one arm: rates with intervals clustered by case, bounds, noise and repeated
-trials. Differences of two arms are in `differences.py`.
+trials, and intervals that hold at every look. Differences of two arms are in `differences.py`.
 
 Rates are shares of 0 to 1. `values` are successes (True or False) and `cases` the case of each:
 trials of one case are not independent, so the case is the unit of every interval here. Each case
-counts once, however many trials it has: a log in which a few cases hold most of the trials says no
+counts once, however many trials it has: a log in which a few cases have most of the trials says no
 more about the others for it.
 
 Neither scipy.stats nor statsmodels is imported here: their values are what the tests compare these
@@ -23,17 +23,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from ....core.errors import BadOptions
-from .interval import Interval
+from . import Interval
 
-Flags: TypeAlias = Sequence[bool] | npt.NDArray[Any]
-Keys: TypeAlias = Sequence[Any] | npt.NDArray[Any]
+Array: TypeAlias = npt.NDArray[Any]
+Flags: TypeAlias = Sequence[bool] | Array
+Keys: TypeAlias = Sequence[Any] | Array
 NAN = float("nan")
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Wilson's score interval.
-
-    Counts need not be whole, so that an effective sample size can be given.
+    """Return Wilson's score interval. Counts need not be whole: a sample size may be effective.
 
     >>> i = wilson(8, 10); (round(i.low, 3), round(i.high, 3))
     (0.49, 0.943)
@@ -53,9 +52,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
 
 
 def case_rate(values: Flags, cases: Keys) -> float:
-    """Return the mean over cases of the share of a case's trials that succeeded.
-
-    NaN without trials.
+    """Return the mean over cases of the share of a case's trials that succeeded, NaN without any.
 
     With equal numbers of trials it is the share of all trials.
 
@@ -67,18 +64,15 @@ def case_rate(values: Flags, cases: Keys) -> float:
 
 
 def clustered_interval(
-    values: Flags,
-    cases: Keys,
-    level: float = 0.95,
-    clusters: Mapping[Any, Any] | None = None,
+    values: Flags, cases: Keys, level: float = 0.95, clusters: Mapping[Any, Any] | None = None
 ) -> Interval:
-    """`case_rate` with an interval whose unit is the case, or a coarser one.
+    """Return `case_rate` with an interval whose unit is the case, or a coarser one.
 
     clusters: case -> the unit that was drawn, such as a conversation. The case itself by default.
 
     It is Agresti and Coull's interval for clusters: z²/2 pseudo-clusters succeed and as many fail,
     which keeps it honest near 0 and 1, and with few clusters its quantile is a t's. Trials that are
-    copies of one answer change nothing, and neither does a case with many trials beside cases with
+    copies of one answer change nothing, and neither does a case with many trials among cases with
     one. See `benchmarks/intervals.py` for its coverage.
 
     >>> i = clustered_interval([True] * 8 + [False] * 2, range(10))
@@ -105,9 +99,7 @@ def clustered_interval(
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Holm's adjusted p values, in the order given.
-
-    NaN stays NaN and does not count as a test.
+    """Return Holm's adjusted p values, in the order given. NaN stays NaN and is not a test.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -123,20 +115,25 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def noise_floor(values: Flags, cases: Keys) -> float:
-    """Return the share of pairs of trials of one case by one arm that disagree.
-
-    NaN if no case has two.
+    """Return the share of pairs of trials of one case by one arm that disagree, NaN if no case has
+    two.
 
     >>> noise_floor([True, False, True, True], ["a", "a", "b", "b"])
     0.5
     """
     hits, sizes, _ = _by_case(values, cases)
     many = sizes >= 2
-    if not many.any():
-        return NAN
-    k, n = hits[many], sizes[many]
+    return float(disagreement(hits[many], sizes[many]).mean()) if many.any() else NAN
+
+
+def disagreement(hits: Any, sizes: Any) -> Any:
+    """Return how often two trials of a case disagree, for cases with two trials or more.
+
+    hits, sizes: successes and trials of each case. It is twice the variance of a single trial about
+    its case's rate, without bias.
+    """
     # Of the n (n - 1) / 2 pairs of a case's trials, k (n - k) are of one success and one failure.
-    return float((2 * k * (n - k) / (n * (n - 1))).mean())
+    return 2 * hits * (sizes - hits) / (sizes * (sizes - 1))
 
 
 def bounds(values: Flags, cases: Keys, missing: Keys) -> tuple[float, float]:
@@ -156,12 +153,8 @@ def distinct_share(texts: Keys, clusters: Keys) -> float:
     """Return the mean share of different answers among a case's trials, over the cases with two or
     more, or NaN without any.
     """
-    both = pd.DataFrame(
-        {
-            "text": pd.Series(list(texts), dtype=object),
-            "case": pd.Series(list(clusters), dtype=object),
-        }
-    )
+    columns = {"text": texts, "case": clusters}
+    both = pd.DataFrame({c: pd.Series(list(x), dtype=object) for c, x in columns.items()})
     sizes = both.groupby("case", sort=False, observed=True)["text"].size()
     different = both.drop_duplicates().groupby("case", sort=False, observed=True)["text"].size()
     shares = (different / sizes)[sizes >= 2]
@@ -236,15 +229,13 @@ def check_level(level: float) -> None:
         )
 
 
-def _by_case(
-    values: Flags, cases: Keys
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+def _by_case(values: Flags, cases: Keys) -> tuple[Array, Array, Array]:
     # In order of first appearance.
     codes, names = codes_of(cases)
     return *counts_of(values, codes, len(names)), names
 
 
-def _mean_rate(hits: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> float:
+def _mean_rate(hits: Array, sizes: Array) -> float:
     # Of equal numbers of trials the plain share, which has no rounding of its own.
     if not len(sizes):
         return NAN
@@ -253,8 +244,8 @@ def _mean_rate(hits: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> float:
     return float((hits / sizes).mean())
 
 
-def codes_of(*keys: Keys) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(a number for each entry of all keys in a row, the key of each number)."""
+def codes_of(*keys: Keys) -> tuple[Array, Array]:
+    """Return (a number for each entry of all keys in a row, the key of each number)."""
     # An index of objects, because NumPy would make a table of cases that are tuples.
     arrays = [
         c if isinstance(c, np.ndarray) else pd.Index(list(c), dtype=object, tupleize_cols=False)
@@ -267,11 +258,8 @@ def codes_of(*keys: Keys) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     return codes, np.asarray(names)
 
 
-def cluster_codes(cases: npt.NDArray[Any], clusters: Mapping[Any, Any] | None) -> npt.NDArray[Any]:
-    """Return the number of each case's cluster.
-
-    Of its own where `clusters` does not say.
-    """
+def cluster_codes(cases: Array, clusters: Mapping[Any, Any] | None) -> Array:
+    """Return the number of each case's cluster, of its own where `clusters` does not say."""
     if clusters is None:
         return np.arange(len(cases))
     # A case without a cluster must not share one with the others that have none.
@@ -279,9 +267,90 @@ def cluster_codes(cases: npt.NDArray[Any], clusters: Mapping[Any, Any] | None) -
     return codes_of(units)[0]
 
 
-def counts_of(
-    values: Flags, codes: npt.NDArray[Any], m: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """(successes, trials) of each of m codes."""
+def counts_of(values: Flags, codes: Array, m: int) -> tuple[Array, Array]:
+    """Return (successes, trials) of each of m codes."""
     hits = np.bincount(codes, weights=np.asarray(values, dtype=float), minlength=m)
     return hits, np.bincount(codes, minlength=m).astype(float)
+
+
+# Intervals that hold at every look: one may stop when they say enough, and go on later.
+#
+# How it works. A gambler with capital 1 bets against "the mean is m" on one case after the other. A
+# bet is fair where m is the truth, so by Ville's inequality the capital ever reaches 1/alpha with
+# chance at most alpha. The m that no such capital speaks against are a confidence sequence: it
+# covers the truth at all looks together with chance 1 - alpha, however the looks were chosen
+# (Waudby-Smith and Ramdas 2024). Here the capital is the mean of sixteen gamblers, eight sizes of
+# bets on either side of m, so nothing has to be tuned, and the order of the cases has no effect.
+#
+# Values are per case and lie between 0 and 1: a rate, or half of one plus a difference of rates.
+# The cases have to come in random order. Cost: the distinct values times the grid of m.
+
+# Sizes of the bets, as shares of the largest one after which no case can cost all capital.
+_BETS = 0.8 * 0.5 ** np.arange(8)
+_GRID = 2001
+
+
+def log_capital(counts: Array, points: Array, mean: float) -> Array:
+    """Return the logarithm of the capital after betting against a mean.
+
+    counts: cases by value in the last axis, any axes before it. points: the values, each from 0 to
+    1. mean: between 0 and 1.
+
+    >>> round(float(log_capital(np.array([0, 40]), np.array([0.0, 1.0]), 0.5)), 1)
+    20.7
+    """
+    bets = np.concatenate([_BETS / max(mean, 1e-12), -_BETS / max(1 - mean, 1e-12)])
+    # One row a gambler, one column a value; where the mean is 0 or 1, no bet there can be lost.
+    gains = np.log1p(np.maximum(bets[:, None] * (points[None, :] - mean), -1 + 1e-12))
+    logs = np.asarray(counts, dtype=float) @ gains.T
+    highest = logs.max(axis=-1, keepdims=True)
+    total = np.log(np.exp(logs - highest).mean(axis=-1)) + highest[..., 0]
+    return np.asarray(total)
+
+
+def anytime_interval(values: Any, alpha: float = 0.05) -> Interval:
+    """Return the mean of values from 0 to 1 with its interval, which holds at every look.
+
+    Without a value nothing is known: 0 to 1.
+
+    >>> i = anytime_interval([1] * 90 + [0] * 10)
+    >>> i.low < 0.9 < i.high
+    True
+    """
+    values = np.asarray(list(values), dtype=float)
+    if not len(values):
+        return Interval(NAN, 0.0, 1.0)
+    points, counts = np.unique(values, return_counts=True)
+    mean = float(values.mean())
+    # Two grids: all means, and once more about the ends that the first one finds.
+    low, high = _ends(counts, points, np.linspace(0, 1, 201), alpha, mean)
+    fine = np.linspace(max(0.0, low - 0.006), min(1.0, high + 0.006), _GRID)
+    low, high = _ends(counts, points, fine, alpha, mean)
+    return Interval(mean, min(low, mean), max(high, mean))
+
+
+def anytime_difference(differences: Any, alpha: float = 0.05) -> Interval:
+    """Return the mean of differences from -1 to 1 with its interval, which holds at every look."""
+    values = (np.asarray(list(differences), dtype=float) + 1) / 2
+    interval = anytime_interval(values, alpha)
+    return Interval(2 * interval.rate - 1, 2 * interval.low - 1, 2 * interval.high - 1)
+
+
+def _ends(
+    counts: Array, points: Array, grid: Array, alpha: float, mean: float
+) -> tuple[float, float]:
+    # One step of the grid is added on either side, so that the interval is never too narrow.
+    possible = [m for m in grid if log_capital(counts, points, float(m)) < math.log(1 / alpha)]
+    step = float(grid[1] - grid[0])
+    if not possible:  # the grid stepped over all of them
+        return max(0.0, mean - step), min(1.0, mean + step)
+    return max(0.0, float(possible[0]) - step), min(1.0, float(possible[-1]) + step)
+
+
+def answers_frame(rows: Sequence[tuple[str, int, Interval, str]]) -> pd.DataFrame:
+    """Return one row per answer: name, cases, mean, low, high, verdict.
+
+    rows: name, cases, interval and verdict of each.
+    """
+    columns = ["name", "cases", "mean", "low", "high", "verdict"]
+    return pd.DataFrame([(n, k, i.rate, i.low, i.high, v) for n, k, i, v in rows], columns=columns)

@@ -81,29 +81,24 @@ class TrialRows:
         """Return the values of each filter that these rows have, and under "axes" the columns that
         a heatmap can go by.
         """
-        facets = {name: self._values(name) for name in FACETS if name in self.frame}
+        facets = {}
+        for name in (c for c in FACETS if c in self.frame):
+            values = self.frame[name].dropna().unique()
+            facets[name] = [str(value) for value in values][:_MOST_VALUES]
         for name, column in COUNTED.items():
             texts = self.frame[column].dropna().unique()
             keys = {key for text in texts for key in _KEY.findall(str(text))}
             facets[name] = sorted(keys)[:_MOST_VALUES]
-        names = ("policy", "parse_protocol", *FACETS, *self._metadata())
+        metadata = [str(name) for name in self.frame if str(name).startswith("metadata_")]
+        names = ("policy", "parse_protocol", *FACETS, *metadata)
         facets["axes"] = [name for name in dict.fromkeys(names) if name in self.frame]
         return facets
-
-    def _metadata(self) -> list[str]:
-        return [str(name) for name in self.frame if str(name).startswith("metadata_")]
-
-    def _values(self, column: str) -> list[str]:
-        values = self.frame[column].dropna().unique()
-        return [str(value) for value in values][:_MOST_VALUES]
 
     def set_cell(self, trial_id: str, column: str, text: str) -> None:
         """Set the text of one cell of a trial, where the frame has the column."""
         if column in self.frame:
-            self.frame.iloc[self.place(trial_id), self._column(column)] = text or None
-
-    def _column(self, name: str) -> int:
-        return list(self.frame.columns).index(name)
+            at = list(self.frame.columns).index(column)
+            self.frame.iloc[self.place(trial_id), at] = text or None
 
     def cells(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return the heatmap of the rows that a query admits, its own cell left aside: axes, names
@@ -113,21 +108,20 @@ class TrialRows:
         needed = list(dict.fromkeys((*self.axes, "score_success", "case_id")))
         part = self.frame.loc[self._mask({**query, "cell": None}), needed]
         cells: list[list[Any]] = []
-        for names, rows in groups(part, self.axes):
-            successes, cases = judged_of(rows)
+        for names, trials in groups(part, self.axes):
+            successes, cases = judged_of(trials)
             interval = stats.clustered_interval(successes, cases)
             numbers = (interval.rate, interval.low, interval.high)
             figures = [None if math.isnan(number) else number for number in numbers]
-            cells.append([*names, len(rows), len(successes), *figures])
-        rows_names = sorted({cell[0] for cell in cells})
-        column_names = sorted({cell[1] for cell in cells})
-        return {"axes": self.axes, "rows": rows_names, "columns": column_names, "cells": cells}
+            cells.append([*names, len(trials), len(successes), *figures])
+        rows, columns = (sorted({cell[axis] for cell in cells}) for axis in (0, 1))
+        return {"axes": self.axes, "rows": rows, "columns": columns, "cells": cells}
 
     def numbers(self, query: Mapping[str, Any]) -> Numbers:
         """Return the numbers of the rows that a query admits, failures first, else in order.
 
         query: "where" (column -> values), "cell" (the values of both axes), "code" and "rule",
-        "text" that stands in the answer, the question or the reason, "failures" alone, and "flips"
+        "text" that is in the answer, the question or the reason, "failures" alone, and "flips"
         (column, a, b): trials whose success differs between two values. Raises BadOptions for a
         column that the frame lacks.
         """
@@ -139,10 +133,9 @@ class TrialRows:
 
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         mask = np.ones(len(self.frame), dtype=bool)
-        chosen = dict(query.get("where") or {})
         for name, value in zip(self.axes, query.get("cell") or (), strict=False):
             mask &= self._equals(name, [value])
-        for name, values in chosen.items():
+        for name, values in (query.get("where") or {}).items():
             if values:
                 mask &= self._equals(name, values)
         for name, column in COUNTED.items():
@@ -165,35 +158,30 @@ class TrialRows:
         # Success differs between two values of a column, with case, repetition, and model or prompt
         # protocol the same.
         both = self._equals(name, [a, b]) & np.asarray(self.frame["score_success"].notna())
-        others = [] if name == "model" else ["model"]
-        if name == "model":
-            others = ["arm"] if "arm" in self.frame else ["prompt_protocol"]
-        part = self.frame.loc[both, ["case_id", "trial", *others, name, "score_success"]]
-        keys = part[["case_id", "trial", *others]].astype("string").fillna("")
+        arm = "arm" if "arm" in self.frame else "prompt_protocol"
+        by = ["case_id", "trial", arm if name == "model" else "model"]
+        part = self.frame.loc[both, [*by, name, "score_success"]]
+        keys = part[by].astype("string").fillna("")
         keyed = keys.assign(side=part[name].astype(str), success=part["score_success"].astype(int))
-        by = ["case_id", "trial", *others]
         rates = keyed.groupby([*by, "side"], observed=True)["success"].mean().unstack("side")
-        if a not in rates or b not in rates:
-            return np.zeros(len(self.frame), dtype=bool)
-        differ = rates[a].notna() & rates[b].notna() & (rates[a] != rates[b])
-        index = pd.MultiIndex.from_frame(keys)
         flipped = np.zeros(len(self.frame), dtype=bool)
-        flipped[np.flatnonzero(both)] = index.isin(rates.index[differ])
+        if a in rates and b in rates:
+            differ = rates[a].notna() & rates[b].notna() & (rates[a] != rates[b])
+            index = pd.MultiIndex.from_frame(keys)
+            flipped[np.flatnonzero(both)] = index.isin(rates.index[differ])
         return flipped
 
     def lines(self, numbers: Numbers) -> list[dict[str, Any]]:
         """Return one line for each row number, its texts visible: ids, outcome, detail and the
         excerpt [before, marked, after] of the answer.
         """
-        return [self._line(int(number)) for number in numbers]
-
-    def _line(self, number: int) -> dict[str, Any]:
-        row = self.frame.iloc[number]
         names = ("trial_id", "case_id", *FACETS, "detail", "missing_reason", "note", "override")
-        line: dict[str, Any] = {name: text_of_cell(row.get(name)) for name in dict.fromkeys(names)}
-        line["failed"] = bool(self.failed[number])
-        line["excerpt"] = excerpt_of(row)
-        return line
+        lines: list[dict[str, Any]] = []
+        for number in map(int, numbers):
+            row = self.frame.iloc[number]
+            lines.append({name: text_of_cell(row.get(name)) for name in names})
+            lines[-1] |= {"failed": bool(self.failed[number]), "excerpt": excerpt_of(row)}
+        return lines
 
 
 def _holds(column: pd.Series[Any], text: str, fold: bool = False) -> npt.NDArray[np.bool_]:

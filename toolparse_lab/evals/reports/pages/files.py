@@ -1,32 +1,69 @@
-"""Reports as files: a page, Markdown, tables for programs, LaTeX for papers, JUnit XML for
-continuous integration.
+"""Figures as files: pages and Markdown, cells that a spreadsheet shows as they are, an Excel
+workbook, LaTeX for papers, JUnit XML for continuous integration; and the functions that `hooks`
+calls to show and save a figure.
+
+A figure knows nothing of pages: it asks `hooks` for its text, HTML, Markdown or file. Each of these
+is one function at the end, with the function that does it registered for each type of figure. A new
+kind of figure adds its lines there.
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from ....core.errors import BadOptions, StoreError
+from ....core.errors import BadOptions, MissingExtra, StoreError
 from ....views import render_page
 from ....views.cells import escaped
 from ....views.show import visible
-from ..figures.cells import UNRECORDED, groups
-from .comparison_html import render_comparison_page
-from .html import render_report
-from .markdown import md, render_comparison_markdown, render_markdown
-from .numbers import percent, points, span
-from .spreadsheet import plain_cells, write_workbook
+from ..figures.cells import UNRECORDED, Matrix, groups
+from ..figures.comparison import ArmComparison, Flip
+from ..figures.gates import GateResult
+from ..figures.report import Report
+from .html import (
+    render_comparison,
+    render_comparison_page,
+    render_flip,
+    render_gate,
+    render_matrix,
+    render_report,
+)
+from .tables import success
+from .text import (
+    comparison_markdown,
+    comparison_text,
+    matrix_text,
+    md,
+    render_markdown,
+    render_text,
+)
 
-if TYPE_CHECKING:
-    from ..figures.comparison import ArmComparison
-    from ..figures.gates import GateResult
-    from ..figures.report import Report
+WRITERS: Mapping[str, Callable[[Report, Path, GateResult | None], object]] = {
+    ".html": lambda report, file, gate: _write(file, render_report(report, page=True, gate=gate)),
+    ".md": lambda report, file, gate: _write(file, render_markdown(report, gate)),
+    ".csv": lambda report, file, gate: _csv(report.frame, file),
+    ".xlsx": lambda report, file, gate: write_workbook(report, file),
+    ".parquet": lambda report, file, gate: report.frame.to_parquet(file, index=False),
+    ".tex": lambda report, file, gate: _write(file, render_latex(report)),
+    ".xml": lambda report, file, gate: _write(file, render_junit(report, gate)),
+}
+"""Suffix -> what writes such a file: one self-contained page, Markdown, the frame of cells as CSV
+or Parquet, all tables as an Excel workbook, a LaTeX table, JUnit XML. Only the page, Markdown and
+JUnit have a place for a gate."""
+
+
+def _write(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+
+
+def _csv(frame: pd.DataFrame, file: Path) -> None:
+    plain_cells(frame).to_csv(file, index=False)
 
 
 def save_report(report: Report, path: str | Path, gate: GateResult | None = None) -> Path:
@@ -43,13 +80,13 @@ def save_comparison(comparison: ArmComparison, path: str | Path) -> Path:
 
     Raises BadOptions for another suffix, and StoreError where the file cannot be written.
     """
-    writers: Mapping[str, Callable[[Path], object]] = {
-        ".html": lambda f: f.write_text(render_comparison_page(comparison), encoding="utf-8"),
-        ".md": lambda f: f.write_text(render_comparison_markdown(comparison), encoding="utf-8"),
-        ".csv": lambda f: plain_cells(comparison.frame).to_csv(f, index=False),
-        ".parquet": lambda f: comparison.frame.to_parquet(f, index=False),
-    }
-    return save_file(path, writers, lambda writer, file: writer(file), "a comparison")
+    return _save_with_frame(
+        path,
+        lambda: render_comparison_page(comparison),
+        lambda: comparison_markdown(comparison),
+        comparison.frame,
+        "a comparison",
+    )
 
 
 def save_sentences(title: str, text: str, frame: pd.DataFrame, path: str | Path) -> Path:
@@ -61,15 +98,29 @@ def save_sentences(title: str, text: str, frame: pd.DataFrame, path: str | Path)
     """
     lines = visible(text).splitlines()
     items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
-    page = f"<h1>{escaped(title)}</h1><ul>{items}</ul>"
-    marked = [f"# {md(title)}", "", *(f"- {md(line)}" for line in lines)]
+    return _save_with_frame(
+        path,
+        lambda: render_page(title, f"<h1>{escaped(title)}</h1><ul>{items}</ul>"),
+        lambda: "\n".join([f"# {md(title)}", "", *(f"- {md(line)}" for line in lines), ""]),
+        frame,
+        "such figures",
+    )
+
+
+def _save_with_frame(
+    path: str | Path,
+    html: Callable[[], str],
+    markdown: Callable[[], str],
+    frame: pd.DataFrame,
+    what: str,
+) -> Path:
     writers: Mapping[str, Callable[[Path], object]] = {
-        ".html": lambda f: f.write_text(render_page(title, page), encoding="utf-8"),
-        ".md": lambda f: f.write_text("\n".join([*marked, ""]), encoding="utf-8"),
-        ".csv": lambda f: plain_cells(frame).to_csv(f, index=False),
-        ".parquet": lambda f: frame.to_parquet(f, index=False),
+        ".html": lambda file: _write(file, html()),
+        ".md": lambda file: _write(file, markdown()),
+        ".csv": lambda file: _csv(frame, file),
+        ".parquet": lambda file: frame.to_parquet(file, index=False),
     }
-    return save_file(path, writers, lambda writer, file: writer(file), "such figures")
+    return save_file(path, writers, lambda writer, file: writer(file), what)
 
 
 def save_file(
@@ -88,7 +139,6 @@ def save_file(
             got=file.name,
             expected=", ".join(writers),
         )
-
     try:
         write(writer, file)
     except OSError as e:  # no such folder, a full disk: nothing that a traceback explains
@@ -96,58 +146,56 @@ def save_file(
     return file
 
 
-def render_latex(report: Report) -> str:
-    r"""Return the cells as a LaTeX table. It takes ``\usepackage{booktabs}``."""
-    head = [
-        *(c.replace("_", " ") for c in report.by),
-        "success",
-        f"{report.level:.0%} interval",
-        "n",
-        "cases",
-        "strict",
-        "naive",
-    ]
-    if report.baseline is not None:
-        head += [f"against {report.baseline}", "p (Holm)"]
-    alignment = "l" * len(report.by) + "r" * (len(head) - len(report.by))
-    rows = [_latex_cells(report, cell) for cell in report.frame.to_dict("records")]
-    lines = [
-        f"% {visible(' '.join(report.title.split()))}. Success in percent, policy {report.policy}, "
-        "intervals clustered by case.",
-        f"\\begin{{tabular}}{{{alignment}}}",
-        "\\toprule",
-        _latex_row(head),
-        "\\midrule",
-        *map(_latex_row, rows),
-        "\\bottomrule",
-        "\\end{tabular}",
-        "",
-    ]
-    return "\n".join(lines)
+_WIDEST = 60  # characters of a column
+# Full-width signs count in some spreadsheets.
+_FORMULA = ("=", "+", "-", "@", "|", "%", "＝", "＋", "－", "＠")
 
 
-def _latex_cells(report: Report, cell: Mapping[Any, Any]) -> list[str]:
-    # The last two are of the baseline.
-    row = [
-        *(str(cell[c]) for c in report.by),
-        percent(cell["success"]),
-        span(cell["ci_low"], cell["ci_high"]) or "–",
-        str(cell["n"]),
-        str(cell["n_cases"]),
-        percent(cell["strict"]),
-        percent(cell["naive"]),
-    ]
-    if report.baseline is None:
-        return row
-    if pd.isna(cell["difference"]):
-        return [*row, "–", "–"]
+def plain_cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose texts a spreadsheet shows as they are: no hidden character, and an
+    apostrophe before what it would take for a formula.
 
-    gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
-    return [*row, f"{gap} [{low}, {high}]", f"{cell['p_holm']:.3f}"]
+    Only for tables that people open. A file that is read again keeps its texts.
+    """
+
+    def plain(x: Any) -> Any:
+        if not isinstance(x, str):
+            return x
+        # Spreadsheets pass over white space before the sign.
+        return ("'" if x.lstrip().startswith(_FORMULA) else "") + visible(x)
+
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    return frame.assign(**{str(name): texts[name].map(plain) for name in texts})
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(map(_tex, cells)) + r" \\"
+def write_workbook(report: Report, file: Path) -> None:
+    """Write the sheets `cells`, `outcomes`, `failures`, `codes` and `rescues`.
+
+    Raises MissingExtra if openpyxl is not installed.
+    """
+    tables = {
+        "cells": report.frame,
+        "outcomes": report.waterfall,
+        "failures": report.failures,
+        "codes": report.codes,
+        "rescues": report.rescues,
+    }
+    try:
+        with pd.ExcelWriter(file, engine="openpyxl") as writer:
+            for name, table in tables.items():
+                plain_cells(table).to_excel(writer, sheet_name=name, index=False)
+                sheet = writer.sheets[name]
+                sheet.freeze_panes = "A2"
+                if len(table.columns):
+                    sheet.auto_filter.ref = sheet.dimensions
+                for column, head in zip(sheet.columns, table.columns, strict=True):
+                    longest = max([len(str(head)), *(len(str(cell.value)) for cell in column)])
+                    letter = column[0].column_letter
+                    sheet.column_dimensions[letter].width = min(longest + 2, _WIDEST)
+    except ModuleNotFoundError as e:
+        raise MissingExtra(
+            "an Excel workbook needs openpyxl", got=str(e), hint="pip install 'toolparse_lab[xlsx]'"
+        ) from None
 
 
 # In one step, because replacing one after the other would escape what was put in before.
@@ -164,72 +212,79 @@ _TEX = str.maketrans(
         ">": r"\textgreater{}",
         "−": "$-$",
         "\xa0": "~",
-        # What stands for a hidden character is between these.
+        # A hidden character is shown between these.
         "⟨": r"\textlangle{}",
         "⟩": r"\textrangle{}",
     }
 )
 
 
-def _tex(text: str) -> str:
-    return visible(" ".join(text.split("\n"))).translate(_TEX)
+def render_latex(report: Report) -> str:
+    r"""Return the cells as a LaTeX table. It takes ``\usepackage{booktabs}``."""
+
+    def line(cells: Any) -> str:
+        texts = (visible(" ".join(cell.split("\n"))).translate(_TEX) for cell in cells)
+        return " & ".join(texts) + r" \\"
+
+    table = success(report).drawn("tex")
+    alignment = "l" * table.n_left + "r" * (len(table.head) - table.n_left)
+    lines = [
+        f"% {visible(' '.join(report.title.split()))}. Success in percent, policy {report.policy}, "
+        "intervals clustered by case.",
+        f"\\begin{{tabular}}{{{alignment}}}",
+        "\\toprule",
+        line(name for name, _ in table.head),
+        "\\midrule",
+        *map(line, table.rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# JUnit XML. Tag -> the attribute of a suite with the number of its elements.
+_COUNTED = {"testcase": "tests", "failure": "failures", "error": "errors", "skipped": "skipped"}
+_COLUMNS = (
+    "case_id", "trial_id", "outcome", "sub_code", "detail", "missing_reason", "score_success",
+    "latency", "raw",
+)  # fmt: skip
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def render_junit(report: Report, gate: GateResult | None = None) -> str:
     """Return JUnit XML: a suite for each cell, a test for each of its cases, and a suite for the
     checks of a gate.
 
-    A case fails where no majority of its judged trials succeeded. One that only the provider's
-    failures speak of is an error, one without a target or without a record is skipped.
+    A case fails if no majority of its judged trials succeeded. One for which there are only the
+    provider's failures is an error, one without a target or without a record is skipped.
     """
     # The standard library's writer is enough for this: nothing is read, and it escapes all text.
     root = ET.Element("testsuites", name=_xml(report.title))
     if gate is not None:
-        _gate_suite(root, gate)
+        suite = ET.SubElement(root, "testsuite", name="gate")
+        for check in gate.checks:
+            test = _test(suite, "gate", f"{check.cell}: {check.metric}")
+            if not check.ok:
+                _add(test, "failure", check.sentence)
 
     for values, part in groups(report.headline, report.by):
         name = report.cell_name(dict(zip(report.by, values, strict=True)))
-        _cell_suite(root, name, part)
+        suite = ET.SubElement(root, "testsuite", name=_xml(name))
+        # Column by column: a frame for each case would take a hundred times as long.
+        columns = [part[c].astype(object).where(part[c].notna(), None).tolist() for c in _COLUMNS]
+        cases: dict[str, list[dict[str, Any]]] = {}
+        for cells in zip(*columns, strict=True):
+            row = dict(zip(_COLUMNS, cells, strict=True))
+            cases.setdefault(str(row["case_id"]), []).append(row)
+        for case_id, trials in cases.items():
+            _judge(_test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials)), trials)
 
     # A viewer shows these counts, and does not count for itself.
     for element in (*root, root):
         for tag, attribute in _COUNTED.items():
             element.set(attribute, str(len(list(element.iter(tag)))))
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
-
-
-_COUNTED = {"testcase": "tests", "failure": "failures", "error": "errors", "skipped": "skipped"}
-"""Tag -> the attribute of a suite with the number of its elements."""
-_COLUMNS = (
-    "case_id", "trial_id", "outcome", "sub_code", "detail", "missing_reason", "score_success",
-    "latency", "raw",
-)  # fmt: skip
-
-
-def _gate_suite(root: ET.Element, gate: GateResult) -> None:
-    suite = _suite(root, "gate")
-    for check in gate.checks:
-        test = _test(suite, "gate", f"{check.cell}: {check.metric}")
-        if not check.ok:
-            _add(test, "failure", check.sentence)
-
-
-def _cell_suite(root: ET.Element, name: str, part: pd.DataFrame) -> None:
-    suite = _suite(root, name)
-    # Column by column: a frame for each case would take a hundred times as long.
-    columns = [part[c].astype(object).where(part[c].notna(), None).tolist() for c in _COLUMNS]
-    cases: dict[str, list[dict[str, Any]]] = {}
-    for values in zip(*columns, strict=True):
-        row = dict(zip(_COLUMNS, values, strict=True))
-        cases.setdefault(str(row["case_id"]), []).append(row)
-
-    for case_id, trials in cases.items():
-        test = _test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
-        _judge(test, trials)
-
-
-def _suite(root: ET.Element, name: str) -> ET.Element:
-    return ET.SubElement(root, "testsuite", name=_xml(name))
 
 
 def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.Element:
@@ -241,27 +296,17 @@ def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.
 def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> None:
     judged = [t for t in trials if t["score_success"] is not None]
     errors = [t for t in trials if t["outcome"] == "provider_error"]
-
-    if judged:
-        _judge_by_majority(test, judged)
-    elif errors:
-        first = errors[0]
-        _add(test, "error", f"{first['missing_reason']}: {first['detail']}")
-    else:
+    if not judged and errors:
+        _add(test, "error", f"{errors[0]['missing_reason']}: {errors[0]['detail']}")
+    elif not judged:
         _add(test, "skipped", trials[0]["missing_reason"] or UNRECORDED)
-
-
-def _judge_by_majority(test: ET.Element, judged: list[dict[str, Any]]) -> None:
-    # A tie is not a majority.
     wrong = [t for t in judged if not t["score_success"]]
     right = len(judged) - len(wrong)
-    if right > len(wrong):  # a tie is no majority
-        return
-
-    first = wrong[0]
-    code = "/".join(str(first[c]) for c in ("outcome", "sub_code") if first[c])
-    message = f"{right} of {len(judged)} trials succeeded; {code}: {first['detail']}"
-    _add(test, "failure", message, f"trial {first['trial_id']}\n{first['raw'] or ''}")
+    if wrong and right <= len(wrong):  # a tie is not a majority
+        first = wrong[0]
+        code = "/".join(str(first[c]) for c in ("outcome", "sub_code") if first[c])
+        message = f"{right} of {len(judged)} trials succeeded; {code}: {first['detail']}"
+        _add(test, "failure", message, f"trial {first['trial_id']}\n{first['raw'] or ''}")
 
 
 def _add(test: ET.Element, tag: str, message: str, text: str | None = None) -> None:
@@ -273,59 +318,53 @@ def _add(test: ET.Element, tag: str, message: str, text: str | None = None) -> N
 
 def _xml(text: str) -> str:
     # Control characters become their pictures, others that XML cannot hold are replaced.
-    return _NOT_XML.sub(_stand_in, text)
+    def picture(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        # Unicode's pictures of control characters begin at 0x2400.
+        return chr(0x2400 + code) if code < 0x20 else "\N{REPLACEMENT CHARACTER}"
+
+    return _NOT_XML.sub(picture, text)
 
 
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+@singledispatch
+def figure_text(figure: Any, **options: Any) -> str:
+    """Return a figure as plain text for a terminal. A report takes `width`."""
+    raise TypeError(f"no text for a {type(figure).__name__}")
 
 
-def _stand_in(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)  # Unicode's pictures of control characters begin here
-    return "\N{REPLACEMENT CHARACTER}"
+@singledispatch
+def figure_html(figure: Any, **options: Any) -> str:
+    """Return a figure as HTML. A report takes `page` and `gate`."""
+    raise TypeError(f"no HTML for a {type(figure).__name__}")
 
 
-# The writers of reports. They take a gate, or None, whether or not they have a place for it.
+@singledispatch
+def figure_markdown(figure: Any) -> str:
+    """Return a figure as GitHub-flavoured Markdown."""
+    raise TypeError(f"no Markdown for a {type(figure).__name__}")
 
 
-def _page(report: Report, file: Path, gate: GateResult | None) -> None:
-    file.write_text(render_report(report, page=True, gate=gate), encoding="utf-8")
+@singledispatch
+def save_figure(figure: Any, path: str | Path, **options: Any) -> Path:
+    """Write a figure to a file and return its path. A report takes `gate`.
+
+    Raises BadOptions for a suffix that its kind is not written as, and StoreError where the file
+    cannot be written.
+    """
+    raise TypeError(f"no file for a {type(figure).__name__}")
 
 
-def _markdown(report: Report, file: Path, gate: GateResult | None) -> None:
-    file.write_text(render_markdown(report, gate), encoding="utf-8")
+figure_text.register(ArmComparison, comparison_text)
+figure_text.register(Matrix, matrix_text)
+figure_text.register(Report, render_text)
 
+figure_html.register(ArmComparison, render_comparison)
+figure_html.register(Flip, render_flip)
+figure_html.register(GateResult, render_gate)
+figure_html.register(Matrix, render_matrix)
+figure_html.register(Report, render_report)
 
-def _csv(report: Report, file: Path, gate: GateResult | None) -> None:
-    plain_cells(report.frame).to_csv(file, index=False)
+figure_markdown.register(Report, render_markdown)
 
-
-def _parquet(report: Report, file: Path, gate: GateResult | None) -> None:
-    report.frame.to_parquet(file, index=False)
-
-
-def _workbook(report: Report, file: Path, gate: GateResult | None) -> None:
-    write_workbook(report, file)
-
-
-def _latex(report: Report, file: Path, gate: GateResult | None) -> None:
-    file.write_text(render_latex(report), encoding="utf-8")
-
-
-def _junit(report: Report, file: Path, gate: GateResult | None) -> None:
-    file.write_text(render_junit(report, gate), encoding="utf-8")
-
-
-WRITERS: Mapping[str, Callable[[Report, Path, GateResult | None], None]] = {
-    ".html": _page,
-    ".md": _markdown,
-    ".csv": _csv,
-    ".xlsx": _workbook,
-    ".parquet": _parquet,
-    ".tex": _latex,
-    ".xml": _junit,
-}
-"""Suffix -> what writes such a file: one self-contained page, Markdown, the frame of cells as CSV
-or Parquet, all tables as an Excel workbook, a LaTeX table, JUnit XML. Only the page, Markdown and
-JUnit have a place for a gate."""
+save_figure.register(ArmComparison, save_comparison)
+save_figure.register(Report, save_report)

@@ -1,71 +1,229 @@
-"""Reports as HTML without any outside reference: styles inline, intervals as SVG, readable without
-a script.
+"""Reports, comparisons, matrices and gates as HTML without any outside reference: styles inline,
+readable without a script.
 
-How a report is laid out is in `templates`. This file gathers its contents, as text that the
-templates escape.
+How each is laid out is in `templates`. This file gathers their contents, as text that the templates
+escape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ....core.errors import ToolparseError
+from ....core.types import ParseResult
+from ....core.values.printable import counted
+from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
-from ...scoring.outcomes import OUTCOMES, SUB_CODES
+from ...frames import reread
+from ...scoring.outcomes import OUTCOMES
 from ..figures.cells import UNRECORDED, groups
-from .failures_html import BEHIND, FailingCell, failing_cells
-from .html_parts import (
+from ..figures.comparison import COMPARISON_COLUMNS
+from .columns import Cell, Head, Listing, percent, span
+from .drawings import TEMPLATES, TRADEOFFS, ladder_key, ladders, outcome_bars, tradeoffs_of
+from .tables import (
     PARTS,
-    TEMPLATES,
-    Cell,
-    Table,
-    fragment,
-    gate_view,
-    unfolding_trials,
+    comparison,
+    failures,
+    gate_checks,
+    ladder,
+    listings_of,
+    success,
+    unpaired_cases,
 )
-from .html_parts import page as html_page
-from .matrix_html import render_matrix
-from .numbers import percent, points, span
-from .svg import interval_svg, ladder_key, ladder_svg
-from .tables import Section, key_head, ladder_section, sections_of
-from .text import headline, leader_of
-from .tradeoffs import TITLE as TRADEOFFS
-from .tradeoffs import Tradeoff, tradeoffs_of
+from .text import comparison_legend, headline, leader_of
 
 if TYPE_CHECKING:
+    from ...scoring.trial import Trial
+    from ..figures.cells import Matrix
+    from ..figures.comparison import ArmComparison, Flip
     from ..figures.gates import GateResult
     from ..figures.report import Report
 
 EXAMPLES = 3
 """The examples of each failure that a page opens."""
-MAX_EXAMPLE = 240  # characters
+BEHIND = "The failures behind each cell"
+MOST_VIEWS = 100
+"""The failures of a page that show how they were read; a view takes a hundred times its text."""
+MOST_LINES = 5_000
+"""The failures of a page that have a line; beyond it a page is too long to open."""
+MAX_FLIPS = 100
+"""How many flips a page unfolds; a notebook's output unfolds a tenth of them."""
+MAX_RAW = 4000  # characters of an answer that no protocol here can read
+MAX_TEXT = 400  # characters of a question, a target or an error
+LONG = 40  # rows of a table that is folded
 
-_HATCH = "repeating-linear-gradient(135deg,transparent 0 4px,rgba(255,255,255,.45) 4px 7px)"
-# Okabe and Ito's colours; a second outcome of one colour is hatched, and every part is named in
-# text as well.
-_FILLS: dict[str, tuple[str, str, bool]] = {
-    "correct": ("#009E73", "#000", False),
-    "abstained_correctly": ("#009E73", "#000", True),
-    "wrong_call": ("#D55E00", "#000", False),
-    "abstained_wrongly": ("#E69F00", "#000", False),
-    "self_answered": ("#F0E442", "#000", False),
-    "attempted_unparseable": ("#CC79A7", "#000", False),
-    "fabricated": ("#000000", "#fff", False),
-    "truncated": ("#56B4E9", "#000", False),
-    "reasoning_only": ("#56B4E9", "#000", True),
-    "empty": ("#0072B2", "#fff", False),
-    "refused": ("#0072B2", "#fff", True),
-    "context_overflow": ("#999999", "#000", False),
-    "provider_error": ("#999999", "#000", True),
-    "ungraded": ("#dddddd", "#000", False),
-    UNRECORDED: ("#dddddd", "#000", True),
-}
-_ORDER = tuple(_FILLS)
-"""Order of the parts of a bar: successes first, then the model's, the parser's and the provider's
-share."""
+
+@dataclass(frozen=True)
+class Table:
+    """A table as its template takes it.
+
+    `under` has HTML to go below each row, '' for none.
+    """
+
+    head: Head
+    rows: Sequence[Sequence[Cell]]
+    under: Sequence[Cell] = ()
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The name and the classes of each column, and those that the template asks for."""
+        flags = {"left": "l", "names_row": "k", "code": "c"}
+        return [
+            {"name": name, "kind": kind}
+            | {f: letter in kind.split() for f, letter in flags.items()}
+            for name, kind in self.head
+        ]
+
+    @property
+    def is_long(self) -> bool:
+        """Longer than a screen, so that it is folded."""
+        return len(self.rows) > LONG
+
+    @property
+    def summary(self) -> str:
+        """The line that a long table is folded into."""
+        return f"{len(self.rows)} rows"
+
+    @property
+    def rows_with_under(self) -> list[tuple[list[tuple[dict[str, Any], Cell]], Cell]]:
+        """((column, cell) of each cell, the text below) of each row."""
+        columns = self.columns
+        below = zip_longest(self.rows, self.under, fillvalue="")
+        return [(list(zip(columns, row, strict=True)), under) for row, under in below]
+
+
+def _block(listing: Listing, under: Sequence[Cell] = (), lead: str = "") -> dict[str, Any]:
+    section = listing.drawn("html")
+    table = Table(section.head, section.rows, under)
+    return {"title": section.title, "lead": lead or section.lead, "table": table}
+
+
+# A notebook may hold many fragments, and each brings the style sheet along: an output must be
+# readable by itself.
+@lru_cache(maxsize=1)
+def _css() -> Markup:
+    sheet = resources.files(__package__).joinpath("templates", "report.css")
+    return Markup(sheet.read_text(encoding="utf-8"))
+
+
+def fragment(body: str) -> str:
+    """Return HTML for a notebook's output, with the styles it needs. `body` is HTML."""
+    return render(f"{TEMPLATES}/fragment.html", css=_css(), body=Markup(body))
+
+
+def document(title: str, fragment: str) -> str:
+    """Return a whole document around a fragment, light or dark as the reader's system asks."""
+    return render(f"{TEMPLATES}/page.html", title=title, fragment=Markup(fragment))
+
+
+# Trials
+
+
+def trial_view(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return what a page shows of a row of a trials frame: the request, the outcome of it, and how
+    the answer was read. '' for anything not known.
+    """
+
+    # A frame from elsewhere may lack the column, and a gap is None, NaN or NA.
+    def text(name: str, most: int | None = None) -> str:
+        value = row.get(name)
+        found = "" if value is None or pd.isna(value) else str(value)
+        return found if most is None or len(found) <= most else found[: most - 1] + "…"
+
+    # Read anew: a frame has the figures of a reading, not the reading itself.
+    result = read_row(row)
+    codes = (text("outcome") or text("missing_reason"), text("sub_code"))
+    return {
+        "outcome": " / ".join(filter(None, codes)),
+        "detail": text("detail"),
+        "question": text("input", MAX_TEXT),
+        "target": text("target", MAX_TEXT),
+        "error": text("error_message", MAX_TEXT),
+        "raw": text("raw")[:MAX_RAW],
+        "view": Markup(render_result(result)) if result else Markup(),
+    }
+
+
+def read_row(row: Mapping[Any, Any]) -> ParseResult | None:
+    """Return the answer of a row of a trials frame, read again as it was read.
+
+    None if there is no answer or no tools.
+    """
+    if not isinstance(row.get("raw"), str) or not isinstance(row.get("tools_json"), str):
+        return None
+    try:
+        return reread.read_row(row)
+    except ToolparseError:  # a failed question, or a protocol that is not registered here
+        return None
+
+
+def _unfolding_trials(trials: pd.DataFrame) -> Markup:
+    lines = []
+    for row in trials.to_dict("records"):
+        trial = macro(PARTS, "trial", trial_view(row))
+        lines.append(macro(PARTS, "details", f"{row['case_id']} · {row['trial_id']}", trial))
+    return Markup().join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCell:
+    """The failures of one cell: its values by column, their lines, and how many have none."""
+
+    name: str
+    keys: Mapping[str, str]
+    anchor: str
+    n: int
+    lines: Sequence[Markup]
+
+    @property
+    def left_out(self) -> int:
+        """The failures without a line, because the page has no room for more."""
+        return self.n - len(self.lines)
+
+
+def failing_cells(report: Report) -> list[FailingCell]:
+    """Return the cells that have failures, in the report's order.
+
+    Lines and views are shared out evenly, so that no cell takes the room of another.
+    """
+    outcomes = report.headline["outcome"]
+    failed = outcomes.map(lambda o: o in OUTCOMES and OUTCOMES[o].group not in ("success", "none"))
+    parts = dict(groups(report.headline[failed.astype(bool)], report.by))
+    if not parts:
+        return []
+
+    most_lines, views = (max(1, most // len(parts)) for most in (MOST_LINES, MOST_VIEWS))
+    cells = []
+    for n, cell in enumerate(report.frame.to_dict("records"), 1):
+        keys = {column: str(cell[column]) for column in report.by}
+        part = parts.get(tuple(keys.values()))
+        if part is None:
+            continue
+        rows = part.head(most_lines).to_dict("records")
+        lines = list(_failure_lines(rows, views, f"cell-{n}"))
+        cells.append(FailingCell(report.cell_name(cell), keys, f"cell-{n}", len(part), lines))
+    return cells
+
+
+def _failure_lines(rows: Iterable[Mapping[Any, Any]], views: int, prefix: str) -> Iterator[Markup]:
+    # The first `views` unfold into how they were read, the others into the request, wanted and
+    # written: reading takes longer than all else here.
+    for n, row in enumerate(rows):
+        trial = trial_view(row if n < views else {**row, "tools_json": None})
+        detail = "" if pd.isna(row["detail"]) else str(row["detail"])
+        code = " / ".join(str(row[c]) for c in ("outcome", "sub_code") if row[c])
+        summary = f"{row['case_id']} · {code}" + (f": {detail[:160]}" if detail else "")
+        yield macro(PARTS, "failure", f"{prefix}-{n + 1}", summary, str(row["trial_id"]), trial)
+
+
+# Reports
 
 
 def render_report(report: Report, *, page: bool = False, gate: GateResult | None = None) -> str:
@@ -74,116 +232,95 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
     gate: its checks appear at the top. Of every failure a fragment opens one example, and a
     document three.
     """
-    examples = EXAMPLES if page else 1
-    contents = None
-    if not report.frame.empty:
-        contents = _Cells.of(report, examples)
-
+    cells = None if report.frame.empty else _contents(report, EXAMPLES if page else 1)
+    anchors = {}
+    if page and cells is not None:
+        titles = [
+            *([cells["matrix_title"]] if cells["matrix"] else []),
+            cells["success"]["title"],
+            cells["ladder"]["title"],
+            *([TRADEOFFS] if cells["tradeoffs"] else []),
+            "What happened",
+            "What went wrong",
+            *([BEHIND] if cells["failing"] else []),
+            *(section["title"] for section in cells["sections"]),
+            "How to read this",
+        ]
+        anchors = {title: f"s{n}" for n, title in enumerate(dict.fromkeys(titles), 1)}
     body = render(
         f"{TEMPLATES}/report.html",
         title=report.title,
         headline=headline(report),
         warnings=report.warnings,
-        gate=gate_view(gate) if gate is not None else None,
-        cells=contents,
+        gate=_block(gate_checks(gate)) if gate is not None else None,
+        cells=cells,
         leader=leader_of(report),
         behind=BEHIND,
         tradeoffs_title=TRADEOFFS,
-        anchors=_anchors(contents) if page and contents is not None else {},
+        anchors=anchors,
     )
-    if page:
-        return html_page(report.title, fragment(body))
-    return fragment(body)
-
-
-def _anchors(cells: _Cells) -> dict[str, str]:
-    titles = [
-        *([cells.matrix_title] if cells.matrix else []),
-        cells.success.title,
-        cells.ladder.title,
-        *([TRADEOFFS] if cells.tradeoffs else []),
-        "What happened",
-        "What went wrong",
-        *([BEHIND] if cells.failing else []),
-        *(section.title for section in cells.sections),
-        "How to read this",
-    ]
-    return {title: f"s{n}" for n, title in enumerate(dict.fromkeys(titles), 1)}
+    return document(report.title, fragment(body)) if page else fragment(body)
 
 
 def render_gate(gate: GateResult) -> str:
     """Return the checks of a gate for a notebook's output."""
-    return fragment(macro(PARTS, "gate_section", gate_view(gate)))
+    return fragment(macro(PARTS, "gate_section", _block(gate_checks(gate))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    title: str
-    lead: str
-    table: Table
+def _contents(report: Report, examples: int) -> dict[str, Any]:
+    # `examples` of each failure are opened, and with more than one, as on a page, an example of
+    # each problem code and coercion too.
+    is_page = examples > 1
+    trials = _example_trials(report)
+    failing = failing_cells(report) if is_page else []
+    wrong = failures(report)
+    under = [
+        _unfolding_trials(trials.loc[row["trial_ids"].split(", ")[:examples]]) for row in wrong.rows
+    ]
+    lead = "Bars are intervals clustered by case, dots the measured share."
+    # Without missing trials there is no such line to explain.
+    if report.frame["missing"].any():
+        lead += " Dashed lines reach from the worst to the best that the missing trials leave open."
 
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    tiles: Sequence[tuple[str, str]]
-    success: _Block
-    ladder: _Block
-    ladder_key: Markup
-    ladders: Sequence[tuple[str, Markup]]
-    matrix_title: str
-    matrix: Markup | None
-    tradeoffs: Sequence[Tradeoff]
-    outcomes: Sequence[_Bar]
-    failures: Table | None
-    failing: Sequence[FailingCell]
-    sections: Sequence[_Block]
-    notes: Sequence[str]
-
-    @classmethod
-    def of(cls, report: Report, examples: int) -> _Cells:
-        # `examples` of each failure are opened, and with more than one, an example of each problem
-        # code and coercion too.
-        # Looked up once: finding one trial in a frame of many takes longer than showing it.
-        trials = _example_trials(report)
-        ladder = ladder_section(report)
-        by_arm = "arm" in report.by
-        is_page = examples > 1
-        failing = failing_cells(report) if is_page else []
-
-        # With one example of each failure, the other sections open none.
-        section_trials = trials if examples > 1 else trials.head(0)
-        sections = [_section(section, section_trials) for section in sections_of(report)]
-
-        return cls(
-            tiles=_tiles(report),
-            success=_success(report),
-            ladder=_Block(ladder.title, ladder.lead, Table(ladder.head, ladder.rows)),
-            ladder_key=ladder_key(report.coerced_policy, report.policy),
-            ladders=_ladders(report),
-            matrix_title="Arm × model" if by_arm else "Protocol × model",
-            matrix=_matrix_of(report, "arm" if by_arm else "prompt_protocol", failing, is_page),
-            tradeoffs=tradeoffs_of(report),
-            outcomes=_outcome_bars(report),
-            failures=_failures(report, trials, examples),
-            failing=failing,
-            sections=sections,
-            notes=[note for note in report.notes if note not in report.warnings],
-        )
-
-
-def _section(section: Section, trials: pd.DataFrame) -> _Block:
-    # An example that is not among the trials has nothing under its row.
-    under: list[Cell] = []
-    for name in section.examples:
-        if name in trials.index:
-            under.append(unfolding_trials([trials.loc[name].to_dict()]))
-        else:
-            under.append("")
-    return _Block(section.title, section.lead, Table(section.head, section.rows, under))
+    rows = "arm" if "arm" in report.by else "prompt_protocol"
+    grid = None
+    if {"model", rows} <= set(report.by):
+        anchors: dict[tuple[str, str], str] = {}
+        # With a third column in the report, a cell of the matrix is several of the report's.
+        if len(report.by) == 2:
+            anchors = {(cell.keys[rows], cell.keys["model"]): cell.anchor for cell in failing}
+        grid = Markup(render_matrix(report.matrix(rows), anchors))
+    return {
+        "tiles": _tiles(report),
+        "success": _block(success(report), lead=lead),
+        "ladder": _block(ladder(report)),
+        "ladder_key": ladder_key(report),
+        "ladders": ladders(report),
+        "matrix_title": "Arm × model" if rows == "arm" else "Protocol × model",
+        "matrix": grid,
+        "tradeoffs": tradeoffs_of(report),
+        "outcomes": outcome_bars(report),
+        "failures": _block(wrong, under)["table"] if wrong.rows else None,
+        "failing": failing,
+        "sections": [
+            # An example that is not among the trials has nothing under its row.
+            _block(
+                listing,
+                [
+                    _unfolding_trials(trials.loc[[name]])
+                    if is_page and name in trials.index
+                    else ""
+                    for name in listing.examples
+                ],
+            )
+            for listing in listings_of(report)
+        ],
+        "notes": [note for note in report.notes if note not in report.warnings],
+    }
 
 
 def _example_trials(report: Report) -> pd.DataFrame:
-    # By id, those of the headline before those of the looser policy.
+    # By id, looked up once: finding one trial in a frame of many takes longer than showing it.
     ids: set[str] = set()
     for frame in (report.failures, report.codes, report.rescues):
         for names in frame["trial_ids"]:
@@ -198,194 +335,157 @@ def _example_trials(report: Report) -> pd.DataFrame:
 
 
 def _tiles(report: Report) -> list[tuple[str, str]]:
-    # Rates are a range where there are several cells, because a mean of arms means little.
+    # Rates are a range if there are several cells, because a mean of arms means little.
+    def between(column: str) -> str:
+        rates = report.frame[column].dropna()
+        if rates.empty:
+            return "–"
+        low, high = percent(rates.min()), percent(rates.max())
+        return low if low == high else f"{low.removesuffix(' %')} – {high}"
+
     frame = report.frame
     # A cell without a judged trial has no rate to be the lowest.
     within = " in the lowest and the highest cell" if frame["n"].gt(0).sum() > 1 else ""
     policy = "each policy" if "policy" in report.by else report.policy
     cells = f"{len(frame)} cell" if len(frame) == 1 else f"{len(frame)} cells"
     return [
-        (_range(frame["success"]), f"success under {policy}{within}"),
-        (_range(frame["strict"]), "as written, without any help"),
-        (_range(frame["naive"]), "with a naive parser"),
-        (_range(frame["fabricated"]), "fabricated by reading"),
+        (between("success"), f"success under {policy}{within}"),
+        (between("strict"), "as written, without any help"),
+        (between("naive"), "with a naive parser"),
+        (between("fabricated"), "fabricated by reading"),
         (f"{frame['n'].sum():,}", f"trials judged in {cells}"),
     ]
 
 
-def _range(rates: pd.Series[Any]) -> str:
-    rates = rates.dropna()
-    if rates.empty:
-        return "–"
-
-    low, high = percent(rates.min()), percent(rates.max())
-    if low == high:
-        return low
-    return f"{low.removesuffix(' %')} – {high}"
+# Matrices
 
 
-def _success(report: Report) -> _Block:
-    level = f"{report.level:.0%}".replace("%", " %")
-    extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
-    head = [
-        *key_head(report),
-        ("success", "rate"),
-        (f"0 – 100 %, {level} interval", "iv"),
-        ("interval, %", ""),
-        *((name, "") for name in ("n", "cases", *extra)),
-    ]
-    if report.baseline is not None:
-        head += [(f"against {report.baseline}", "full"), ("p (Holm)", "")]
+def render_matrix(m: Matrix, anchors: Mapping[tuple[str, str], str] | None = None) -> str:
+    """Return a matrix with inline styles only, so that it can be shown alone anywhere.
 
-    rows = [_success_row(report, cell, extra) for cell in report.frame.to_dict("records")]
-    lead = "Bars are intervals clustered by case, dots the measured share."
-    # Without missing trials there is no such line to explain.
-    if "missing" in extra:
-        lead += " Dashed lines reach from the worst to the best that the missing trials leave open."
-    return _Block("Success", lead, Table(head, rows))
+    Rows and columns are best first, by the mean of their rates. Those that are equal, or have no
+    rate, in the order of the frame. anchors: by (row, column), the target of a cell's link on its
+    page.
+    """
 
+    def best_first(column: str) -> list[Any]:
+        means = m.frame.groupby(column, dropna=False, observed=True)["success"].mean().to_dict()
+        # Sorting is stable; an unknown mean is below every other.
+        rates = {
+            name: -1.0 if pd.isna(mean := means.get(name)) else float(mean)
+            for name in dict.fromkeys(m.frame[column])
+        }
+        return sorted(rates, key=lambda name: -rates[name])
 
-def _success_row(report: Report, cell: Mapping[Any, Any], extra: Sequence[str]) -> list[Cell]:
-    row: list[Cell] = [str(cell[name] or "–") for name in report.by]
-    row += [
-        percent(cell["success"]),
-        interval_svg(cell, report.level),
-        span(cell["ci_low"], cell["ci_high"]) or "–",
-    ]
-    row += [str(cell[name]) for name in ("n", "n_cases", *extra)]
-    if report.baseline is not None:
-        row += _difference(report, cell)
-    return row
+    def shown(row: Any, column: Any) -> dict[str, str]:
+        cell = cells.get((row, column))
+        if cell is None:
+            return {"reason": UNRECORDED}
+        if pd.isna(cell["success"]):
+            return {"reason": cell["reason"] or UNRECORDED}
+        counts = f"n {cell['n']} · {counted(cell['n_cases'], 'case')}"
+        if cell["missing"]:
+            counts += f" · {cell['missing']} missing"
+        return {
+            "reason": "",
+            # Never more than .44 of the blue, so that the page's own text colour is readable on it
+            # in light and dark.
+            "tint": f"{0.04 + 0.4 * float(cell['success']):.3f}",
+            "success": percent(cell["success"]),
+            "interval": span(cell["ci_low"], cell["ci_high"]),
+            "counts": counts,
+            "anchor": (anchors or {}).get((str(row), str(column)), ""),
+        }
 
-
-def _difference(report: Report, cell: Mapping[Any, Any]) -> tuple[Cell, Cell]:
-    # A cell other than the baseline has no difference where no case is in both.
-    if not pd.isna(cell["difference"]):
-        gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
-        return macro(PARTS, "difference", gap, low, high), f"{cell['p_holm']:.3f}"
-
-    if report.is_baseline(cell):
-        return macro(PARTS, "absent", "baseline"), "–"
-    return "–", "–"
-
-
-def _ladders(report: Report) -> list[tuple[str, Markup]]:
-    levels = dict(groups(report.ladder, report.by))
-    ladders = []
-    for cell in report.frame.to_dict("records"):
-        keys = tuple(str(cell[c]) for c in report.by)
-        steps = levels[keys].to_dict("records")
-        ladders.append((report.cell_name(cell), ladder_svg(steps)))
-    return ladders
-
-
-def _matrix_of(
-    report: Report, rows: str, failing: Sequence[FailingCell], anchored: bool
-) -> Markup | None:
-    if not {"model", rows} <= set(report.by):
-        return None
-    anchors: dict[tuple[str, str], str] = {}
-    # With a third column in the report, a cell of the matrix is several of the report's.
-    if anchored and len(report.by) == 2:
-        anchors = {(cell.keys[rows], cell.keys["model"]): cell.anchor for cell in failing}
-    return Markup(render_matrix(report.matrix(rows), anchors))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    # `width` is in percent. A narrow part shows no label, a very narrow one no count either.
-    label: str
-    n: int
-    width: str
-    fill: str
-    title: str
-    shows_label: bool
-    shows_count: bool
-
-    @classmethod
-    def of(cls, row: Mapping[Any, Any]) -> _Part:
-        outcome, n, share = row["outcome"], row["n"], float(row["share"])
-        label = _label(outcome)
-        colour, text_colour, is_hatched = _FILLS[outcome]
-        hatch = f"{_HATCH}," if is_hatched else ""
-
-        # The browser does not say what fits: a page has no script.
-        # A label needs about one hundredth of the width for each of its letters.
-        label_fits = share * 100 > len(label) + 4
-        return cls(
-            label=label,
-            n=n,
-            width=f"{100 * share:.3f}",
-            fill=f"background:{hatch}{colour};color:{text_colour}",
-            title=f"{label}: {n} ({percent(share)})",
-            shows_label=label_fits,
-            shows_count=label_fits or share > 0.045,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Bar:
-    name: str
-    total: int
-    parts: Sequence[_Part]
-
-
-def _label(outcome: str) -> str:
-    # An outcome that is not in `OUTCOMES`, such as that of a missing record, is its own label.
-    if outcome in OUTCOMES:
-        return OUTCOMES[outcome].label
-    return outcome
-
-
-def _outcome_bars(report: Report) -> list[_Bar]:
-    # The values that name a cell -> outcome -> its row of the waterfall.
-    rows_of_cells: dict[tuple[Any, ...], dict[str, Mapping[Any, Any]]] = {}
-    for row in report.waterfall.to_dict("records"):
-        keys = tuple(row[c] for c in report.by)
-        rows_of_cells.setdefault(keys, {})[row["outcome"]] = row
-
-    bars = []
-    for cell in report.frame.to_dict("records"):
-        rows = rows_of_cells[tuple(cell[c] for c in report.by)]
-        parts = [_Part.of(rows[outcome]) for outcome in _ORDER if outcome in rows]
-        total = sum(part.n for part in parts)
-        bars.append(_Bar(report.cell_name(cell), total, parts))
-    return bars
-
-
-def _failures(report: Report, trials: pd.DataFrame, examples: int) -> Table | None:
-    if report.failures.empty:
-        return None
-
-    head = (
-        ("outcome", "l k full"),
-        ("trials", ""),
-        ("share", ""),
-        ("meaning and an example", "l w"),
+    cells = {(c[m.rows], c[m.columns]): c for c in m.frame.to_dict("records")}
+    columns = best_first(m.columns)
+    return render(
+        f"{TEMPLATES}/matrix.html",
+        corner=m.rows.replace("_", " "),
+        columns=columns,
+        rows=[(row, [shown(row, column) for column in columns]) for row in best_first(m.rows)],
     )
-    rows, under = [], []
-    for failure in report.failures.to_dict("records"):
-        rows.append(_failure_row(failure))
-        ids = failure["trial_ids"].split(", ")[:examples]
-        under.append(unfolding_trials(trials.loc[ids].to_dict("records")))
-    return Table(head, rows, under)
 
 
-def _failure_row(failure: Mapping[Any, Any]) -> list[Cell]:
-    # The sentence is that of the sub-code, which says more, where it has one.
-    outcome, sub_code = failure["outcome"], failure["sub_code"]
-    name = _label(outcome)
-    if sub_code:
-        name += f": {sub_code.replace('_', ' ')}"
+# Comparisons: the figures, and the flipped cases, each of which unfolds into both parse views.
 
-    sentence = SUB_CODES.get(sub_code) or OUTCOMES[outcome].sentence
-    example = failure["example"]
-    if len(example) > MAX_EXAMPLE:
-        example = example[: MAX_EXAMPLE - 3] + "…"
 
-    return [
-        name,
-        str(failure["n"]),
-        percent(failure["share"]),
-        macro(PARTS, "meaning", sentence, example),
-    ]
+def render_comparison(c: ArmComparison) -> str:
+    """Return a comparison for a notebook's output."""
+    return fragment(_comparison_body(c, "h3", MAX_FLIPS // 10))
+
+
+def render_comparison_page(c: ArmComparison) -> str:
+    """Return a comparison as a whole document."""
+    return document(f"{c.b} against {c.a}", fragment(_comparison_body(c, "h1", MAX_FLIPS)))
+
+
+def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
+    n, unpaired = len(c.flips), len(c.unpaired)
+    table = _block(unpaired_cases(c, MAX_FLIPS))["table"]
+    return render(
+        f"{TEMPLATES}/comparison.html",
+        heading=heading,
+        title=f"{c.b} against {c.a}",
+        on=c.on.replace("_", " "),
+        policy=c.policy,
+        better=c.b,
+        figures=_block(comparison(c))["table"],
+        flip_count=f"{n} case{'' if n == 1 else 's'} flipped",
+        # Two parse views for each: a page of all flips of a long run would not open.
+        flips=[_flip_view(c, flip) for flip in c.flips.head(max_flips).to_dict("records")],
+        more_flips=n - max_flips,
+        unpaired={"count": unpaired, "table": table, "more": unpaired - MAX_FLIPS}
+        if unpaired
+        else None,
+        notes=[*c.notes, comparison_legend()],
+    )
+
+
+def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> dict[str, Any]:
+    summary = f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
+    strata = [str(flip[name]) for name in c.frame if name not in COMPARISON_COLUMNS]
+    if stratum := " · ".join(filter(None, strata)):
+        summary += f" ({stratum})"
+    rows: list[dict[Any, Any] | None] = []
+    # A comparison that somebody put together has no rows of its flips.
+    for trials, side in zip(c.flip_rows or (None, None), "ab", strict=True):
+        trial_id = flip[f"trial_id_{side}"]
+        known = trials is not None and trial_id in trials.index
+        rows.append(dict(trials.loc[trial_id].to_dict()) if known and trials is not None else None)
+    a, b = rows
+    # The second reading is of use only next to the first one of the same answer.
+    alike = a is not None and b is not None and a.get("raw") == b.get("raw")
+    readings = _readings((c.a, read_row(a)), (c.b, read_row(b))) if alike and a and b else Markup()
+    sides = [(name, trial_view(row) if row else None) for name, row in ((c.a, a), (c.b, b))]
+    return {"summary": summary, "sides": sides, "readings": readings}
+
+
+def _readings(*sides: tuple[str, ParseResult | None]) -> Markup:
+    # '' where the sides are of two answers.
+    (name_a, a), (name_b, b) = sides
+    if a is None or b is None or a.raw != b.raw:
+        return Markup()
+    return Markup(render_side_by_side(a, b, (name_a, name_b)))
+
+
+def render_flip(flip: Flip) -> str:
+    """Return both sides of one flipped case."""
+
+    def side(name: str, trial: Trial) -> dict[str, object]:
+        return {
+            "name": name,
+            "arm": trial.arm,
+            "score": trial.score or trial.missing_reason,
+            "view": Markup(render_result(trial.result)) if trial.result else Markup(),
+        }
+
+    body = render(
+        f"{TEMPLATES}/flip.html",
+        case_id=flip.case_id,
+        direction=flip.direction,
+        question=flip.a.case.input_text,
+        sides=[side("a", flip.a), side("b", flip.b)],
+        readings=_readings((flip.a.arm, flip.a.result), (flip.b.arm, flip.b.result)),
+    )
+    return fragment(body)

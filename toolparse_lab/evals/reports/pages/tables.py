@@ -1,4 +1,5 @@
-"""The tables of a report that HTML and Markdown show alike: of everything but rates and outcomes.
+"""The tables of reports, comparisons and gates, each declared once for page, Markdown, terminal and
+LaTeX.
 
 A new section is a function of the report in `_MAKERS`, which returns None if it has nothing to say.
 """
@@ -6,328 +7,163 @@ A new section is a function of the report in `_MAKERS`, which returns None if it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ....core.types import VERDICTS
 from ....core.values.printable import counted
+from ....views.templating import macro
+from ...scoring.outcomes import OUTCOMES, SUB_CODES
 from ..figures.breakdowns import EVERYTHING, leader_sentence
+from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.notes import levels_legend
-from .numbers import money, percent, points, span
+from .columns import (
+    Cell,
+    Column,
+    Listing,
+    Medium,
+    Row,
+    Section,
+    money,
+    number,
+    percent,
+    points,
+    span,
+)
+from .drawings import BAR, TEMPLATES, difference_svg, interval_bar, interval_svg, label_of
 
 if TYPE_CHECKING:
+    from ..figures.comparison import ArmComparison
+    from ..figures.gates import GateCheck, GateResult
     from ..figures.report import Report
 
-CODES_TITLE = "Problem codes"
-_MOST_CELLS = 12  # columns of the table of flips
+PARTS = f"{TEMPLATES}/parts.html"
+MAX_EXAMPLE = 240  # characters
 MAX_ROWS = 60  # of four columns each, of a table that grows with the models
+_MOST_CELLS = 12  # columns of the table of flips
 
 
-@dataclass(frozen=True)
-class Section:
-    """A table with its title and lead.
-
-    `head` has (name, class) of each column. Cells are plain text.
-
-    Classes: l is left-aligned, k names the row, w holds a sentence, c is code, full takes a line of
-    its own on a phone. `examples` has a trial id for each row.
-    """
-
-    title: str
-    lead: str  # what a reader has to know to read the table
-    head: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[str, ...], ...]
-    examples: tuple[str, ...] = ()
-
-
-def sections_of(report: Report) -> list[Section]:
+def sections_of(report: Report, medium: Medium = "html") -> list[Section]:
     """Return the tables that have rows, in the order of a report."""
-    sections = []
-    for make in _MAKERS:
-        section = make(report)
-        if section is not None and section.rows:
-            sections.append(section)
-    return sections
+    return [listing.drawn(medium) for listing in listings_of(report)]
 
 
-def key_head(report: Report) -> list[tuple[str, str]]:
-    """Return the heads of the columns that name a cell."""
-    return [(c.replace("_", " "), "l k") for c in report.by]
+def listings_of(report: Report) -> list[Listing]:
+    listings = [make(report) for make in _MAKERS]
+    return [listing for listing in listings if listing is not None and listing.rows]
 
 
-def _keys(report: Report, row: Any) -> list[str]:
-    return [str(row[c]) or "–" for c in report.by]
+def _keys(report: Report, blank: str = "–", only: str = "") -> list[Column]:
+    # The columns that name a cell.
+    def form(value: Any) -> str:
+        return str(value) or blank
+
+    return [Column(c.replace("_", " "), "l k", c, form, only=only) for c in report.by]
 
 
-def _codes(report: Report) -> Section:
-    head = (
-        ("code", "l k full c"),
-        ("trials", ""),
-        ("share", ""),
-        ("success", ""),
-        ("meaning", "l w"),
-    )
-    rows = [
-        (c["code"], str(c["n"]), percent(c["share"]), percent(c["success"]), c["meaning"])
-        for c in report.codes.to_dict("records")
+def _interval_or(unknown: str) -> Callable[[Row], str]:
+    return lambda cell: span(cell["ci_low"], cell["ci_high"]) or unknown
+
+
+def _against(text: Callable[[Row], Cell], unknown: str) -> Callable[[Row], Cell]:
+    # Of a figure that a cell has only with a difference from the baseline.
+    return lambda cell: unknown if pd.isna(cell["difference"]) else text(cell)
+
+
+def success(report: Report) -> Listing:
+    """Return the rate of each cell with its interval, and its difference from the baseline."""
+    level = f"{report.level:.0%}".replace("%", " %")
+    baseline = report.baseline
+    extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
+
+    def rates(only: str, drop: int, *names: str) -> list[Column]:
+        return [Column(n.replace("_", " "), form=percent, only=only, drop=drop) for n in names]
+
+    columns = [
+        *_keys(report, only="html"),
+        *_keys(report, blank="", only="text md tex"),
+        Column("success", "rate", form=percent),
+        Column(f"{level} interval", text=_interval_or(""), only="text md"),
+        Column(f"{report.level:.0%} interval", text=_interval_or("–"), only="tex"),
+        Column(
+            f"0{'100 %':>{BAR - 1}}",
+            "t",
+            text=lambda c: interval_bar(c["ci_low"], c["success"], c["ci_high"]),
+            only="text",
+            drop=1,
+        ),
+        Column(
+            f"0 – 100 %, {level} interval",
+            "iv",
+            text=lambda c: interval_svg(c, report.level),
+            only="html",
+        ),
+        Column("interval, %", text=_interval_or("–"), only="html"),
+        Column("n"),
+        Column("cases", key="n_cases"),
+        *(Column(name, only="html text md") for name in extra),
+        *rates("text tex", 5, "strict"),
+        *rates("text", 3, "repaired", "coerced"),
+        *rates("text tex", 5, "naive"),
+        *rates("text", 2, "fabricated", "coercion_rate"),
     ]
-    lead = "What the parser complained of, and how often the trial was a success all the same."
-    return Section(CODES_TITLE, lead, head, tuple(rows), _first_ids(report.codes))
+    if baseline is None:
+        return Listing("Success", "", columns, report.frame.to_dict("records"))
 
+    def p(unknown: str) -> Callable[[Row], Cell]:
+        return _against(lambda c: f"{c['p_holm']:.3f}", unknown)
 
-def _first_ids(frame: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(str(ids).split(", ")[0] for ids in frame["trial_ids"])
+    def gap(cell: Row) -> tuple[str, str, str]:
+        gap, low, high = (points(cell[c]) for c in ("difference", "diff_low", "diff_high"))
+        return gap, low, high
 
+    def gap_html(cell: Mapping[Any, Any]) -> Cell:
+        if not pd.isna(cell["difference"]):
+            return macro(PARTS, "difference", *gap(cell))
+        # A cell other than the baseline has no difference if no case is in both.
+        return macro(PARTS, "absent", "baseline") if report.is_baseline(cell) else "–"
 
-def _verdicts(report: Report) -> Section | None:
-    # A frame of an older version has none.
-    frame = report.verdicts
-    if frame.empty:
-        return None
-    words = [word for word in VERDICTS if (frame["verdict"] == word).any()]
-    cells: dict[tuple[str, ...], dict[str, int]] = {}
-    for row in frame.to_dict("records"):
-        cells.setdefault(tuple(_keys(report, row)), {})[row["verdict"]] = row["n"]
-    rows = [
-        (*keys, *(str(counts.get(word, 0)) for word in words)) for keys, counts in cells.items()
+    def signed(*names: str) -> Callable[[Row], Cell]:
+        return lambda c: "…".join(f"{100 * c[name]:+.0f}" for name in names)
+
+    columns += [
+        Column(f"against {baseline}", "full", text=gap_html, only="html"),
+        Column(
+            f"against {baseline}",
+            text=_against(lambda c: "{} [{}, {}]".format(*gap(c)), "–"),
+            only="tex",
+        ),
+        Column("p (Holm)", text=p("–"), only="html tex"),
     ]
-    lead = (
-        f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
-        "clean and repaired calls may be executed; none: the answer holds no call."
-    )
-    head = (*key_head(report), *((word, "") for word in words))
-    return Section("Verdicts", lead, head, tuple(rows))
+    terminal: dict[str, Any] = {"only": "text md", "drop": 4}
+    columns += [
+        Column(f"Δ {baseline}", text=_against(signed("difference"), "–"), **terminal),
+        Column("Δ interval", text=_against(signed("diff_low", "diff_high"), ""), **terminal),
+        Column("p Holm", text=p(""), **terminal),
+    ]
+    return Listing("Success", "", columns, report.frame.to_dict("records"))
 
 
-def _rescues(report: Report) -> Section:
-    head = (
-        ("rule", "l k full c"),
-        ("stage", "l"),
-        ("applied", ""),
-        ("trials", ""),
-        ("rescued", ""),
-        ("false rescues", ""),
-        ("false-rescue rate", ""),
-        ("harmed", ""),
-        ("values right", ""),
-        ("values wrong", ""),
-        ("lossless", ""),
-        ("meaning", "l w"),
-    )
-    counts = ("applied", "trials", "rescued", "false_rescues")
-    rows = [
-        (
-            c["rule"],
-            c["stage"],
-            *(str(c[k]) for k in counts),
-            percent(c["false_rescue_rate"]),
-            *(str(c[k]) for k in ("harmed", "values_right", "values_wrong")),
-            "yes" if c["lossless"] else "no",
-            c["meaning"],
+def ladder(report: Report) -> Listing:
+    """Return shares of the same trials with less and more help, and the gain of each help."""
+
+    def step(lower: str, higher: str, head: str = "") -> Column:
+        return Column(
+            head or higher, text=lambda c: percent(c[higher]) + _gain(c[higher] - c[lower])
         )
-        for c in report.rescues.to_dict("records")
-    ]
-    lead = (
-        f"Under the policy {report.coerced_policy}. Rescued: wrong without the stage, right with "
-        "it. False rescue: made valid, and a value that this rule changed is wrong; what else is "
-        "wrong in the call is no fault of the rule. Harmed: right without it."
+
+    rates = ("naive", "fabricated", "repair_rate", "coercion_rate")
+    columns = (
+        *_keys(report),
+        Column("strict", form=percent),
+        step("strict", "repaired"),
+        step("repaired", "safe"),
+        step("safe", "coerced", f"coerced ({report.coerced_policy})".replace("_", " ")),
+        *(Column(name.replace("_", " "), form=percent) for name in rates),
+        Column("unread", form="{:,}".format),
     )
-    return Section("Rescues", lead, head, tuple(rows), _first_ids(report.rescues))
-
-
-def _repeats(report: Report) -> Section | None:
-    # k is 1 where a cell pools arms: then its answers repeat nothing.
-    repeated = report.frame[report.frame["k"] > 1]
-    head = (
-        *key_head(report),
-        ("k", ""),
-        ("success", "rate"),
-        ("pass@k", ""),
-        ("pass^k", ""),
-        ("noise", ""),
-        ("distinct answers", ""),
-    )
-    rates = ("success", "pass_at_k", "pass_all_k", "noise", "distinct")
-    rows = [
-        (*_keys(report, c), str(c["k"]), *(percent(c[n]) for n in rates))
-        for c in repeated.to_dict("records")
-    ]
-    lead = (
-        "Every case was asked k times. pass@k: at least one of k trials succeeds, pass^k: all of "
-        "them do; both are left out where all trials of each case are copies of one answer. Noise: "
-        "how often two trials of one case disagree. Distinct: the mean share of different answers "
-        "among a case's trials."
-    )
-    return Section("The same question again", lead, head, tuple(rows))
-
-
-def _flips(report: Report) -> Section | None:
-    grid = report.flip_grid
-    names = [name for name in grid.columns if name != "case_id"]
-    head = (("case", "l k full"), *((str(name), "") for name in names[:_MOST_CELLS]))
-    rows = [
-        (str(row["case_id"]), *(_share(row[name]) for name in names[:_MOST_CELLS]))
-        for row in grid.head(MAX_ROWS).to_dict("records")
-    ]
-    lead = (
-        "Cases that most trials of one cell get right and most of another get wrong: ✓ all trials "
-        "of the case succeed, ✗ none, else their share. Those on which the cells differ most come "
-        "first."
-    )
-    if len(grid) > MAX_ROWS or len(names) > _MOST_CELLS:
-        flips = "flips" if len(grid) == 1 else "flip"
-        lead += (
-            f" {counted(len(grid), 'case')} {flips} between {len(names)} cells; report.flip_grid "
-            "has all."
-        )
-    return Section("Cases that flip", lead, head, tuple(rows))
-
-
-def _share(share: float) -> str:
-    if math.isnan(share):
-        return "–"
-    return {0.0: "✗", 1.0: "✓"}.get(float(share), percent(share))
-
-
-def _conversations(report: Report) -> Section:
-    head = (
-        *key_head(report),
-        ("conversations", ""),
-        ("turns", ""),
-        ("right at the end", ""),
-        ("of", ""),
-        ("calls run", ""),
-        ("failed", ""),
-        ("rejected", ""),
-        ("tokens", ""),
-        ("cost, USD", ""),
-        ("cost a right answer", ""),
-        ("why they ended", "l w"),
-    )
-    rows = [
-        (
-            *_keys(report, c),
-            str(c["n"]),
-            f"{c['turns_mean']:.1f}",
-            percent(c["answer"]),
-            str(c["n_answer"]),
-            *(str(c[k]) for k in ("ran", "failed", "rejected")),
-            _number(c["tokens_mean"], ".0f"),
-            money(c["cost"]),
-            money(c["cost_per_answer"]),
-            c["stops"],
-        )
-        for c in report.conversations.to_dict("records")
-    ]
-    lead = (
-        "Outcomes and success speak of the first turn; this is what came of the whole. Rejected "
-        "calls were not run."
-    )
-    return Section("Conversations", lead, head, tuple(rows))
-
-
-def _sensitivity(report: Report) -> Section | None:
-    frame = report.sensitivity
-    if frame.empty:
-        return None
-    levels = list(dict.fromkeys(frame["matching"]))
-    # Every cell that was compared anew has a row for each level, in their order.
-    cells: dict[tuple[str, ...], list[dict[Any, Any]]] = {}
-    for row in frame.to_dict("records"):
-        cells.setdefault(tuple(str(row[c]) for c in report.by), []).append(row)
-    rows = []
-    for cell in report.frame.to_dict("records"):
-        compared = cells.get(tuple(str(cell[c]) for c in report.by))
-        if compared:
-            rates = [percent(row["success"]) for row in compared]
-            rows.append((*_keys(report, cell), str(compared[0]["n"]), *rates))
-    head = (*key_head(report), ("n", ""), *((level, "") for level in levels))
-    lead = (
-        "Success if values were compared less strictly: case of letters, then punctuation and "
-        "spaces, then numbers to a millionth, and last any value at all beside the right names. A "
-        "wide step speaks of targets that are too narrow or of careless spelling, not of calls "
-        "that could not be read."
-    )
-    return Section("How strict the comparison is", lead, head, tuple(rows))
-
-
-def _left_out(report: Report) -> Section | None:
-    if report.left_out_columns is None:
-        return None
-    of, over = report.left_out_columns
-    frame = report.left_out
-    wide = frame.pivot(index=of, columns="left_out", values="success")
-    ranks = frame.pivot(index=of, columns="left_out", values="rank")
-    columns = list(dict.fromkeys(frame["left_out"]))
-    names = list(dict.fromkeys(frame[of]))
-    # "all" and one other would say the same twice; hundreds of figures nobody reads.
-    if len(columns) < 3 or len(columns) * len(names) > MAX_ROWS * 4:
-        return None
-    rows = [
-        (str(name), *(f"{percent(wide.loc[name, c])} ({ranks.loc[name, c]})" for c in columns))
-        for name in names
-    ]
-    head = (
-        (of.replace("_", " "), "l k"),
-        *((f"without {c}" if c != EVERYTHING else "all", "") for c in columns),
-    )
-    leader = leader_sentence(frame, of, over)
-    lead = f"Success and rank with each {over.replace('_', ' ')} left out. {leader}"
-    return Section("Does the order hang on one of them?", lead, head, tuple(rows))
-
-
-def _spent(report: Report) -> Section | None:
-    frame = report.frame
-    if frame[["latency_p50", "cost", "tokens_mean"]].isna().all(axis=None):
-        return None
-    head = (
-        *key_head(report),
-        ("latency p50, s", ""),
-        ("p95, s", ""),
-        ("tokens a reply", ""),
-        ("cost, USD", ""),
-        ("cost a success, USD", ""),
-    )
-    rows = [
-        (
-            *_keys(report, c),
-            _number(c["latency_p50"], ".2f"),
-            _number(c["latency_p95"], ".2f"),
-            _number(c["tokens_mean"], ".0f"),
-            money(c["cost"]),
-            money(c["cost_per_success"]),
-        )
-        for c in frame.to_dict("records")
-    ]
-    return Section(
-        "Time and money",
-        "Latency is from request to end, without waiting in the queue.",
-        head,
-        tuple(rows),
-    )
-
-
-def _number(x: Any, form: str) -> str:
-    if pd.isna(x):
-        return "–"
-    return format(x, form)
-
-
-def ladder_section(report: Report) -> Section:
-    """Shares of the same trials with less and more help, and the gain of each help."""
-    shares = ("fabricated", "repair_rate", "coercion_rate")
-    names = ("strict", "repaired", "safe", f"coerced ({report.coerced_policy})", "naive")
-    head = (*key_head(report), *((n.replace("_", " "), "") for n in (*names, *shares, "unread")))
-    rows = []
-    for cell in report.frame.to_dict("records"):
-        steps = [percent(cell["strict"])]
-        for lower, higher in (("strict", "repaired"), ("repaired", "safe"), ("safe", "coerced")):
-            steps.append(percent(cell[higher]) + _gain(cell[higher] - cell[lower]))
-        rates = [percent(cell[name]) for name in ("naive", *shares)]
-        rows.append((*_keys(report, cell), *steps, *rates, f"{cell['unread']:,}"))
     lead = (
         "What the same answers give as written, after repairs, with lossless coercion, and with "
         "the looser one; in brackets what a step gained, in points. Beside it what a naive parser "
@@ -335,7 +171,7 @@ def ladder_section(report: Report) -> Section:
         "the share that was repaired or coerced. Unread are the answers that look like a call and "
         f"hold none that could be read. {levels_legend(report)}"
     )
-    return Section("Less and more help", lead, head, tuple(rows))
+    return Listing("Less and more help", lead, columns, report.frame.to_dict("records"))
 
 
 def _gain(gain: float) -> str:
@@ -349,37 +185,343 @@ def _gain(gain: float) -> str:
     return f" ({text})"
 
 
-def bounds_section(report: Report) -> Section | None:
-    """Return the range of the rates that the missing trials leave open.
-
-    None if nothing is missing.
-    """
-    frame = report.frame[report.frame["missing"] > 0]
-    head = (
-        *key_head(report),
-        ("success", "rate"),
-        ("n", ""),
-        ("missing", ""),
-        ("worst – best, %", ""),
-        ("why", "l w"),
-    )
+def outcomes(report: Report) -> Listing:
+    """Return how often each outcome occurs in each cell."""
+    counts: dict[tuple[Any, ...], dict[str, int]] = {}
+    for row in report.waterfall.to_dict("records"):
+        counts.setdefault(tuple(row[c] for c in report.by), {})[row["outcome"]] = row["n"]
+    order = list(dict.fromkeys(report.waterfall["outcome"]))
+    cells = report.frame[list(report.by)].to_dict("records")
+    # An outcome that a cell does not have has no row in the waterfall.
     rows = [
-        (
-            *_keys(report, c),
-            percent(c["success"]),
-            str(c["n"]),
-            str(c["missing"]),
-            span(c["worst"], c["best"]),
-            c["reason"],
-        )
-        for c in frame.to_dict("records")
+        cell | dict.fromkeys(order, 0) | counts[tuple(cell[c] for c in report.by)] for cell in cells
     ]
+    columns = [Column(c, "l k", c) for c in report.by]
+    columns += [Column(outcome, key=outcome) for outcome in order]
+    return Listing("What happened", "", columns, rows)
+
+
+def failures(report: Report) -> Listing:
+    """Return the outcomes that are not success."""
+
+    def label(row: Row) -> str:
+        sub_code = f": {row['sub_code'].replace('_', ' ')}" if row["sub_code"] else ""
+        return label_of(row["outcome"]) + sub_code
+
+    def code(row: Row) -> str:
+        return f"{row['outcome']}/{row['sub_code']}" if row["sub_code"] else row["outcome"]
+
+    def meaning(row: Row) -> Cell:
+        # The sentence is that of the sub-code, which says more, where it has one.
+        sentence = SUB_CODES.get(row["sub_code"]) or OUTCOMES[row["outcome"]].sentence
+        example = row["example"]
+        if len(example) > MAX_EXAMPLE:
+            example = example[: MAX_EXAMPLE - 3] + "…"
+        return macro(PARTS, "meaning", sentence, example)
+
+    columns = (
+        Column("outcome", "l k full", text=label, only="html"),
+        Column("outcome", "l k", text=code, only="text md"),
+        Column("trials", key="n", only="html"),
+        Column("n", only="text md"),
+        Column("share", form=percent),
+        Column("meaning and an example", "l w", text=meaning, only="html"),
+        Column("for example", key="example", only="md"),
+        Column("trials", "t", "trial_ids", only="text md"),
+    )
+    return Listing("What went wrong", "", columns, report.failures.to_dict("records"))
+
+
+def codes(report: Report) -> Listing:
+    """Return the problem codes."""
+    columns = (
+        Column("code", "l k full c"),
+        Column("trials", key="n", only="html md"),
+        Column("n", only="text"),
+        Column("share", form=percent),
+        Column("success", form=percent, only="html md"),
+        Column("meaning", "l w"),
+        Column("trials", "t", "trial_ids", only="text"),
+    )
+    lead = "What the parser complained of, and how often the trial was a success all the same."
+    rows = report.codes.to_dict("records")
+    return Listing("Problem codes", lead, columns, rows, _first_ids(report.codes))
+
+
+def _first_ids(frame: pd.DataFrame) -> list[str]:
+    return [str(ids).split(", ")[0] for ids in frame["trial_ids"]]
+
+
+def _flips(report: Report) -> Listing:
+    def share(share: float) -> str:
+        if math.isnan(share):
+            return "–"
+        return {0.0: "✗", 1.0: "✓"}.get(float(share), percent(share))
+
+    grid = report.flip_grid
+    names = [name for name in grid.columns if name != "case_id"]
+    columns = [Column("case", "l k full", "case_id")]
+    columns += [Column(str(name), key=name, form=share) for name in names[:_MOST_CELLS]]
+    lead = (
+        "Cases that most trials of one cell get right and most of another get wrong: ✓ all trials "
+        "of the case succeed, ✗ none, else their share. Those on which the cells differ most come "
+        "first."
+    )
+    if len(grid) > MAX_ROWS or len(names) > _MOST_CELLS:
+        flips = "flips" if len(grid) == 1 else "flip"
+        lead += (
+            f" {counted(len(grid), 'case')} {flips} between {len(names)} cells; report.flip_grid "
+            "has all."
+        )
+    return Listing("Cases that flip", lead, columns, grid.head(MAX_ROWS).to_dict("records"))
+
+
+def _verdicts(report: Report) -> Listing:
+    # A frame of an older version has none.
+    frame = report.verdicts
+    words = [word for word in VERDICTS if (frame["verdict"] == word).any()]
+    cells: dict[tuple[str, ...], dict[Any, Any]] = {}
+    for row in frame.to_dict("records"):
+        keys = tuple(str(row[c]) or "–" for c in report.by)
+        cells.setdefault(keys, dict(row) | dict.fromkeys(words, 0))[row["verdict"]] = row["n"]
+    lead = (
+        f"The worst verdict on the calls of each answer, under the policy {report.policy}. Only "
+        "clean and repaired calls may be executed; none: the answer holds no call."
+    )
+    columns = (*_keys(report), *(Column(word, key=word) for word in words))
+    return Listing("Verdicts", lead, columns, list(cells.values()))
+
+
+def _rescues(report: Report) -> Listing:
+    columns = (
+        Column("rule", "l k full c"),
+        Column("stage", "l"),
+        Column("applied"),
+        Column("trials"),
+        Column("rescued"),
+        Column("false rescues"),
+        Column("false-rescue rate", key="false_rescue_rate", form=percent),
+        Column("harmed"),
+        Column("values right"),
+        Column("values wrong"),
+        Column("lossless", form=lambda lossless: "yes" if lossless else "no"),
+        Column("meaning", "l w"),
+    )
+    lead = (
+        f"Under the policy {report.coerced_policy}. Rescued: wrong without the stage, right with "
+        "it. False rescue: made valid, and a value that this rule changed is wrong; what else is "
+        "wrong in the call is no fault of the rule. Harmed: right without it."
+    )
+    rows = report.rescues.to_dict("records")
+    return Listing("Rescues", lead, columns, rows, _first_ids(report.rescues))
+
+
+def _repeats(report: Report) -> Listing:
+    # k is 1 where a cell pools arms: then its answers repeat nothing.
+    repeated = report.frame[report.frame["k"] > 1]
+    columns = (
+        *_keys(report),
+        Column("k"),
+        Column("success", "rate", form=percent),
+        Column("pass@k", key="pass_at_k", form=percent),
+        Column("pass^k", key="pass_all_k", form=percent),
+        Column("noise", form=percent),
+        Column("distinct answers", key="distinct", form=percent),
+    )
+    lead = (
+        "Every case was asked k times. pass@k: at least one of k trials succeeds, pass^k: all of "
+        "them do; both are left out where all trials of each case are copies of one answer. Noise: "
+        "how often two trials of one case disagree. Distinct: the mean share of different answers "
+        "among a case's trials."
+    )
+    return Listing("The same question again", lead, columns, repeated.to_dict("records"))
+
+
+def _conversations(report: Report) -> Listing:
+    columns = (
+        *_keys(report),
+        Column("conversations", key="n"),
+        Column("turns", key="turns_mean", form="{:.1f}".format),
+        Column("right at the end", key="answer", form=percent),
+        Column("of", key="n_answer"),
+        Column("calls run", key="ran"),
+        Column("failed"),
+        Column("rejected"),
+        Column("tokens", key="tokens_mean", form=number(".0f")),
+        Column("cost, USD", key="cost", form=money),
+        Column("cost a right answer", key="cost_per_answer", form=money),
+        Column("why they ended", "l w", "stops"),
+    )
+    lead = (
+        "Outcomes and success speak of the first turn; this is what came of the whole. Rejected "
+        "calls were not run."
+    )
+    return Listing("Conversations", lead, columns, report.conversations.to_dict("records"))
+
+
+def _sensitivity(report: Report) -> Listing:
+    frame = report.sensitivity
+    # Every cell that was compared anew has a row for each level, in their order.
+    cells: dict[tuple[str, ...], dict[Any, Any]] = {}
+    for row in frame.to_dict("records"):
+        cell = cells.setdefault(tuple(str(row[c]) for c in report.by), {"n": row["n"]})
+        cell[row["matching"]] = row["success"]
+    rows = [
+        cell | cells[keys]
+        for cell in report.frame[list(report.by)].to_dict("records")
+        if (keys := tuple(str(cell[c]) for c in report.by)) in cells
+    ]
+    levels = dict.fromkeys(frame["matching"])
+    columns = [*_keys(report), Column("n")]
+    columns += [Column(level, key=level, form=percent) for level in levels]
+    lead = (
+        "Success if values were compared less strictly: case of letters, then punctuation and "
+        "spaces, then numbers to a millionth, and last any value at all beside the right names. A "
+        "wide step speaks of targets that are too narrow or of careless spelling, not of calls "
+        "that could not be read."
+    )
+    return Listing("How strict the comparison is", lead, columns, rows)
+
+
+def _left_out(report: Report) -> Listing | None:
+    if report.left_out_columns is None:
+        return None
+    of, over = report.left_out_columns
+    frame = report.left_out
+    rows: dict[Any, dict[Any, Any]] = {}
+    for row in frame.to_dict("records"):
+        # A rate that is not known has no rank.
+        rank = "" if pd.isna(row["rank"]) else f" ({row['rank']})"
+        shown = f"{percent(row['success'])}{rank}"
+        rows.setdefault(row[of], {of: row[of]})[None, row["left_out"]] = shown
+    parts = list(dict.fromkeys(frame["left_out"]))
+    # "all" and one other would say the same twice; hundreds of figures nobody reads.
+    if len(parts) < 3 or len(parts) * len(rows) > MAX_ROWS * 4:
+        return None
+    columns = [Column(of.replace("_", " "), "l k", of)]
+    columns += [
+        Column(
+            f"without {part}" if part != EVERYTHING else "all",
+            text=lambda row, part=part: row[None, part],  # type: ignore[misc]
+        )
+        for part in parts
+    ]
+    leader = leader_sentence(frame, of, over)
+    lead = f"Success and rank with each {over.replace('_', ' ')} left out. {leader}"
+    return Listing("Does the order hang on one of them?", lead, columns, list(rows.values()))
+
+
+def _missing(report: Report) -> Listing:
+    columns = (
+        *_keys(report),
+        Column("success", "rate", form=percent),
+        Column("n"),
+        Column("missing"),
+        Column("worst – best, %", text=lambda c: span(c["worst"], c["best"])),
+        Column("why", "l w", "reason"),
+    )
     lead = "Worst: every missing trial failed. Best: every one succeeded."
-    return Section("What is missing", lead, head, tuple(rows)) if rows else None
+    rows = report.frame[report.frame["missing"] > 0].to_dict("records")
+    return Listing("What is missing", lead, columns, rows)
+
+
+def _spent(report: Report) -> Listing | None:
+    frame = report.frame
+    if frame[["latency_p50", "cost", "tokens_mean"]].isna().all(axis=None):
+        return None
+    columns = (
+        *_keys(report),
+        Column("latency p50, s", key="latency_p50", form=number(".2f")),
+        Column("p95, s", key="latency_p95", form=number(".2f")),
+        Column("tokens a reply", key="tokens_mean", form=number(".0f")),
+        Column("cost, USD", key="cost", form=money),
+        Column("cost a success, USD", key="cost_per_success", form=money),
+    )
+    lead = "Latency is from request to end, without waiting in the queue."
+    return Listing("Time and money", lead, columns, frame.to_dict("records"))
 
 
 # In the order of a report.
-_MAKERS: Sequence[Callable[[Report], Section | None]] = (
-    _flips, _verdicts, _codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
-    bounds_section, _spent,
+_MAKERS: Sequence[Callable[[Report], Listing | None]] = (
+    _flips, _verdicts, codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
+    _missing, _spent,
 )  # fmt: skip
+
+
+def gate_checks(gate: GateResult) -> Listing:
+    """Return the checks of a gate, those that fail first."""
+
+    def verdict(check: GateCheck) -> Cell:
+        if check.ok:
+            return "✓ kept"
+        # The first cell of the row names the cell already.
+        return macro(PARTS, "broken", check.sentence.removeprefix(f"{check.cell}: "))
+
+    columns = (
+        Column("cell", "l k full"),
+        Column("metric", "l"),
+        Column("value", form=number(".4g")),
+        Column("bound", form=number(".4g")),
+        Column("n"),
+        Column("", "l w", "check", verdict),
+    )
+    title = "Gate passed"
+    if not gate.ok:
+        title = f"Gate failed: {len(gate.failures)} of {len(gate.checks)} checks"
+    # Sorting is stable, so that each half keeps the order of cells and thresholds.
+    checks = sorted(gate.checks, key=lambda check: check.ok)
+    names = ("cell", "metric", "value", "bound", "n")
+    rows = [{name: getattr(check, name) for name in names} | {"check": check} for check in checks]
+    return Listing(title, "", columns, rows)
+
+
+def comparison(c: ArmComparison) -> Listing:
+    """Return the figures of a comparison, differences in points."""
+
+    def interval(row: Mapping[Any, Any]) -> str:
+        if pd.isna(row["difference"]):
+            return "–"
+        return f"{points(row['ci_low'])} … {points(row['ci_high'])}"
+
+    def noise(row: Row) -> str:
+        known = [x for x in (row["noise_a"], row["noise_b"]) if not pd.isna(x)]
+        return percent(max(known, default=None))
+
+    strata = [str(name) for name in c.frame if name not in COMPARISON_COLUMNS]
+    columns = (
+        *(Column(name.replace("_", " "), "l k", name, only="html") for name in strata),
+        *(Column(name, "l k", name, only="text md") for name in strata),
+        Column("cases", key="n_cases"),
+        Column("a", key="success_a", form=percent),
+        Column("b", key="success_b", form=percent),
+        Column("b−a", "rate", "difference", points),
+        Column(
+            "−100 … +100 points", "iv", text=lambda row: difference_svg(row, c.level), only="html"
+        ),
+        Column("interval", text=interval),
+        Column("p", text=_against(lambda row: f"{row['p_holm']:.3f}", "–")),
+        Column("only a"),
+        Column("only b"),
+        Column("verdict", text=lambda row: row[None]),
+        Column("noise", text=noise),
+    )
+    verdicts = c.regression().frame["verdict"]
+    figures = zip(c.frame.to_dict("records"), verdicts, strict=True)
+    rows = [{**row, None: verdict} for row, verdict in figures]  # no stratum has this name
+    return Listing("", "", columns, rows)
+
+
+def flipped_cases(c: ArmComparison, most: int | None = None) -> Listing:
+    """Return the cases that flipped, with a trial of each side. Anything not known is blank."""
+    # Every flip is from one majority to the other, so that the rates say little more.
+    flips = c.flips if most is None else c.flips.head(most)
+    texts = flips.drop(columns=["success_a", "success_b"]).astype(object)
+    columns = [Column(str(name).replace("_", " "), "l k", str(name)) for name in texts]
+    rows = texts.where(texts.notna(), "").to_dict("records")
+    return Listing(f"Flipped cases: {len(c.flips)}", "", columns, rows)
+
+
+def unpaired_cases(c: ArmComparison, most: int) -> Listing:
+    """Return the cases that only one side has."""
+    columns = [Column(str(name).replace("_", " "), "l", str(name)) for name in c.unpaired]
+    return Listing("", "", columns, c.unpaired.head(most).to_dict("records"))

@@ -1,0 +1,155 @@
+"""Tables as every writer takes them: columns are declared once, and drawn for a page, Markdown, a
+terminal or LaTeX; and the words for numbers in their cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+
+from ....views.templating import Markup
+
+Row: TypeAlias = Mapping[Any, Any]
+Cell: TypeAlias = str | Markup
+"""Text, or HTML that is escaped already."""
+Head: TypeAlias = Sequence[tuple[str, str]]
+"""(name, classes) of each column; see `Section` for the classes."""
+Medium: TypeAlias = Literal["html", "md", "text", "tex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its head, the classes of its cells, and what a row shows in it.
+
+    key: the column of the row, by default the head with underscores. form: from that value to the
+    cell. text: from the whole row to the cell instead. only: the media that have the column, all
+    if ''. drop: the step at which a narrow terminal leaves the column out, 0 for none.
+    """
+
+    head: str
+    kind: str = ""
+    key: str = ""
+    form: Callable[[Any], Cell] = str
+    text: Callable[[Row], Cell] | None = None
+    only: str = ""
+    drop: int = 0
+
+    def cell(self, row: Row) -> Cell:
+        if self.text is not None:
+            return self.text(row)
+        return self.form(row[self.key or self.head.replace(" ", "_")])
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with its title and lead, drawn for one medium.
+
+    Classes of `head`: l is left-aligned, k names the row, w is a sentence, c is code, t is
+    left-aligned in a terminal too, full takes a line of its own on a phone. `examples` has a trial
+    id for each row.
+    """
+
+    title: str
+    lead: str  # what a reader has to know to read the table
+    head: Head
+    rows: Sequence[Sequence[Cell]]
+    examples: Sequence[str] = ()
+
+    @property
+    def n_left(self) -> int:
+        """The first columns, which name the row."""
+        names_row = ["k" in kind.split() for _, kind in self.head]
+        return names_row.index(False) if False in names_row else len(names_row)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table as it is declared: the columns of all media over rows of values."""
+
+    title: str
+    lead: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    examples: Sequence[str] = ()
+
+    def on(self, medium: Medium) -> list[Column]:
+        """Return the columns of a medium.
+
+        A terminal has none of sentences, which leave no room for figures.
+        """
+        return [
+            column
+            for column in self.columns
+            if (not column.only or medium in column.only.split())
+            and not (medium == "text" and "w" in column.kind.split())
+        ]
+
+    def drawn(self, medium: Medium) -> Section:
+        columns = self.on(medium)
+        head = tuple((column.head, column.kind) for column in columns)
+        rows = tuple(tuple(column.cell(row) for column in columns) for row in self.rows)
+        return Section(self.title, self.lead, head, rows, tuple(self.examples))
+
+
+def percent(x: Any, digits: int = 0) -> str:
+    """Return a share as a percentage, '–' where it is unknown.
+
+    Nothing but a whole is shown as 100, and nothing but nothing as 0.
+
+    >>> percent(0.5), percent(0.999), percent(0.001), percent(None)
+    ('50 %', '99 %', '<1 %', '–')
+    """
+    if x is None or pd.isna(x):
+        return "–"
+    text = f"{100 * x:.{digits}f}"
+    least = 10**-digits  # what the last digit counts
+    if float(text) == 100 and x < 1:
+        text = f"{100 - least:.{digits}f}"
+    elif float(text) == 0 and x > 0:
+        text = f"{least:.{digits}f}" if digits else "<1"
+    return f"{text} %"
+
+
+def span(low: Any, high: Any) -> str:
+    """Return an interval of shares in percent, '' where it is unknown.
+
+    >>> span(0.25, 0.5)
+    '25–50'
+    """
+    return "" if pd.isna(low) else f"{100 * low:.0f}–{100 * high:.0f}"
+
+
+def points(x: Any) -> str:
+    """Return a difference of shares in points, with its sign. '–' where it is unknown.
+
+    >>> points(0.25), points(-0.25), points(-0.001)
+    ('+25', '−25', '0')
+    """
+    if pd.isna(x):
+        return "–"
+    text = f"{100 * x:+.0f}".replace("-", "−")
+    # A difference that rounds to nothing has no sign.
+    return text.replace("+0", "0").replace("−0", "0")
+
+
+def money(x: Any) -> str:
+    """Return US dollars with as many digits as the sum needs, '–' where it is unknown."""
+    if pd.isna(x):
+        return "–"
+    if x == 0:
+        return "0"
+    if x < 0.01:
+        return f"{x:.2g}"
+    return f"{x:.4f}" if x < 1 else f"{x:,.2f}"
+
+
+def number(form: str) -> Callable[[Any], str]:
+    """Return what formats a number, '–' where it is unknown.
+
+    >>> number(".1f")(2), number(".1f")(None)
+    ('2.0', '–')
+    """
+    return lambda x: "–" if pd.isna(x) else format(x, form)
