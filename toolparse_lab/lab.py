@@ -261,12 +261,13 @@ class Lab:
 
         Raises as `plan`, `open` and `run` do.
         """
-        from .experiments.ablation.door import AblationDoor  # pandas and SciPy are slow to import
+        from .experiments.ablation import Ablation  # pandas and SciPy are slow to import
+        from .experiments.ablation.recording import Recorder  # as above
 
-        door = AblationDoor(
+        recorder = Recorder(
             self.store, self.plan, self.open, self._begin, self._retry, self._complete
         )
-        return door.ablation(source, models, protocols, ask=ask, **settings)
+        return Ablation(recorder.recorded(source, models, protocols, ask=ask, **settings))
 
     def check(
         self,

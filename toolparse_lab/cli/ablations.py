@@ -11,9 +11,10 @@ from typing import Any
 from ..core.errors import BadOptions
 from ..evals.cases.shipped import example_recording
 from ..experiments.ablation import Ablation
+from ..experiments.ablation.ablation import WRITERS
 from ..experiments.ablation.example import example_ablation
-from ..experiments.ablation.figures import BY, FIGURES, check_names
-from ..experiments.ablation.pages import WRITERS
+from ..experiments.ablation.figures import FIGURES
+from ..experiments.ablation.frames import BY, check_names
 from ..lab import Lab
 from ..runner.exchange.summary import LIMITS
 from ..runner.settings import Settings

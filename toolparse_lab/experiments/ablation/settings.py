@@ -19,11 +19,11 @@ from ..limits import RunLimits
 from .tools import check_dialect
 
 Functions = Mapping[str, Callable[..., Any]]
+# The fields of Feedback that are recorded as they are.
 _FEEDBACK = (
     "max_attempts", "max_validation_retries", "merge", "wording", "request", "history",
     "stop_on_repeat", "max_tokens", "max_cost",
 )  # fmt: skip
-"""The fields of Feedback that are recorded as they are."""
 
 
 class AblationKeywords(PlanSettings, RunLimits, total=False):
@@ -45,8 +45,6 @@ class AblationKeywords(PlanSettings, RunLimits, total=False):
 @dataclass(frozen=True, slots=True)
 class AblationSettings:
     """The settings of an ablation.
-
-    None of them changes the meaning of a base answer.
 
     None of them changes the meaning of a base answer.
 

@@ -98,6 +98,14 @@ def check_dialect(dialect: Any) -> str:
     return dialect
 
 
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Return equal strings for equal arguments, even if JSON cannot carry them."""
+    try:
+        return write_canonical(dict(arguments))
+    except (TypeError, ValueError):
+        return repr(arguments)
+
+
 def refusal(
     dialect: str, problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
 ) -> ToolFailure:
@@ -257,7 +265,7 @@ class CaseTools:
     def __init__(self, functions: Mapping[str, Callable[..., Any]], dialect: str) -> None:
         self._functions = functions
         self._dialect = dialect
-        self._tools: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._tools: dict[str, Callable[..., Any]] = {}
         self._results: dict[tuple[str, str, int], Accepted | ToolFailure] = {}
         self.calls = 0
 
@@ -267,28 +275,18 @@ class CaseTools:
         """Return the outcome of a call. attempt: how often one flow has made this very call, from
         1.
         """
-        name = f"{self._place(case, tool)} {tool.name} {tool.schema_json}"
-        try:
-            text = write_canonical(dict(arguments))
-        except (TypeError, ValueError):  # nothing that JSON can carry
-            text = repr(arguments)
-        key = (name, text, attempt)
-        if key not in self._results:
-            self.calls += 1
-            self._results[key] = result_of(self._tool(case, tool), RunTool(tool, arguments))
-        return self._results[key]
-
-    def _place(self, case: Case, tool: ToolSpec) -> str:
         names = case.metadata.get("tools")
         place = names.get(tool.name) if isinstance(names, Mapping) else None
-        return place if isinstance(place, str) else ""
-
-    def _tool(self, case: Case, tool: ToolSpec) -> Callable[..., Any]:
-        place = self._place(case, tool)
-        key = (place, f"{tool.name} {tool.schema_json}")
-        if key not in self._tools:
-            self._tools[key] = self._new_tool(case, tool, place)
-        return self._tools[key]
+        if not isinstance(place, str):
+            place = ""
+        name = f"{place} {tool.name} {tool.schema_json}"
+        key = (name, arguments_text(arguments), attempt)
+        if key not in self._results:
+            self.calls += 1
+            if name not in self._tools:
+                self._tools[name] = self._new_tool(case, tool, place)
+            self._results[key] = result_of(self._tools[name], RunTool(tool, arguments))
+        return self._results[key]
 
     def _new_tool(self, case: Case, tool: ToolSpec, place: str) -> Callable[..., Any]:
         if place.startswith(("http://", "https://")):
