@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -69,12 +70,17 @@ class Until:
             raise BadOptions(
                 "a run stops by one rule", got=len(rules), expected="compare=, rate= or width="
             )
-        if self.compare is not None and not _is_pair(self.compare):
-            raise BadOptions("compare has two arms", got=self.compare, expected="(a, b)")
+        pair: Any = self.compare
+        is_pair = isinstance(pair, (list, tuple)) and [type(x) for x in pair] == [str, str]
+        if pair is not None and not is_pair:
+            raise BadOptions("compare has two arms", got=pair, expected="(a, b)")
         if self.margin is not None and self.compare is None:
             raise BadOptions("a margin belongs to compare", got=self.margin)
         for name in ("margin", "rate", "width", "alpha"):
-            _check_share(name, getattr(self, name))
+            value = getattr(self, name)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 < value < 1):
+                raise BadOptions(f"{name} is a share", got=value, expected="between 0 and 1")
         for name in ("first", "step"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -316,7 +322,8 @@ async def run_until(
         keys |= set(part.requests)
         if summary.stopped is not None:
             break
-        frame = await loop.run_in_executor(None, _frame_of, store, run_id, part, rule.policy)
+        view = Run(store, run_id, part)
+        frame = await loop.run_in_executor(None, partial(view.frame, policies=(rule.policy,)))
         means.add(frame)
         answers = means.answers()
         if answers and all(answer.verdict for answer in answers):
@@ -338,10 +345,6 @@ def stored_stopping(record: RunRecord) -> Stopping | None:
     return None if fields is None else Stopping.from_dict(fields)
 
 
-def _frame_of(store: Store, run_id: str, part: Plan, policy: Policy) -> Any:
-    return Run(store, run_id, part).frame(policies=(policy,))
-
-
 def _arms_of(plan: Plan, pair: Sequence[str]) -> tuple[str, str]:
     # Each named by itself or by its protocol.
     names: list[str] = []
@@ -358,14 +361,3 @@ def _arms_of(plan: Plan, pair: Sequence[str]) -> tuple[str, str]:
     if names[0] == names[1]:
         raise BadOptions("an arm cannot be compared with itself", got=names[0])
     return names[0], names[1]
-
-
-def _is_pair(pair: Any) -> bool:
-    return isinstance(pair, (list, tuple)) and [type(x) for x in pair] == [str, str]
-
-
-def _check_share(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise BadOptions(f"{name} is a share", got=value, expected="between 0 and 1")

@@ -24,9 +24,8 @@ from ...runner.exchange.types import Request
 from ...runner.loop import run_sync
 from ...runner.pool import Summary, run_requests
 from ...runner.store.store import Store
-from ..limits import RunLimits, check_limits
 from ..plan import Plan
-from ..rounds import remaining_limits
+from ..rounds import RunLimits, check_limits, remaining_limits
 from ..run import Run
 from .answers import (
     BaseAnswer,

@@ -15,7 +15,7 @@ from ...core.types import Policy
 from ...middleware.correction import Feedback
 from ...middleware.flow.factors import PlanSettings
 from ..arms import FACTORS
-from ..limits import RunLimits
+from ..rounds import RunLimits
 from .tools import check_dialect
 
 Functions = Mapping[str, Callable[..., Any]]
