@@ -291,31 +291,38 @@ class Estimate:
 
 
 class PlannedRequests(Questions):
-    """The first question of each conversation of a plan, by key.
+    """The first questions of conversations by key.
 
-    A question is made again each time, so that a plan of 100,000 holds none of them.
+    A question is made again each time, so that a plan of 100,000 holds none of them. items: by key,
+    the first that asks the question. models: by alias. make: the question of an item.
     """
 
-    def __init__(self, plan: Plan, first: Mapping[str, PlanItem]) -> None:
-        self._plan = plan
-        self._first = first  # key -> the first item that asks this question
+    def __init__(
+        self,
+        items: Mapping[str, PlanItem],
+        models: Mapping[str, Model],
+        make: Callable[[PlanItem], Request],
+    ) -> None:
+        self._items = items
+        self._models = models
+        self._make = make
 
     def __getitem__(self, key: str) -> Request:
-        return next(self._plan.flow(self._first[key]))
+        return self._make(self._items[key])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._first)
+        return iter(self._items)
 
     def __len__(self) -> int:
-        return len(self._first)
+        return len(self._items)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._first
+        return key in self._items
 
     def route(self, key: str) -> tuple[str, Model]:
         """Return alias and model of a question, without making the question."""
-        alias = self._first[key].model
-        return alias, self._plan.models[alias]
+        alias = self._items[key].model
+        return alias, self._models[alias]
 
 
 def make_plan(
@@ -398,7 +405,7 @@ def _with_items(bare: Plan) -> Plan:
                 first[item.key] = item
                 estimate.add(request)
 
-    requests = PlannedRequests(bare, first)
+    requests = PlannedRequests(first, bare.models, lambda item: next(bare.flow(item)))
     return replace(bare, items=tuple(items), requests=requests, estimate=estimate)
 
 

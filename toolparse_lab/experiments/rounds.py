@@ -114,8 +114,8 @@ async def run_rounds(
             questions = await _next_questions(conversations, store, run_id)
             if not questions:
                 break
-            remaining = remaining_limits(limits, summary, time.monotonic() - began)
-            if remaining.get("deadline") is not None and remaining["deadline"] <= 0:
+            remaining = remaining_limits(limits, summary, began)
+            if remaining is None:
                 # The tools took all the time there was.
                 planned = summary.planned + len(questions)
                 summary = dataclasses.replace(summary, planned=planned, stopped="deadline")
@@ -223,11 +223,18 @@ class _OpenConversations:
             flow.close()
 
 
-def remaining_limits(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
-    """Return the limits of the rounds to come, after `seconds` of time."""
+def remaining_limits(
+    limits: Mapping[str, Any], used: Summary, began: float
+) -> dict[str, Any] | None:
+    """Return the limits of the rounds to come, or None if there is no time left for any.
+
+    used: by the rounds before. began: by `time.monotonic`, when the first did.
+    """
     remaining = dict(limits)
+    seconds = time.monotonic() - began
     spent = {"max_cost": used.cost, "max_calls": used.calls, "deadline": seconds}
     for name, amount in spent.items():
         if remaining.get(name) is not None:
             remaining[name] -= amount
-    return remaining
+    deadline = remaining.get("deadline")
+    return None if deadline is not None and deadline <= 0 else remaining

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..runner.store.store import RunRecord, Store
 from .arms import BY_NAME, FACTORS, Arm, ArmProtocol, LostProtocol
 from .case_flow import PromptIssue, Prompts, check_runnable
 from .models import ChatPrompts, Fitting
-from .plan import Plan
+from .plan import Plan, PlannedRequests
 
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
@@ -122,7 +122,7 @@ def stored_plan(
         arms,
         int(plan.get("trials", 1)),
         items,
-        Held(()) if ingested else StoredRequests(store, items, by_alias),
+        Held(()) if ingested else _stored_requests(store, items, by_alias),
         plan.get("params") or {},
         plan.get("seed", 0),
         bool(plan.get("stream", False)),
@@ -154,6 +154,24 @@ def _stored_models(
         if candidate is not None and _is_same(candidate, model):
             by_alias[alias] = candidate
     return by_alias
+
+
+def _stored_requests(
+    store: Store, items: tuple[PlanItem, ...], models: Mapping[str, Model]
+) -> Questions:
+    # Read from the store when they are necessary: viewing a run needs none of them.
+    def make(item: PlanItem) -> Request:
+        request = store.request(item.key)
+        if request is None:
+            raise BadOptions(
+                "what was asked is not recorded, so it cannot be asked again",
+                got=item.key,
+                hint="a run of outputs from elsewhere holds answers alone",
+            )
+        # The recorded model has no credentials; the one of the plan may have.
+        return dataclasses.replace(request, model=models[request.model_alias])
+
+    return PlannedRequests({item.key: item for item in items}, models, make)
 
 
 def _is_same(candidate: Any, stored: Model) -> bool:
@@ -278,44 +296,3 @@ def run_row(record: RunRecord) -> dict[str, Any]:
         "version": plan.get("version"),
         "plan_json": write_canonical(plan),
     }
-
-
-class StoredRequests(Questions):
-    """The first questions of a run by key, read from the store when they are necessary.
-
-    Viewing a run needs none of them.
-    """
-
-    def __init__(
-        self, store: Store, items: tuple[PlanItem, ...], models: Mapping[str, Model]
-    ) -> None:
-        self._store = store
-        self._keys = {item.key: item.model for item in items}
-        self._models = models
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def __getitem__(self, key: str) -> Request:
-        if key not in self._keys:
-            raise KeyError(key)
-        request = self._store.request(key)
-        if request is None:
-            raise BadOptions(
-                "what was asked is not recorded, so it cannot be asked again",
-                got=key,
-                hint="a run of outputs from elsewhere holds answers alone",
-            )
-        # The recorded model has no credentials; the one of the plan may have.
-        return dataclasses.replace(request, model=self._models[request.model_alias])
-
-    def route(self, key: str) -> tuple[str, Model]:
-        """Return alias and model of a question, without reading it."""
-        alias = self._keys[key]
-        return alias, self._models[alias]

@@ -13,7 +13,7 @@ import asyncio
 import dataclasses
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..evals.reports.figures.interval import Interval
-from ..runner.exchange.request import Questions
 from ..runner.exchange.summary import Summary
-from ..runner.exchange.types import Model, PlanItem, Request
+from ..runner.exchange.types import PlanItem
 from ..runner.store.store import RunRecord, Store
-from .plan import Plan
+from .plan import Plan, PlannedRequests
 from .rounds import remaining_limits, run_rounds
 from .run import Run
 
@@ -257,24 +256,6 @@ class CaseMeans:
         return tuple(Answer(*row, self.rule.verdict(row[2])) for row in rows)
 
 
-class _Chosen(Questions):
-    def __init__(self, questions: Questions, keys: Iterable[str]) -> None:
-        self._questions = questions
-        self._keys = dict.fromkeys(keys)
-
-    def __getitem__(self, key: str) -> Request:
-        return self._questions[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def route(self, key: str) -> tuple[str, Model]:
-        return self._questions.route(key)
-
-
 def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:
     """Yield the plan in parts, each of some cases with all their items, in random order.
 
@@ -289,7 +270,8 @@ def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:
     at, size = 0, rule.first
     while at < len(order):
         items = tuple(item for case in order[at : at + size] for item in by_case[case])
-        requests = _Chosen(plan.requests, (item.key for item in items))
+        by_key = {item.key: item for item in items}
+        requests = PlannedRequests(by_key, plan.models, lambda item: plan.requests[item.key])
         yield dataclasses.replace(plan, items=items, requests=requests)
         at += size
         # Looks grow with what is known, so that a plan of 100,000 cases has about a hundred.
@@ -311,8 +293,8 @@ async def run_until(
     answers: tuple[Answer, ...] = ()
     summary, cases, keys, met = Summary(run_id=run_id), 0, set[str](), set[str]()
     for part in batches_of(plan, rule):
-        rest = remaining_limits(limits, summary, time.monotonic() - began)
-        if rest.get("deadline") is not None and rest["deadline"] <= 0:
+        rest = remaining_limits(limits, summary, began)
+        if rest is None:
             summary = dataclasses.replace(summary, stopped="deadline")
             break
         batch = await run_rounds(part, store, run_id, more=True, met=met, **rest)

@@ -222,8 +222,8 @@ async def record(
         leaves = _answerable(complete, recorded.open_questions.keys() - done)
         if not leaves:
             break
-        rest = remaining_limits(limits, summary, time.monotonic() - began)
-        if rest.get("deadline") is not None and rest["deadline"] <= 0:
+        rest = remaining_limits(limits, summary, began)
+        if rest is None:
             summary = dataclasses.replace(summary, stopped="deadline")
             break
         done.update(leaves)
