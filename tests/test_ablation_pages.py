@@ -15,7 +15,7 @@ from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab.cli import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.experiments.ablation import Ablation
-from toolparse_lab.experiments.ablation.chart import PICTURES, Line, Scale, chart_of, lines_of
+from toolparse_lab.experiments.ablation.chart import PICTURES, Line, Scale, chart, lines_of
 from toolparse_lab.experiments.ablation.figures import FIGURES
 from toolparse_lab.runner.store.recording import import_recording
 
@@ -47,7 +47,7 @@ def test_each_picture_is_svg_that_can_be_read_aloud(ablation: Ablation, name: st
     assert root.get("role") == "img"
     label = root.get("aria-label") or ""
     # Who cannot see the picture gets every figure that stands in it.
-    drawn = chart_of(ablation, name)
+    drawn = chart(ablation, name)
     for line in drawn.lines:
         assert line.label in label
         assert line.value in label
@@ -87,7 +87,7 @@ def test_names_are_escaped_everywhere(hostile: Ablation) -> None:
     assert "<script" not in hostile.markdown()
     for name in PICTURES:
         assert "<script" not in hostile.picture(name).svg
-        etree.fromstring(str(chart_of(hostile, name).svg(alone=True)).encode())
+        etree.fromstring(str(chart(hostile, name).svg(alone=True)).encode())
 
 
 def test_a_page_has_every_figure_and_stands_alone(ablation: Ablation) -> None:

@@ -50,8 +50,16 @@ MOVED = {
     "values": "core.values",
     "widgets": "notebook",
 }
-# Files whose classes are in stored pickles, and that another file took in.
-MERGED = {"types.readings": "core.types.call", "types.sources": "core.types.call"}
+# Files that another file took in: their classes are in stored pickles, or documents name them.
+MERGED = {
+    "experiments.ablation.layers": "experiments.ablation.figures",
+    "experiments.ablation.pictures": "experiments.ablation.chart",
+    "experiments.fitting": "experiments.models",
+    "experiments.ingest.names": "experiments.ingest.columns",
+    "experiments.limits": "experiments.rounds",
+    "types.readings": "core.types.call",
+    "types.sources": "core.types.call",
+}
 # Names that the API promises for good: `import toolparse_lab.errors` is no mistake.
 KEPT = ("errors", "litellm_bridge", "rjson", "rxml", "types")
 

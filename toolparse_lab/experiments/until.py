@@ -238,22 +238,22 @@ class CaseMeans:
             anytime_interval,
         )
 
-        if self._pair is None:
-            cells = [(model, arm) for model in self._models for arm in self._arms]
-            alpha = self.rule.alpha / len(cells)
-            rows = []
-            for model, arm in cells:
-                values = list(self._cells.get((model, arm), {}).values())
-                rows.append((f"{model} · {arm}", len(values), anytime_interval(values, alpha)))
-        else:
-            a, b = self._pair
-            alpha = self.rule.alpha / len(self._models)
-            rows = []
-            for model in self._models:
-                before, after = (self._cells.get((model, arm), {}) for arm in (a, b))
-                gaps = [after[case] - before[case] for case in before if case in after]
-                rows.append((f"{model}: {a} → {b}", len(gaps), anytime_difference(gaps, alpha)))
-        return tuple(Answer(*row, self.rule.verdict(row[2])) for row in rows)
+        # By the name of the cell: a mean of each case, or a difference of two.
+        values: dict[str, list[float]] = {}
+        for model in self._models:
+            means = {arm: self._cells.get((model, arm), {}) for arm in self._arms}
+            if self._pair is None:
+                values |= {f"{model} · {arm}": list(of.values()) for arm, of in means.items()}
+            else:
+                a, b = self._pair
+                gaps = [means[b][case] - x for case, x in means[a].items() if case in means[b]]
+                values[f"{model}: {a} → {b}"] = gaps
+        interval_of = anytime_interval if self._pair is None else anytime_difference
+        answers = []
+        for name, numbers in values.items():
+            interval = interval_of(numbers, self.rule.alpha / len(values))
+            answers.append(Answer(name, len(numbers), interval, self.rule.verdict(interval)))
+        return tuple(answers)
 
 
 def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:

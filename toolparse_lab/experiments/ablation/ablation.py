@@ -16,7 +16,7 @@ from ...evals.reports.pages.html_parts import page as html_page
 from ...evals.reports.pages.markdown import md, section_lines
 from ...evals.reports.pages.text import aligned
 from ...views.templating import Markup, render
-from .chart import TEMPLATES, Picture, chart_of
+from .chart import TEMPLATES, Picture, chart
 from .figures import Figures
 from .sections import SECTIONS, section_of
 
@@ -97,7 +97,7 @@ class Ablation(Figures):
         blocks = []
         for name in SHOWN:
             section = section_of(self, name)
-            charts = (chart_of(self, one).svg() for one in _PICTURES_OF.get(name, (name,)))
+            charts = (chart(self, one).svg() for one in _PICTURES_OF.get(name, (name,)))
             table, n = Table(section.head, section.rows), len(section.rows)
             folded = f"{n} rows" if n > _LONGEST else ""
             blocks.append(_Block(section.title, section.lead, tuple(charts), table, folded))
@@ -117,7 +117,7 @@ class Ablation(Figures):
         Args:
             name: of `chart.PICTURES`.
         """
-        return chart_of(self, name).picture()
+        return chart(self, name).picture()
 
     def save(self, path: str | Path) -> Path:
         """Write the ablation as its suffix says, and return the path.
@@ -225,6 +225,6 @@ WRITERS: Mapping[str, Callable[[Ablation, Path], object]] = {
     ".md": _text_writer(Ablation.markdown),
     ".json": _text_writer(lambda a: json.dumps(a.to_dict(), indent=1)),
     ".csv": lambda a, file: a.cells.to_csv(file, index=False),
-    ".svg": _text_writer(lambda a: chart_of(a, "waterfall").svg(alone=True)),
+    ".svg": _text_writer(lambda a: chart(a, "waterfall").svg(alone=True)),
 }
 """Suffix -> what writes such a file."""

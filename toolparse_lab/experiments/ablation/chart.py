@@ -230,7 +230,7 @@ def stacked(
 # The pictures of an ablation.
 
 
-def chart_of(ablation: Figures, name: str) -> Chart:
+def chart(ablation: Figures, name: str) -> Chart:
     """Return one of `PICTURES`. Raises BadOptions for another name."""
     check_names([name], PICTURES, "an ablation has no such picture")
     return PICTURES[name](ablation)

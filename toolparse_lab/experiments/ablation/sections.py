@@ -51,6 +51,10 @@ def _count(name: str, head: str = "") -> Column:
     return _number(name, head, ".0f")
 
 
+def _counts(*names: str) -> list[Column]:
+    return [_count(name) for name in names]
+
+
 def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
     # prefix: of the interval's columns, or None for the share's own name.
     stem = f"{name}_" if prefix is None else prefix
@@ -154,9 +158,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "all and for each type error less.",
         (
             _LAYER_1,
-            _count("calls"),
-            _count("typed"),
-            _count("mistyped"),
+            *_counts("calls", "typed", "mistyped"),
             _share("type_error_rate", "type errors", prefix="ci_"),
             _gain("lift", "lift"),
             _count("extra_prompt_tokens", "extra tokens"),
@@ -192,9 +194,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _word("policy"),
             _word("rule", kind="l k c"),
             ("lossless", "l", lambda row: "yes" if row["lossless"] else "no"),
-            _count("applied"),
-            _count("right"),
-            _count("wrong"),
+            *_counts("applied", "right", "wrong"),
             _share("right_share", "right of applied", prefix="ci_"),
         ),
     ),
@@ -205,9 +205,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         (
             _LAYER_1,
             _word("policy"),
-            _count("entered"),
-            _count("missing"),
-            _count("corrections"),
+            *_counts("entered", "missing", "corrections"),
             _share("parse_rate", "readable"),
             _share("repeat_rate", "repeated"),
             _number("collateral", "collateral edits"),
@@ -263,8 +261,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _LAYER_1,
             _word("threshold"),
             _word("of", "share of", kind="l"),
-            _count("count"),
-            _count("total"),
+            *_counts("count", "total"),
             _share("rate", prefix="ci_"),
             ("limit", "", _limit),
             ("verdict", "l", _verdict),
@@ -300,8 +297,7 @@ SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         (
             _word("detector"),
             _word("dialect"),
-            _count("invalid"),
-            _count("detected"),
+            *_counts("invalid", "detected"),
             _share("recall"),
             _count("other_failures", "other failures"),
             _count("false_alarms", "false alarms"),

@@ -125,7 +125,8 @@ def _jsonschema(
         "required": f"{next(iter(_missing(node, value)), '')!r} is a required property",
         "additional": "Additional properties are not allowed",
     }
-    place = "".join(f"[{_subscript(token)}]" for token in pointer_tokens(problem.path))
+    tokens = (t if t.isdecimal() else repr(t) for t in pointer_tokens(problem.path))
+    place = "".join(f"[{token}]" for token in tokens)
     text = f"{words.get(rule, problem.message)}\n\nFailed validating {rule!r} in schema\n"
     return ToolFailure(f"{text}\nOn instance{place}:\n    {write_canonical(value)[:200]}")
 
@@ -176,19 +177,13 @@ def _fastapi(
     return ToolFailure("the tool answered with status 422", body, 422, issues_in_body(body))
 
 
-def _silent(
-    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
-) -> ToolFailure:
-    return ToolFailure("bad request", status=400)
-
-
 Dialect = Callable[[tuple[Problem, ...], Mapping[str, Any], ToolSpec], ToolFailure]
 DIALECTS: Mapping[str, Dialect] = {
     "jsonschema": _jsonschema,
     "go": _go,
     "pydantic": _pydantic,
     "fastapi": _fastapi,
-    "silent": _silent,
+    "silent": lambda problems, arguments, tool: ToolFailure("bad request", status=400),
 }
 """Name -> how a call is refused: problems, arguments and tool to a ToolFailure."""
 
@@ -205,10 +200,6 @@ OTHER_FAILURES: tuple[ToolFailure, ...] = (
 
 def _rule_of(problem: Problem) -> str:
     return problem.code.rpartition(".")[2]
-
-
-def _subscript(token: str) -> str:
-    return token if token.isdecimal() else repr(token)
 
 
 def _at(value: Value, path: str) -> Value:
