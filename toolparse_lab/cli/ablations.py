@@ -14,7 +14,8 @@ from ..experiments.ablation import Ablation
 from ..experiments.ablation.ablation import WRITERS
 from ..experiments.ablation.example import example_ablation
 from ..experiments.ablation.figures import FIGURES
-from ..experiments.ablation.frames import BY, check_names
+from ..experiments.ablation.frames import BY
+from ..experiments.ablation.tools import check_names
 from ..lab import Lab
 from ..runner.exchange.summary import LIMITS
 from ..runner.settings import Settings

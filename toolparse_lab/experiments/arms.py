@@ -1,6 +1,6 @@
 """Arms of an experiment: a prompt protocol and a level of every factor.
 
-Names of protocols are resolved here, once: an arm holds the protocol itself, or None if the tools
+Names of protocols are resolved here, once: an arm has the protocol itself, or None if the tools
 are left to the provider.
 """
 
@@ -369,7 +369,7 @@ def check_params(params: Mapping[str, Any]) -> None:
 def check_names(names: Iterable[str], own: Iterable[str] = (), place: str = "") -> None:
     """Raise BadPlan for a name that is neither a factor nor a known parameter.
 
-    A misspelt one would be sent and ignored. own: names that the models themselves declare, in
+    A misspelled one would be sent and ignored. own: names that the models themselves declare, in
     `Model.params`. place: the location of the names, to begin the message with.
     """
     valid = {*FACTORS, *PARAMETERS, *own}

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Verdict: TypeAlias = Literal["ok", "failed", "uncertain"]
 
-_MARK = "Canary 7351: records one word."  # stands in the tool's description and nowhere else
+_MARK = "Canary 7351: records one word."  # in the tool's description and nowhere else
 _TOOL = ToolSpec.of(
     {
         "name": "record_word",
@@ -67,7 +67,7 @@ _MOST_SHOWN = 160  # characters of an answer in the table
 _STYLE = 'style="text-align:left;vertical-align:top;padding-right:1em"'
 _COLORS = {"ok": "#1a7f37", "failed": "#cf222e", "uncertain": "#9a6700"}
 _LONGEST = 60  # characters of a delimiter that are shown
-_HIDDEN = 8  # tokens that were made and left no text behind
+_HIDDEN = 8  # tokens that were made without any text
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ class Check(Sequence[Cell]):
         for cell, words in zip(self._cells, heads, strict=True):
             head = "  ".join(word.ljust(size) for word, size in zip(words, sizes, strict=True))
             lines.append(f"{head}  {cell.why}")
-            # Notes stand below the reason.
+            # Notes are below the reason.
             lines += [f"{' ' * len(head)}  {note}" for note in cell.notes]
         return visible("\n".join(lines))
 

@@ -55,7 +55,7 @@ def model_map(models: ModelsLike) -> dict[str, Model]:
                 expected="a tp.Model or a litellm model string",
                 code="unknown-model",
             )
-        # A misspelt one would be looked for on the network, and fail only when it is asked.
+        # A misspelled one would be looked for on the network, and fail only when it is asked.
         if is_local(model.name) and model.name != LOCAL_MODEL:
             raise UnknownName(
                 "there is no embedded model of this name",

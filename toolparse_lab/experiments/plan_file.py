@@ -1,4 +1,4 @@
-"""A plan as a TOML file: the arguments of `Lab.plan`, limits and gates beside them.
+"""A plan as a TOML file: the arguments of `Lab.plan`, with limits and gates.
 
 Models may be named by the names of the settings. Everything that is wrong is reported with the line
 it is in.

@@ -85,7 +85,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
             raise BadOptions("a diff has two sides", got="None", expected="runs or readers")
         return None
     if answers is None:
-        # A reader beside a run reads that run's answers.
+        # A reader next to a run reads that run's answers.
         answers = recorded[0] if recorded else "latest"
     source = open_run(answers) if isinstance(answers, str) else answers
     if not isinstance(source, (Run, Frame)):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
-"""The policies of a report: the headline, and the coercion that is shown beside it."""
+"""The policies of a report: the headline, and the coercion that is shown next to it."""
 _ROWS_AS_TEXT = 20
 _ROWS_AS_HTML = 50
 _BATCH = 2000  # trials that are turned into a frame at once
@@ -367,7 +367,7 @@ class Run:
         self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
     ) -> Any:
         """Return the interactive view of all trials: a heatmap of two columns, the trials of a
-        cell, and one answer beside them. See `widgets.Browser`.
+        cell, and one answer next to them. See `widgets.Browser`.
 
         rows, columns: by default those of `matrix`. Raises MissingExtra if the `jupyter` extra is
         missing.
@@ -490,7 +490,7 @@ def columns_by(plan: Plan) -> tuple[str, ...] | None:
 
     None leaves them to the report.
     """
-    return ("model", "arm") if _has_factors(plan) else None  # an arm's name holds its protocol
+    return ("model", "arm") if _has_factors(plan) else None  # an arm's name has its protocol
 
 
 def peer_arms(plan: Plan, baseline: str | None) -> dict[str, str]:

@@ -284,7 +284,7 @@ async def run_until(
     """Ask a plan's questions batch by batch until the rule's question is answered.
 
     limits: as for `run_rounds`, for all batches together. Returns the summary of the whole plan,
-    whose `stopped` is "until" if questions are left over, and the figures behind the rule. Raises
+    whose `stopped` is "until" if questions are left over, and the figures of the rule. Raises
     as `run_rounds` does, and BadOptions for arms that the plan has not.
     """
     began = time.monotonic()

@@ -11,10 +11,11 @@ calls have one. To leave such answers out would raise the rate, so the rungs of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import combinations, product
 from math import factorial
-from typing import Any
+from typing import Any, ParamSpec, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,19 @@ CONTRASTS: Mapping[str, tuple[str, str]] = {
 """What is compared -> the two cells."""
 JUDGED = ("valid", "gold")
 LAYERS = ("layer 1", "layer 2", "layer 3")
+_P = ParamSpec("_P")
+Rows: TypeAlias = Iterator[dict[str, Any]]
 SAMPLE = ["model", "protocol", "case_id", "trial"]
+
+
+def frame_of(rows: Callable[_P, Rows]) -> Callable[_P, pd.DataFrame]:
+    """Make a function that yields rows one that returns them as a frame."""
+
+    @wraps(rows)
+    def frame(*args: _P.args, **kwargs: _P.kwargs) -> pd.DataFrame:
+        return pd.DataFrame(list(rows(*args, **kwargs)))
+
+    return frame
 
 
 def groups_of(
@@ -95,14 +108,13 @@ def part_of(answers: pd.DataFrame, policy: Policy, cell: str) -> pd.DataFrame:
     ]
 
 
-def cells_frame(a: Frames) -> pd.DataFrame:
+@frame_of
+def cells_frame(a: Frames) -> Rows:
     """One row per group × cell: the four rungs with n and intervals, and the missing part."""
-    rows = []
     for names, part in groups_of(a.answers, a.by):
         for cell, layers in CELLS.items():
             row = {**names, "cell": cell, **dict(zip(("l1", "l2", "l3"), layers, strict=True))}
-            rows.append(row | _cell(part_of(part, a.settings.policy, cell), a.settings.level))
-    return pd.DataFrame(rows)
+            yield row | _cell(part_of(part, a.settings.policy, cell), a.settings.level)
 
 
 def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -148,13 +160,13 @@ def wide_frame(answers: pd.DataFrame, policy: Policy, rung: str) -> pd.DataFrame
     return pd.DataFrame(columns).reset_index()
 
 
-def tests_frame(a: Frames) -> pd.DataFrame:
+@frame_of
+def tests_frame(a: Frames) -> Rows:
     """One row per rung × contrast × group: the difference of two cells on the same samples.
 
     test: "McNemar" if each case has one sample, else "sign-flip" on the cases' rates. p_holm is
     adjusted over the groups of one contrast.
     """
-    rows: list[dict[str, Any]] = []
     for rung in JUDGED:
         groups = list(groups_of(wide_frame(a.answers, a.settings.policy, rung), a.by))
         for contrast, cells in CONTRASTS.items():
@@ -164,8 +176,8 @@ def tests_frame(a: Frames) -> pd.DataFrame:
                 for names, part in groups
             ]
             adjusted = stats.holm([row["p"] for row in family])
-            rows += [row | {"p_holm": p} for row, p in zip(family, adjusted, strict=True)]
-    return pd.DataFrame(rows)
+            for row, p in zip(family, adjusted, strict=True):
+                yield row | {"p_holm": p}
 
 
 def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, Any]:
@@ -190,7 +202,8 @@ def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, A
     }
 
 
-def attribution_frame(a: Frames) -> pd.DataFrame:
+@frame_of
+def attribution_frame(a: Frames) -> Rows:
     """One row per rung × group × layer: what it adds in the order 1, 2, 3, and its Shapley share.
 
     `from` and `to` are the cells of the waterfall. `gain` is their difference. A layer's Shapley
@@ -198,7 +211,6 @@ def attribution_frame(a: Frames) -> pd.DataFrame:
     samples, and each has an interval from resampling cases. n: samples of which every cell is
     known.
     """
-    rows = []
     level = a.settings.level
     for rung in JUDGED:
         wide = wide_frame(a.answers, a.settings.policy, rung)
@@ -207,25 +219,22 @@ def attribution_frame(a: Frames) -> pd.DataFrame:
             for i, layer in enumerate(LAYERS):
                 step = _difference(steps, WATERFALL[i], WATERFALL[i + 1], level)
                 shapley = mean_of(_shapley(whole, i), whole["case_id"].to_numpy(), level)
-                rows.append(
-                    {
-                        **names,
-                        "rung": rung,
-                        "layer": layer,
-                        "from": step["a"],
-                        "to": step["b"],
-                        "n": step["n"],
-                        "n_cases": step["n_cases"],
-                        "rate_from": step["rate_a"],
-                        "rate_to": step["rate_b"],
-                        "gain": step["difference"],
-                        "gain_low": step["ci_low"],
-                        "gain_high": step["ci_high"],
-                        "n_shapley": len(whole),
-                        **ends(shapley, "shapley"),
-                    }
-                )
-    return pd.DataFrame(rows)
+                yield {
+                    **names,
+                    "rung": rung,
+                    "layer": layer,
+                    "from": step["a"],
+                    "to": step["b"],
+                    "n": step["n"],
+                    "n_cases": step["n_cases"],
+                    "rate_from": step["rate_a"],
+                    "rate_to": step["rate_b"],
+                    "gain": step["difference"],
+                    "gain_low": step["ci_low"],
+                    "gain_high": step["ci_high"],
+                    "n_shapley": len(whole),
+                    **ends(shapley, "shapley"),
+                }
 
 
 def _shapley(part: pd.DataFrame, layer: int) -> Any:

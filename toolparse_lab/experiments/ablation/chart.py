@@ -16,8 +16,8 @@ from ...evals.reports.pages.numbers import percent, points, span
 from ...views.templating import Markup, macro
 from .cells import JUDGED, LAYERS, START, WATERFALL, groups_of, under
 from .figures import Figures, layer2_frame
-from .frames import check_names
 from .sections import price_words
+from .tools import check_names
 
 TEMPLATES = "experiments/ablation/templates"
 # Chosen to be told apart by colour-blind people, and to stand out on white and on black.

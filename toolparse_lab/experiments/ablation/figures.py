@@ -24,18 +24,20 @@ from .cells import (
     CELLS,
     SAMPLE,
     START,
+    Rows,
     attribution_frame,
     cells_frame,
     ends,
+    frame_of,
     groups_of,
     part_of,
     share,
     tests_frame,
     under,
 )
-from .frames import Frames, check_names
+from .frames import Frames
 from .intervals import ratio_of, share_of
-from .tools import DIALECTS, OTHER_FAILURES, problems_of, refusal
+from .tools import DIALECTS, OTHER_FAILURES, check_names, problems_of, refusal
 
 FIGURES = (
     "cells", "tests", "attribution", "layer1", "layer2", "rules", "layer3", "detectors", "costs",
@@ -60,14 +62,14 @@ def _true(values: pd.Series[Any]) -> pd.Series[Any]:
 # The effect of each layer.
 
 
-def layer1_frame(a: Figures) -> pd.DataFrame:
+@frame_of
+def layer1_frame(a: Figures) -> Rows:
     """One row per group × level of layer 1: mistyped of all typed parameters, and its price.
 
     A parameter is typed where the schema says something of it. The model's own text counts, before
     layer 2. The row with layer 1 has the lift (gold, S100 - S000), the extra prompt tokens of all
     answers that both have, and these tokens for each error avoided. NaN if none is.
     """
-    rows = []
     lifts = a.tests[(a.tests["rung"] == "gold") & (a.tests["contrast"] == "layer 1 alone")]
     for names, part in groups_of(a.calls[a.calls["policy"] == "none"], a.by):
         extra, errors = _price_of_prompt(under(a.answers, names), part)
@@ -80,23 +82,20 @@ def layer1_frame(a: Figures) -> pd.DataFrame:
             rate = share_of(flags, cases, a.settings.level)
             test = under(lifts, names).to_dict("records")[:1] if on else []
             lift: Mapping[Any, Any] = test[0] if test else {}
-            rows.append(
-                {
-                    **names,
-                    "l1": on,
-                    "calls": len(side),
-                    "typed": int(typed.sum()),
-                    "mistyped": int(wrong.sum()),
-                    **ends(rate, "type_error_rate", "ci_"),
-                    "lift": float(lift.get("difference", stats.NAN)),
-                    "lift_low": float(lift.get("ci_low", stats.NAN)),
-                    "lift_high": float(lift.get("ci_high", stats.NAN)),
-                    "extra_prompt_tokens": extra if on else stats.NAN,
-                    "errors_avoided": errors if on else stats.NAN,
-                    "tokens_per_error": extra / errors if on and errors > 0 else stats.NAN,
-                }
-            )
-    return pd.DataFrame(rows)
+            yield {
+                **names,
+                "l1": on,
+                "calls": len(side),
+                "typed": int(typed.sum()),
+                "mistyped": int(wrong.sum()),
+                **ends(rate, "type_error_rate", "ci_"),
+                "lift": float(lift.get("difference", stats.NAN)),
+                "lift_low": float(lift.get("ci_low", stats.NAN)),
+                "lift_high": float(lift.get("ci_high", stats.NAN)),
+                "extra_prompt_tokens": extra if on else stats.NAN,
+                "errors_avoided": errors if on else stats.NAN,
+                "tokens_per_error": extra / errors if on and errors > 0 else stats.NAN,
+            }
 
 
 def _price_of_prompt(answers: pd.DataFrame, calls: pd.DataFrame) -> tuple[float, float]:
@@ -114,7 +113,8 @@ def _price_of_prompt(answers: pd.DataFrame, calls: pd.DataFrame) -> tuple[float,
     return extra, float((wrong[False] - wrong[True]).sum())
 
 
-def layer2_frame(a: Figures, by: Sequence[str] | None = None) -> pd.DataFrame:
+@frame_of
+def layer2_frame(a: Figures, by: Sequence[str] | None = None) -> Rows:
     """One row per group × layer 1 × policy: the effect of coercion on the calls invalid without it.
 
     rescued, true_rescue: shares of the invalid (those with a target, for true_rescue) that are
@@ -123,7 +123,6 @@ def layer2_frame(a: Figures, by: Sequence[str] | None = None) -> pd.DataFrame:
     was wrong as the model wrote it. harm: the share of valid and gold calls that are gold no more.
     idempotent: the share of calls that a second coercion leaves alone.
     """
-    rows = []
     place = ["answer", "call"]
     before = a.calls[a.calls["policy"] == "none"].set_index(place)[["valid", "gold"]]
     for policy in a.settings.policies:
@@ -131,8 +130,7 @@ def layer2_frame(a: Figures, by: Sequence[str] | None = None) -> pd.DataFrame:
             continue
         after = a.calls[a.calls["policy"] == policy].join(before.add_suffix("_before"), on=place)
         for names, part in groups_of(after, (*(a.by if by is None else by), "l1")):
-            rows.append({**names, "policy": policy, **_rescues(part, a.settings.level)})
-    return pd.DataFrame(rows)
+            yield {**names, "policy": policy, **_rescues(part, a.settings.level)}
 
 
 def _rescues(part: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -170,7 +168,12 @@ def rules_frame(a: Figures) -> pd.DataFrame:
 
     Both base answers of every sample count, valid calls as well. Calls without a target do not.
     """
-    rows = []
+    columns = ("policy", "rule", "lossless", "calls", "applied", "right", "wrong", "right_share",
+               "ci_low", "ci_high")  # fmt: skip
+    return pd.DataFrame(list(_rules(a)), columns=list(columns))
+
+
+def _rules(a: Figures) -> Rows:
     for policy in a.settings.policies:
         part = a.calls[a.calls["policy"] == policy]
         found: dict[str, list[tuple[str, int, int]]] = {}
@@ -183,24 +186,20 @@ def rules_frame(a: Figures) -> pd.DataFrame:
             right = sum(r for _, r, _ in calls)
             flags = [flag for _, r, w in calls for flag in [True] * r + [False] * w]
             cases = [case_id for case_id, r, w in calls for _ in range(r + w)]
-            rows.append(
-                {
-                    "policy": policy,
-                    "rule": rule,
-                    "lossless": RULES[rule].lossless,
-                    "calls": len(calls),
-                    "applied": applied[rule],
-                    "right": right,
-                    "wrong": applied[rule] - right,
-                    **ends(share_of(flags, cases, a.settings.level), "right_share", "ci_"),
-                }
-            )
-    columns = ("policy", "rule", "lossless", "calls", "applied", "right", "wrong", "right_share",
-               "ci_low", "ci_high")  # fmt: skip
-    return pd.DataFrame(rows, columns=list(columns))
+            yield {
+                "policy": policy,
+                "rule": rule,
+                "lossless": RULES[rule].lossless,
+                "calls": len(calls),
+                "applied": applied[rule],
+                "right": right,
+                "wrong": applied[rule] - right,
+                **ends(share_of(flags, cases, a.settings.level), "right_share", "ci_"),
+            }
 
 
-def layer3_frame(a: Figures) -> pd.DataFrame:
+@frame_of
+def layer3_frame(a: Figures) -> Rows:
     """One row per group × layer 1 × policy: the effect of corrections on the calls that were
     refused.
 
@@ -211,13 +210,11 @@ def layer3_frame(a: Figures) -> pd.DataFrame:
     that brought arguments refused before. collateral: edits at fields that no one complained of,
     for each readable correction. Shares are NaN if a correction is missing.
     """
-    rows = []
     for policy in a.settings.correct_under:
         of_policy = a.corrections[a.corrections["policy"] == policy]
         for names, part in groups_of(a.calls[a.calls["policy"] == policy], (*a.by, "l1")):
             figures = _corrections(a, part, under(of_policy, names))
-            rows.append({**names, "policy": policy, **figures})
-    return pd.DataFrame(rows)
+            yield {**names, "policy": policy, **figures}
 
 
 def _corrections(a: Figures, part: pd.DataFrame, questions: pd.DataFrame) -> dict[str, Any]:
@@ -249,7 +246,8 @@ def _corrections(a: Figures, part: pd.DataFrame, questions: pd.DataFrame) -> dic
 # Costs.
 
 
-def costs_frame(a: Figures) -> pd.DataFrame:
+@frame_of
+def costs_frame(a: Figures) -> Rows:
     """One row per group × cell, means for an answer, all attempts and failures included.
 
     model_calls: beyond the base answer. tokens: in and out, corrections included. prompt_tokens: of
@@ -259,7 +257,6 @@ def costs_frame(a: Figures) -> pd.DataFrame:
     and not in S000. Calls, tokens and cost for each of them are those beyond S000's, with intervals
     from resampling cases (see `intervals.ratio_of`).
     """
-    rows = []
     for names, part in groups_of(a.answers, a.by):
         cells = {}
         for cell in CELLS:
@@ -269,8 +266,7 @@ def costs_frame(a: Figures) -> pd.DataFrame:
             cells[cell] = recorded.iloc[:0] if recorded["valid"].isna().any() else recorded
         for cell, some in cells.items():
             prices = _for_a_rescue(cells[START], some, a.settings.level)
-            rows.append({**names, "cell": cell, **_spent(some), **prices})
-    return pd.DataFrame(rows)
+            yield {**names, "cell": cell, **_spent(some), **prices}
 
 
 def _totals(part: pd.DataFrame) -> pd.DataFrame:
@@ -316,7 +312,8 @@ def _for_a_rescue(base: pd.DataFrame, part: pd.DataFrame, level: float) -> dict[
     return out
 
 
-def scenarios_frame(a: Figures) -> pd.DataFrame:
+@frame_of
+def scenarios_frame(a: Figures) -> Rows:
     """One row per group × level of layer 1 × scenario of corrections, for answers with all layers.
 
     n: answers of this scenario, those with a correction that is not on record left out. accepted:
@@ -324,7 +321,6 @@ def scenarios_frame(a: Figures) -> pd.DataFrame:
     corrections added to an answer, in the mean. Seconds are those of the model. base_seconds: of
     the first answer.
     """
-    rows = []
     answers = a.answers[a.answers["policy"] == a.settings.policy]
     answers = answers[answers["l3"] & answers["accepted"].notna()]
     for names, part in groups_of(answers, (*a.by, "l1")):
@@ -332,23 +328,21 @@ def scenarios_frame(a: Figures) -> pd.DataFrame:
         labels = np.array([scenario_of(int(n), ok=bool(ok)) for n, ok in ends])
         for scenario in SCENARIOS:
             own = part[labels == scenario]
-            rows.append(
-                {
-                    **names,
-                    "scenario": scenario,
-                    "n": len(own),
-                    **share("accepted", own["accepted"], own, a.settings.level),
-                    "calls": _mean(own["model_calls"]),
-                    "tokens": _mean(own["extra_tokens"]),
-                    "cost": _mean(own["extra_cost"]),
-                    "seconds": _mean(own["extra_latency"]),
-                    "base_seconds": _mean(own["latency"]),
-                }
-            )
-    return pd.DataFrame(rows)
+            yield {
+                **names,
+                "scenario": scenario,
+                "n": len(own),
+                **share("accepted", own["accepted"], own, a.settings.level),
+                "calls": _mean(own["model_calls"]),
+                "tokens": _mean(own["extra_tokens"]),
+                "cost": _mean(own["extra_cost"]),
+                "seconds": _mean(own["extra_latency"]),
+                "base_seconds": _mean(own["latency"]),
+            }
 
 
-def thresholds_frame(a: Figures) -> pd.DataFrame:
+@frame_of
+def thresholds_frame(a: Figures) -> Rows:
     """One row per group × level of layer 1 × threshold, for calls under layers 2 and 3.
 
     count, total: the quantity counted, and out of what (`of` says it). ok: False if the rate is on
@@ -356,7 +350,6 @@ def thresholds_frame(a: Figures) -> pd.DataFrame:
     of the limit. advice: "" if the threshold holds. The two rates of corrections count nothing
     while one of them is not on record.
     """
-    rows = []
     calls = a.calls[a.calls["policy"] == a.settings.policy]
     for names, part in groups_of(calls, (*a.by, "l1")):
         entered = part[_true(part["entered"])]
@@ -374,25 +367,23 @@ def thresholds_frame(a: Figures) -> pd.DataFrame:
             reading = Reading(threshold, int(hits.sum()), len(out_of))
             rate = share("rate", hits, out_of, a.settings.level, "ci_")
             known = reading.total > 0
-            rows.append(
-                {
-                    **names,
-                    "threshold": threshold.name,
-                    "of": threshold.of,
-                    "worse": threshold.worse,
-                    "limit": threshold.limit,
-                    "count": reading.count,
-                    "total": reading.total,
-                    **rate,
-                    "ok": reading.ok if known else None,
-                    "tells": known and not rate["ci_low"] <= threshold.limit <= rate["ci_high"],
-                    "advice": "" if reading.ok else threshold.advice,
-                }
-            )
-    return pd.DataFrame(rows)
+            yield {
+                **names,
+                "threshold": threshold.name,
+                "of": threshold.of,
+                "worse": threshold.worse,
+                "limit": threshold.limit,
+                "count": reading.count,
+                "total": reading.total,
+                **rate,
+                "ok": reading.ok if known else None,
+                "tells": known and not rate["ci_low"] <= threshold.limit <= rate["ci_high"],
+                "advice": "" if reading.ok else threshold.advice,
+            }
 
 
-def detectors_frame(a: Figures) -> pd.DataFrame:
+@frame_of
+def detectors_frame(a: Figures) -> Rows:
     """One row per detector × dialect: recall and precision, with Wilson intervals.
 
     Every different call that a model wrote is refused again. An invalid one is refused for its
@@ -418,7 +409,6 @@ def detectors_frame(a: Figures) -> pd.DataFrame:
         if not problems
         for failure in OTHER_FAILURES
     ]
-    rows = []
     for dialect in DIALECTS:
         positives = [
             Refused(refusal(dialect, problems, arguments, tool), arguments, tool.schema_json)
@@ -429,19 +419,16 @@ def detectors_frame(a: Figures) -> pd.DataFrame:
             hits = sum(bool(detect(one, detectors)) for one in positives)
             false = sum(bool(detect(one, detectors)) for one in negatives)
             level = a.settings.level
-            rows.append(
-                {
-                    "detector": name,
-                    "dialect": dialect,
-                    "invalid": len(positives),
-                    "detected": hits,
-                    **ends(stats.wilson(hits, len(positives), level), "recall"),
-                    "other_failures": len(negatives),
-                    "false_alarms": false,
-                    **ends(stats.wilson(hits, hits + false, level), "precision"),
-                }
-            )
-    return pd.DataFrame(rows)
+            yield {
+                "detector": name,
+                "dialect": dialect,
+                "invalid": len(positives),
+                "detected": hits,
+                **ends(stats.wilson(hits, len(positives), level), "recall"),
+                "other_failures": len(negatives),
+                "false_alarms": false,
+                **ends(stats.wilson(hits, hits + false, level), "precision"),
+            }
 
 
 class Figures(Frames):

@@ -8,14 +8,13 @@ correction of one of its calls is missing, or the case has no target (gold alone
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
 from ...arguments.schema import coerce
-from ...core.errors import BadOptions, near
 from ...core.toolspec import ToolSpec
 from ...core.types import Policy
 from ...core.values import pointer_tokens, same
@@ -25,7 +24,7 @@ from ...evals.scoring.match import agree
 from ...evals.scoring.rescues import Rescues, judge_rescues
 from .answers import AnswerCall, BaseAnswer, Path
 from .recording import Recorded
-from .tools import problems_of
+from .tools import check_names, problems_of
 
 BY = ("model", "protocol")
 RUNGS = ("parsed", "valid", "accepted", "gold")
@@ -48,15 +47,6 @@ _CORRECTION = (
 _FLAGS = (
     *RUNGS, "idempotent", "corrected_valid", "corrected_accepted", "corrected_gold", "entered",
 )  # fmt: skip
-
-
-def check_names(names: Iterable[Any], choices: Collection[str], problem: str) -> None:
-    """Raise BadOptions for the first name that is not among the choices."""
-    for name in names:
-        if name not in choices:
-            raise BadOptions(
-                problem, got=name, expected=", ".join(choices), hint=near(str(name), choices)
-            )
 
 
 class Frames:

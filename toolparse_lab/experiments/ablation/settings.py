@@ -16,7 +16,7 @@ from ...middleware.correction import Feedback
 from ...middleware.flow.factors import PlanSettings
 from ..arms import FACTORS
 from ..rounds import RunLimits
-from .tools import check_dialect
+from .tools import check_dialect, check_names
 
 Functions = Mapping[str, Callable[..., Any]]
 # The fields of Feedback that are recorded as they are.
@@ -86,14 +86,8 @@ class AblationSettings:
                 raise BadOptions(
                     f"{name} are several", got=getattr(self, name), expected="a tuple of names"
                 )
-        for policy in (self.policy, *self.policies, *self.correct_under):
-            if policy not in POLICIES:
-                raise BadOptions(
-                    "there is no coercion policy of this name",
-                    got=policy,
-                    expected=", ".join(POLICIES),
-                    hint=near(str(policy), POLICIES),
-                )
+        names = (self.policy, *self.policies, *self.correct_under)
+        check_names(names, POLICIES, "there is no coercion policy of this name")
         if self.policy == "none":
             raise BadOptions("layer 2 of an ablation does something", got="none")
         check_dialect(self.dialect)

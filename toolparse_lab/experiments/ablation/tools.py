@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...arguments.schema.validate import validate
@@ -86,16 +86,19 @@ def problems_of(arguments: Mapping[str, Any], tool: ToolSpec) -> tuple[Problem, 
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
+def check_names(names: Iterable[Any], choices: Collection[str], problem: str) -> None:
+    """Raise BadOptions for the first name that is not among the choices."""
+    for name in names:
+        if name not in choices:
+            raise BadOptions(
+                problem, got=name, expected=", ".join(choices), hint=near(str(name), choices)
+            )
+
+
 def check_dialect(dialect: Any) -> str:
     """Return the dialect. Raises BadOptions for one that does not exist."""
-    if not isinstance(dialect, str) or dialect not in DIALECTS:
-        raise BadOptions(
-            "a mock tool knows no such dialect",
-            got=dialect,
-            expected=", ".join(DIALECTS),
-            hint=near(str(dialect), DIALECTS),
-        )
-    return dialect
+    check_names([dialect], tuple(DIALECTS), "a mock tool knows no such dialect")
+    return str(dialect)
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The answer that a row holds: a text, a response object or its JSON, a message, or an error.
+"""The answer that a row contains: a text, a response object or its JSON, a message, or an error.
 
 How it works: a row may hold an answer in three kinds of columns at once. The response object says
 most (calls, usage, why it ended), a text next to it is the raw text taken from it, and calls next
@@ -42,7 +42,7 @@ def take_last_message(cells: dict[str, Any]) -> None:
     messages = cells["messages"]
     if isinstance(messages, str):
         messages = json_or_text(messages)
-    # A frame that was read from Parquet holds lists as arrays.
+    # A frame that was read from Parquet has lists as arrays.
     if hasattr(messages, "tolist"):
         messages = messages.tolist()
     if isinstance(messages, list) and len(messages) > 1 and is_response(messages[-1]):

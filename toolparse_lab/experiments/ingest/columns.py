@@ -19,8 +19,8 @@ from ...evals.cases.rows import Others, Renaming, json_value
 from ...evals.frames.columns import columns_of
 from ...runner.exchange.credentials import is_secret_name
 
-# Name -> what a column of this name holds, and words of other logs for it: the first that is there
-# in order of trust, where no column has the name.
+# Name -> what a column of this name contains, and words of other logs for it: the first that is
+# there in order of trust, where no column has the name.
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     "raw": ("The model's text, character by character.",),
     "output": (
@@ -86,7 +86,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "metadata": ("An object of your own; so is every column `metadata_…`.",),
 }  # fmt: skip
 NAMES: Mapping[str, str] = {name: meaning for name, (meaning, *_) in _FIELDS.items()}
-"""Name -> what a column of this name holds."""
+"""Name -> what a column of this name contains."""
 GUESSES: Mapping[str, tuple[str, ...]] = {
     **{name: tuple(words) for name, (_, *words) in _FIELDS.items() if words},
     "metadata_category": ("category",),

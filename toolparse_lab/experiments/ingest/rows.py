@@ -1,4 +1,4 @@
-"""Rows of another's log: the answer a row holds, and its content about who gave it to what.
+"""Rows of another's log: the answer that a row contains, and what it says of who gave it to what.
 
 A row is a mapping (a line of JSONL, a record of a table), a text, or a response object of any
 client.
@@ -51,7 +51,7 @@ _NO_ID = "?"  # of a case until its own is made from its input
 class Observed:
     """One row: the answer, and the row's facts about who gave it to what.
 
-    case holds only the row's own facts (`id` always). `columns` are the names of its members that
+    case has only the row's own facts (`id` always). `columns` are the names of its members that
     it says.
     """
 
@@ -229,13 +229,8 @@ class RowReader:
             id = str(int(id)) if isinstance(id, float) and id.is_integer() else id
         members = {"id": _NO_ID if id is None else id, **members}
         case = case_of_members(members, _SAME, self.source, place.line)
-        if id is None and "input" in columns:
-            # Made from its question, so that its repetitions are one case.
-            question = f"{tools_digest(case.tools)} {case.input_text}"
-            digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
-            case = replace(case, id=f"input-{digest[:10]}")
-        elif id is None:
-            case = replace(case, id=captured.id or f"row-{place.line}")
+        if id is None:
+            case = replace(case, id=_derived_id(case, columns, captured, place.line))
         return case, columns
 
     def _tools(self, place: Place, x: Any) -> Any:
@@ -312,6 +307,14 @@ def _resolved(x: Any) -> AnyProtocol | None:
 def _is_final(x: Any) -> bool:
     # Needs no conversion to JSON.
     return isinstance(x, str) or (isinstance(x, tuple) and all(isinstance(v, ToolSpec) for v in x))
+
+
+def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: int | None) -> str:
+    # Made from its question, so that its repetitions are one case, if the row has one.
+    if "input" not in columns:
+        return captured.id or f"row-{line}"
+    question = f"{tools_digest(case.tools)} {case.input_text}"
+    return f"input-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
 
 
 @lru_cache(maxsize=1024)
