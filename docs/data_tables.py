@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from docs.tables import write_table
 from toolparse_lab.evals.cases.checks import DOUBTS
-from toolparse_lab.experiments.ingest.names import GUESSES, NAMES
+from toolparse_lab.experiments.ingest.columns import GUESSES, NAMES
 
 
 def dataset_parts() -> dict[str, str]:

@@ -15,9 +15,8 @@ from tests.mock_openai import MockOpenAI, unseen
 from toolparse_lab.cli import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.experiments.ablation import Ablation
-from toolparse_lab.experiments.ablation.chart import Line, Scale, lines_of
+from toolparse_lab.experiments.ablation.chart import PICTURES, Line, Scale, chart, lines_of
 from toolparse_lab.experiments.ablation.figures import FIGURES
-from toolparse_lab.experiments.ablation.pictures import PICTURES, chart
 from toolparse_lab.runner.store.recording import import_recording
 
 HOSTILE = '<script>alert(1)</script>"&|`'

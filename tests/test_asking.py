@@ -13,7 +13,7 @@ import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case, read_case
 from toolparse_lab.experiments.arms import arm_of
-from toolparse_lab.experiments.case_flow import Prompts, flow_for, request_for
+from toolparse_lab.experiments.case_flow import Prompts, flow_for
 from toolparse_lab.formats.prompt.messages import build_messages
 from toolparse_lab.runner.exchange.types import Model, Request
 
@@ -32,7 +32,7 @@ MODEL = Model("openai/x", price=(0, 0))
 
 
 def ask(case: Case = CASE, protocol: str = "hermes", **settings: Any) -> Request:
-    return request_for(case, "m", MODEL, arm_of(protocol, settings), {"seed": 1}, 0)
+    return next(flow_for(case, "m", MODEL, arm_of(protocol, settings), {"seed": 1}, 0))
 
 
 @pytest.mark.parametrize("protocol", ["hermes", "gemma", "morph_xml", "yaml_xml"])
@@ -119,7 +119,7 @@ def test_what_a_case_is_told_is_made_once_a_case_and_an_arm() -> None:
     ]
     arms = [replace(arm, name=str(n)) for n, arm in enumerate(arms)]
     for trial, case, arm in itertools.product(range(2), cases, arms):
-        alone = request_for(case, "m", MODEL, arm, {"seed": 1}, trial)
+        alone = next(flow_for(case, "m", MODEL, arm, {"seed": 1}, trial))
         shared = next(flow_for(case, "m", MODEL, arm, {"seed": 1}, trial, prompts=prompts))
         assert shared == alone
         assert shared.key == alone.key

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.experiments.endpoint_check.canary import canary_for, judge
+from toolparse_lab.experiments.endpoint_check import canary_for, judge
 from toolparse_lab.formats.registry import family_heads
 from toolparse_lab.parser.any_protocol import AnyProtocol, any_protocol
 from toolparse_lab.runner.exchange.types import Completion

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.experiments.limits import RunLimits, check_limits
+from toolparse_lab.experiments.rounds import RunLimits, check_limits
 from toolparse_lab.runner.pool import run_requests
 
 CASES = [{"id": "a", "input": "hi", "tools": [{"name": "f"}], "target": []}]

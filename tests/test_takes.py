@@ -215,7 +215,7 @@ def test_a_stored_run_is_asked_on_as_it_was_planned(tmp_path: Path) -> None:
     lab = tp.Lab(tmp_path / "runs.db")
     plan = lab.plan(CASES[:1], {"m": tp.Model("anthropic/claude-sonnet-4-5")}, ["hermes"])
     record = plan.to_dict()
-    from toolparse_lab.experiments.fitting import Fitting
+    from toolparse_lab.experiments.models import Fitting
 
     again = Fitting.of_record(json.loads(json.dumps(record["left_out"])))
     request = plan.requests[plan.items[0].key]

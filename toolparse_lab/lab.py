@@ -24,15 +24,20 @@ from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
-from .experiments.endpoint_check.run_checks import check_cells, refuse_failed
+from .experiments.endpoint_check import check_cells, refuse_failed
 from .experiments.ingest.build import ingest
-from .experiments.limits import RunLimits, check_limits
 from .experiments.models import ModelLike, ModelsLike, model_map
-from .experiments.plan import Plan, PlanProtocols, make_plan, plan_one
-from .experiments.rounds import run_rounds
+from .experiments.plan import (
+    Plan,
+    PlanProtocols,
+    make_plan,
+    plan_messages_as_they_are,
+    plan_one,
+    question_of,
+)
+from .experiments.rounds import RunLimits, check_limits, run_rounds
 from .experiments.run import HEADLINE, Run
 from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
-from .experiments.tasks import plan_messages_as_they_are, question_of
 from .experiments.until import Until, check_rule, run_until, stored_stopping
 from .formats.like import ProtocolLike
 from .formats.prompt.own_prompt import OwnPrompt
@@ -57,7 +62,7 @@ if TYPE_CHECKING:
     from .evals.reports.figures.comparison import ArmComparison
     from .experiments.ablation import Ablation
     from .experiments.ablation.settings import AblationKeywords
-    from .experiments.endpoint_check.run_checks import Check
+    from .experiments.endpoint_check import Check
 
 Question: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or messages."""
@@ -166,7 +171,7 @@ class Lab:
 
         Args:
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
-                progress and more. See `experiment.limits.RunLimits`.
+                progress and more. See `experiments.rounds.RunLimits`.
             until: a rule, after whose answer no more cases are asked. `run.stopping` gives its
                 figures and which share of the calls it saved, and `retry` asks the rest. Failures
                 of a provider are recorded and shown, they do not raise.
@@ -260,12 +265,13 @@ class Lab:
 
         Raises as `plan`, `open` and `run` do.
         """
-        from .experiments.ablation.door import AblationDoor  # pandas and SciPy are slow to import
+        from .experiments.ablation import Ablation  # pandas and SciPy are slow to import
+        from .experiments.ablation.recording import Recorder  # as above
 
-        door = AblationDoor(
+        recorder = Recorder(
             self.store, self.plan, self.open, self._begin, self._retry, self._complete
         )
-        return door.ablation(source, models, protocols, ask=ask, **settings)
+        return Ablation(recorder.recorded(source, models, protocols, ask=ask, **settings))
 
     def check(
         self,
@@ -382,7 +388,7 @@ class Lab:
             cases: the inputs of `load_cases`. Rows then say by `case_id` or `input` which they
                 answer.
             columns: the source's own names, ``{"completion_text": "raw", "user": None}``. The
-                others are guessed from `ingest.names`.
+                others are guessed from `ingest.columns`.
             others: the fate of other columns: "metadata", "drop" or "error".
             model, protocol: for rows that name none. A provider's own calls are read as such.
             errors: "raise" reports all bad rows at once, "skip" counts them in

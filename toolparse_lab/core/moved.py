@@ -59,6 +59,11 @@ MERGED = {
     "runner.exchange.request": "runner.exchange.types",
     "cli.record": "cli.demo",
     "notebook.bench.snippets": "notebook.bench.setup",
+    "experiments.ablation.layers": "experiments.ablation.figures",
+    "experiments.ablation.pictures": "experiments.ablation.chart",
+    "experiments.fitting": "experiments.models",
+    "experiments.ingest.names": "experiments.ingest.columns",
+    "experiments.limits": "experiments.rounds",
     "types.readings": "core.types.call",
     "types.sources": "core.types.call",
 }

@@ -1,6 +1,6 @@
 """Arms of an experiment: a prompt protocol and a level of every factor.
 
-Names of protocols are resolved here, once: an arm holds the protocol itself, or None if the tools
+Names of protocols are resolved here, once: an arm has the protocol itself, or None if the tools
 are left to the provider.
 """
 
@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from ..core.errors import BadOptions, BadPlan, UnknownProtocol, near
 from ..formats.auto import AUTO
+from ..formats.base import Protocol
 from ..formats.json.openai_json import OPENAI_JSON
 from ..formats.json.openai_strict import OPENAI_STRICT
 from ..formats.prompt.own_prompt import OwnPrompt, is_own_prompt
@@ -27,7 +28,8 @@ NATIVE = "native"
 STRICT = "strict"
 """The level of `decoding` that only native arms have."""
 
-_BY_NAME: Mapping[str, AnyProtocol | None] = {NATIVE: None, PLAN.id: PLAN}
+BY_NAME: Mapping[str, AnyProtocol | None] = {NATIVE: None, PLAN.id: PLAN}
+"""Names of arms that no format has."""
 
 FACTORS: Mapping[str, str] = {
     "decoding": "free; grammar: the sampler may only write well-formed calls, in the first turn; "
@@ -169,6 +171,24 @@ def own_protocols(arms: Iterable[Arm]) -> dict[str, AnyProtocol]:
     }
 
 
+def protocol_records(arms: Iterable[Arm]) -> dict[str, Any]:
+    """Return id -> record of every protocol of these arms that its id alone does not bring back.
+
+    A record is {"spec": JSON text} for one that was made from data (`Protocol.from_spec`,
+    `json_mix_protocol`), or {"title": …} for code, which cannot be made again.
+    """
+    records: dict[str, Any] = {}
+    for protocol in (arm.protocol for arm in arms):
+        if protocol is None or protocol is AUTO or is_shipped(protocol.id):
+            continue
+        if isinstance(protocol, Protocol) and protocol.spec:
+            records[protocol.id] = {"spec": protocol.spec}
+        else:
+            # A protocol object of the user's own need not have a title.
+            records[protocol.id] = {"title": getattr(protocol, "title", "") or protocol.id}
+    return records
+
+
 def arm_of(protocol: Any, settings: Mapping[str, Any]) -> Arm:
     """Return the one arm of single settings. Raises as `arms_of` does."""
     return arms_of([protocol], settings)[0]
@@ -204,50 +224,34 @@ def arms_of(protocols: Any, settings: Mapping[str, Any]) -> tuple[Arm, ...]:
 
 
 def prompt_protocols(protocols: Any) -> list[AnyProtocol | None]:
-    """Return the protocols of arms, each once.
-
-    None stands for 'native'.
+    """Return the protocols of arms, each once; None for 'native'.
 
     Raises UnknownProtocol, and BadPlan for none, for one that only reads and for two that share an
     id: frames tell protocols apart by their ids.
     """
     by_id: dict[str, AnyProtocol | None] = {}
     for name in listed_names(protocols):
-        is_arm = isinstance(name, str) and name in _BY_NAME
-        protocol = _BY_NAME[name] if is_arm else any_protocol(name)
+        is_arm = isinstance(name, str) and name in BY_NAME
+        protocol = BY_NAME[name] if is_arm else any_protocol(name)
+        if protocol is AUTO:
+            raise BadPlan(
+                "'auto' only reads: it cannot tell a model what to write",
+                got="auto",
+                expected="a protocol such as 'hermes'",
+            )
         key = prompt_protocol(protocol)
-        _check_writes(protocol)
-        if by_id.setdefault(key, protocol) != protocol or _poses_as_shipped(protocol):
-            raise _shared_id(key)
+        poses = protocol is not None and is_shipped(key) and protocol_of(key) != protocol
+        if by_id.setdefault(key, protocol) != protocol or poses:
+            raise BadPlan(
+                "two protocols have this id, so their trials could not be told apart",
+                got=key,
+                hint="give yours an id of its own",
+            )
     if not by_id:
         raise BadPlan(
             "there are no protocols to plan", expected="a list such as ['hermes', 'morph_xml']"
         )
     return list(by_id.values())
-
-
-def _check_writes(protocol: AnyProtocol | None) -> None:
-    # One protocol only reads.
-    if protocol is AUTO:
-        raise BadPlan(
-            "'auto' only reads: it cannot tell a model what to write",
-            got="auto",
-            expected="a protocol such as 'hermes'",
-        )
-
-
-def _poses_as_shipped(protocol: AnyProtocol | None) -> bool:
-    if protocol is None or not is_shipped(protocol.id):
-        return False
-    return protocol_of(protocol.id) != protocol
-
-
-def _shared_id(name: str) -> BadPlan:
-    return BadPlan(
-        "two protocols have this id, so their trials could not be told apart",
-        got=name,
-        hint="give yours an id of its own",
-    )
 
 
 def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
@@ -270,12 +274,16 @@ def _levels_of(factor: str, settings: Mapping[str, Any]) -> list[Any]:
 
 def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) -> Iterator[Arm]:
     # Every combination of the levels that mean something to it.
+    native, decodings = protocol is None, levels["decoding"]
     by_factor = dict(levels)
-    if protocol is None:
+    if not native:
+        by_factor["decoding"] = [level for level in decodings if level != STRICT] or ["free"]
+    else:
         by_factor |= {factor: [None] for factor in levels if factor not in _OF_NATIVE}
-    by_factor["decoding"] = _decodings(protocol is None, levels["decoding"])
+        if STRICT in decodings:
+            by_factor["decoding"] = [level for level in decodings if level != "grammar"]
 
-    # A name holds what differs: levels that all arms share would only make it long.
+    # A name says what differs: levels that all arms share would only make it long.
     varied = [factor for factor in by_factor if len(by_factor[factor]) > 1]
     for combination in itertools.product(*by_factor.values()):
         level = dict(zip(by_factor, combination, strict=True))
@@ -284,13 +292,6 @@ def _arms_of_one(protocol: AnyProtocol | None, levels: Mapping[str, list[Any]]) 
             level["wording"] = own.name
         suffix = "".join(f" {level_name(factor, level[factor])}" for factor in varied)
         yield Arm(protocol, level, prompt_protocol(protocol) + suffix, own)
-
-
-def _decodings(native: bool, levels: list[Any]) -> list[Any]:
-    # [None] if no level means something to the arm.
-    if not native:
-        return [level for level in levels if level != STRICT] or ["free"]
-    return [level for level in levels if level != "grammar"] if STRICT in levels else [None]
 
 
 def _wordings_of(levels: Iterable[Any]) -> list[Any]:
@@ -317,15 +318,26 @@ def _wordings_of(levels: Iterable[Any]) -> list[Any]:
 
 def _check_level(factor: str, level: Any) -> None:
     if factor == "tool_choice" and isinstance(level, Mapping):
-        _check_choice(level)
+        if set(level) != {"name"} or not isinstance(level["name"], str):
+            raise BadPlan("a tool choice names its tool", got=dict(level), expected='{"name": …}')
     elif factor in _CHOICES:
-        _check_option(factor, level)
+        options = _CHOICES[factor]
+        if level not in options:
+            named_tool = ', or {"name": …}' if factor == "tool_choice" else ""
+            raise BadPlan(
+                f"unknown level of the factor {factor!r}",
+                got=level,
+                expected=" or ".join(options) + named_tool,
+            )
     elif factor == "max_turns" and not _is_count(level):
         raise BadPlan(
             "max_turns is how often a model may be asked", got=level, expected="1 or more"
         )
-    elif factor == "temperature" and not _is_temperature(level):
-        raise BadPlan("temperature is a number", got=level, expected="0 or more")
+    elif factor == "temperature" and level is not None:  # None: the provider's default
+        # `level >= 0` and not `not level < 0`, so that NaN is refused, too.
+        is_number = isinstance(level, (int, float)) and not isinstance(level, bool)
+        if not (is_number and level >= 0):
+            raise BadPlan("temperature is a number", got=level, expected="0 or more")
     elif factor == "type_rules" and not isinstance(level, bool) and level != "pairs":
         raise BadPlan(
             "type_rules says whether the prompt has them",
@@ -334,35 +346,9 @@ def _check_level(factor: str, level: Any) -> None:
         )
 
 
-def _check_choice(choice: Mapping[str, Any]) -> None:
-    # A tool choice has to name the tool.
-    if set(choice) != {"name"} or not isinstance(choice["name"], str):
-        raise BadPlan("a tool choice names its tool", got=dict(choice), expected='{"name": …}')
-
-
-def _check_option(factor: str, level: Any) -> None:
-    options = _CHOICES[factor]
-    if level in options:
-        return
-    named_tool = ', or {"name": …}' if factor == "tool_choice" else ""
-    raise BadPlan(
-        f"unknown level of the factor {factor!r}",
-        got=level,
-        expected=" or ".join(options) + named_tool,
-    )
-
-
 def _is_count(value: Any) -> bool:
     # True is not a number.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _is_temperature(level: Any) -> bool:
-    # None for the provider's default.
-    if level is None:
-        return True
-    # `level >= 0` and not `not level < 0`, so that NaN is refused, too.
-    return not isinstance(level, bool) and isinstance(level, (int, float)) and level >= 0
 
 
 def check_params(params: Mapping[str, Any]) -> None:
@@ -383,28 +369,25 @@ def check_params(params: Mapping[str, Any]) -> None:
 def check_names(names: Iterable[str], own: Iterable[str] = (), place: str = "") -> None:
     """Raise BadPlan for a name that is neither a factor nor a known parameter.
 
-    A misspelt one would be sent and ignored. own: names that the models themselves declare, in
+    A misspelled one would be sent and ignored. own: names that the models themselves declare, in
     `Model.params`. place: the location of the names, to begin the message with.
     """
     valid = {*FACTORS, *PARAMETERS, *own}
     for name in names:
-        if name not in valid:
-            raise _unknown_name(name, valid, place)
-
-
-def _unknown_name(name: str, valid: Iterable[str], place: str) -> BadPlan:
-    # Who takes it, or the valid names that are close.
-    if name in _ELSEWHERE:
-        advice = f"{_ELSEWHERE[name]} takes it; "
-    else:
-        similar = near(name, sorted(valid), 2)
-        advice = f"{similar} " if similar else ""
-    return BadPlan(
-        f"{place}there is no factor and no sampling parameter of this name",
-        got=name,
-        expected=f"{', '.join(FACTORS)}, or such as max_tokens, top_p, stop",
-        hint=f'{advice}what only this endpoint knows goes into extra_body: {{"{name}": …}}',
-    )
+        if name in valid:
+            continue
+        # Who takes it, or the valid names that are close.
+        if name in _ELSEWHERE:
+            advice = f"{_ELSEWHERE[name]} takes it; "
+        else:
+            similar = near(name, sorted(valid), 2)
+            advice = f"{similar} " if similar else ""
+        raise BadPlan(
+            f"{place}there is no factor and no sampling parameter of this name",
+            got=name,
+            expected=f"{', '.join(FACTORS)}, or such as max_tokens, top_p, stop",
+            hint=f'{advice}what only this endpoint knows goes into extra_body: {{"{name}": …}}',
+        )
 
 
 def level_name(factor: str, level: Any) -> str:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..core.errors import BadPlan, BadToolChoice
-from ..core.toolspec import ToolSpec
 from ..evals.cases.case import Case
 from ..evals.cases.tool_results import runnable_of
 from ..formats.prompt.messages import explain_tools
 from ..middleware import create_tool_middleware
 from ..middleware.flow import Conversation, Flow, Middleware, NativeTools, Record, tool_loop
-from ..parser.any_protocol import AnyProtocol
 from ..runner.exchange.types import Model, Request
 from .arms import STRICT, Arm
 
@@ -45,11 +43,17 @@ def flow_for(
     tool choice that the case cannot honour, when the flow is begun.
     """
     messages, middleware, first = (prompts or Prompts(1)).of(case, arm)
+    parameters = {"temperature": arm.levels["temperature"], **params}
+    choice = arm.levels["tool_choice"]
+    if isinstance(choice, Mapping):
+        parameters["tool_choice"] = {"type": "function", "function": dict(choice)}
+    elif choice != "auto":  # the default of every provider
+        parameters["tool_choice"] = choice
     question = Request(
         model,
         alias,
         tuple(messages),
-        _parameters(arm, params),
+        parameters,
         tuple(tool.to_dict() for tool in case.tools),
         stream=stream,
         trial=trial,
@@ -72,14 +76,16 @@ def flow_for(
     return _checked(flow, case)
 
 
-def _parameters(arm: Arm, params: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = {"temperature": arm.levels["temperature"], **params}
-    choice = arm.levels["tool_choice"]
-    if isinstance(choice, Mapping):
-        parameters["tool_choice"] = {"type": "function", "function": dict(choice)}
-    elif choice != "auto":  # the default of every provider
-        parameters["tool_choice"] = choice
-    return parameters
+def _checked(flow: Flow[Conversation], case: Case) -> Flow[Conversation]:
+    try:
+        return (yield from flow)
+    except BadToolChoice as e:
+        raise BadPlan(
+            f"case {case.id!r} cannot be asked with this tool choice: {e.message}",
+            got=e.got,
+            expected=e.expected,
+            hint="leave such cases out, for instance by Cases.filter",
+        ) from None
 
 
 _Prompt: TypeAlias = tuple[list[dict[str, Any]], Middleware, dict[str, Any]]
@@ -123,7 +129,12 @@ class Prompts:
         key = (case.id, arm.name)
         prompt = self._cache.pop(key, None)
         if prompt is None:
-            prompt = _native_prompt(case, arm) if arm.native else _prompt(case, arm, self._note)
+            if arm.native:
+                # As they are: the provider is sent its tools.
+                strict = arm.levels["decoding"] == STRICT
+                prompt = case.messages, NativeTools(strict=strict), {}
+            else:
+                prompt = _prompt(case, arm, self._issues)
             while len(self._cache) >= self._most:
                 self._cache.popitem(last=False)
         # Taken out and put back, it is the last to be dropped.
@@ -131,17 +142,10 @@ class Prompts:
         messages, middleware, first = prompt
         return [dict(message) for message in messages], middleware, dict(first)
 
-    def _note(self, case: str, arm: str, error: str) -> None:
-        self._issues[PromptIssue(case, arm, error)] = None
 
-
-def _native_prompt(case: Case, arm: Arm) -> _Prompt:
-    # As they are: the provider is sent its tools.
-    return case.messages, NativeTools(strict=arm.levels["decoding"] == STRICT), {}
-
-
-def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Prompt:
-    # The middleware writes the system prompt into the request, since later turns need it, too.
+def _prompt(case: Case, arm: Arm, issues: dict[PromptIssue, None]) -> _Prompt:
+    # Notes in `issues` a builder that fails. The middleware writes the system prompt into the
+    # request, since later turns need it, too.
     protocol, level, own = arm.reader, arm.levels, arm.own_prompt
     if own is not None and own.is_lost:
         raise BadPlan(
@@ -149,6 +153,10 @@ def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Pro
             got=own.name,
             hint="plan with the builder in this lab before the run is opened",
         )
+
+    def note(_message: str, details: Mapping[str, Any]) -> None:
+        issues[PromptIssue(case.id, arm.name, str(details["error"]))] = None
+
     prompt, examples = explain_tools(
         case.input,
         case.tools,
@@ -158,7 +166,7 @@ def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Pro
         type_rules=level["type_rules"],
         target=case.target,
         builder=own.builder if own is not None else None,
-        on_error=lambda _message, details: note(case.id, arm.name, str(details["error"])),
+        on_error=note,
         template=own.template if own is not None else "",
     )
     middleware = create_tool_middleware(
@@ -172,36 +180,22 @@ def _prompt(case: Case, arm: Arm, note: Callable[[str, str, str], None]) -> _Pro
     )
 
     messages = case.messages
+    choice = level["tool_choice"]
     # Examples of calls would contradict a choice that forbids them.
-    if level["tool_choice"] != "none":
-        behind = 1 if messages[0]["role"] in ("system", "developer") else 0
-        messages[behind:behind] = examples
-    return messages, middleware, _first_turn(case, protocol, level)
-
-
-def _checked(flow: Flow[Conversation], case: Case) -> Flow[Conversation]:
-    try:
-        return (yield from flow)
-    except BadToolChoice as e:
-        raise BadPlan(
-            f"case {case.id!r} cannot be asked with this tool choice: {e.message}",
-            got=e.got,
-            expected=e.expected,
-            hint="leave such cases out, for instance by Cases.filter",
-        ) from None
-
-
-def request_for(
-    case: Case,
-    alias: str,
-    model: Model,
-    arm: Arm,
-    params: Mapping[str, Any],
-    trial: int,
-    stream: bool = False,
-) -> Request:
-    """Return the request of the first turn about one case under one arm."""
-    return next(flow_for(case, alias, model, arm, params, trial, stream=stream))
+    if choice != "none":
+        first = 1 if messages[0]["role"] in ("system", "developer") else 0
+        messages[first:first] = examples
+    extra: dict[str, Any] = {}
+    # A grammar lets a model only call, so it is for the first turn alone.
+    if level["decoding"] == "grammar" and choice != "none":
+        # The grammar of a named tool can only call this one.
+        named = choice["name"] if isinstance(choice, Mapping) else None
+        tools = [tool for tool in case.tools if tool.name == named]
+        extra["grammar"] = protocol.write_grammar(tools or case.tools)
+        if choice != "auto":
+            # It forces a call by itself: a response format next to it would be a second constraint.
+            extra["response_format"] = None
+    return messages, middleware, extra
 
 
 def check_runnable(runnable: Any) -> dict[str, Callable[..., Any]]:
@@ -215,31 +209,14 @@ def check_runnable(runnable: Any) -> dict[str, Callable[..., Any]]:
     if not isinstance(runnable, Mapping):
         raise BadPlan("runnable tools are functions by name", got=runnable, expected=expected)
     for name, function in runnable.items():
-        if not isinstance(name, str) or not _is_plain_function(function):
+        if (
+            not isinstance(name, str)
+            or not callable(function)
+            or inspect.iscoroutinefunction(function)
+        ):
             raise BadPlan(
                 f"this runs no tool {name!r}",
                 got=function,
                 expected=f"{expected}, and it is not async",
             )
     return dict(runnable)
-
-
-def _is_plain_function(value: Any) -> bool:
-    return callable(value) and not inspect.iscoroutinefunction(value)
-
-
-def _first_turn(case: Case, protocol: AnyProtocol, level: Mapping[str, Any]) -> dict[str, Any]:
-    # A grammar lets a model only call, so it is for the first turn alone. It forces a call by
-    # itself: a response format next to it would be a second constraint.
-    choice = level["tool_choice"]
-    if level["decoding"] != "grammar" or choice == "none":
-        return {}
-
-    # The grammar of a named tool can only call this one.
-    tools: Sequence[ToolSpec] = ()
-    if isinstance(choice, Mapping):
-        tools = [tool for tool in case.tools if tool.name == choice["name"]]
-    extra: dict[str, Any] = {"grammar": protocol.write_grammar(tools or case.tools)}
-    if choice != "auto":
-        extra["response_format"] = None
-    return extra

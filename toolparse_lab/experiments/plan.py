@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from ..core.errors import BadPlan
+from ..core.errors import BadOptions, BadPlan
 from ..core.values.printable import counted, printable
 from ..evals.cases.case import Case
 from ..evals.cases.collection import Cases, pack_cases
@@ -24,12 +24,9 @@ from ..middleware.flow.factors import PlanSettings
 from ..runner.exchange.types import Completion, Held, Model, PlanItem, Questions, Request
 from ..runner.pool import estimate_tokens
 from ..runner.routes import token_cost
-from .arms import FACTORS, Arm, arms_of, check_names, check_params
+from .arms import FACTORS, NATIVE, Arm, arm_of, arms_of, check_names, check_params, protocol_records
 from .case_flow import Functions, PromptIssue, Prompts, check_runnable, flow_for
-from .chat_prompts import ChatPrompts
-from .fitting import Fitting
-from .models import ModelsLike, OwnFormats, model_map, own_formats
-from .protocol_record import prompt_records, protocol_records
+from .models import ChatPrompts, Fitting, ModelsLike, OwnFormats, model_map, own_formats
 
 if TYPE_CHECKING:
     from ..evals.reports.figures.power import Power
@@ -119,19 +116,8 @@ class Plan:
     ) -> Flow[Conversation]:
         # Trials differ by their seed, so that a provider does not answer all of them alike.
         seed = {} if self.seed is None else {"seed": self.seed + trial}
-        params = {**self.params, **seed}
-        flow = flow_for(
-            case,
-            alias,
-            model,
-            arm,
-            params,
-            trial,
-            stream=self.stream,
-            runnable=self.runnable,
-            prompts=self.prompts,
-            **options,
-        )
+        options |= {"stream": self.stream, "runnable": self.runnable, "prompts": self.prompts}
+        flow = flow_for(case, alias, model, arm, {**self.params, **seed}, trial, **options)
         return flow if self.fitting is None else _changed(flow, self.fitting.fitted)
 
     @property
@@ -185,12 +171,13 @@ class Plan:
     @property
     def varied(self) -> tuple[str, ...]:
         """The factors that have more than one level."""
-        return tuple(factor for factor in FACTORS if len(self._levels_of(factor)) > 1)
-
-    def _levels_of(self, factor: str) -> set[str]:
-        # As text: some cannot be hashed.
-        levels = [arm.levels.get(factor) for arm in self.arms]
-        return {str(level) for level in levels if level is not None}
+        varied = []
+        for factor in FACTORS:
+            levels = [arm.levels.get(factor) for arm in self.arms]
+            # As text: some cannot be hashed.
+            if len({str(level) for level in levels if level is not None}) > 1:
+                varied.append(factor)
+        return tuple(varied)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as it is recorded with a run. `stored_plan` reads it again."""
@@ -210,8 +197,9 @@ class Plan:
             record["runnable"] = sorted(self.runnable)
         if protocols := protocol_records(self.arms):
             record["protocols"] = protocols
-        if prompts := prompt_records(self.arms):
-            record["wordings"] = prompts
+        prompts = (arm.own_prompt for arm in self.arms)
+        if wordings := {prompt.name: prompt.record() for prompt in prompts if prompt}:
+            record["wordings"] = wordings
         if self.fitting is not None:
             record["left_out"] = self.fitting.to_list()
         if templates := self.chat_prompts.to_dict():
@@ -263,7 +251,13 @@ class Plan:
     __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": _html(self._size(), self._details())}
+        cell, rows = '<td style="text-align:left">', []
+        for line in self._details():
+            label, value = line.split(":", 1)
+            rows.append(f"<tr>{cell}{escape(label)}</td>{cell}{escape(value)}</td></tr>")
+        table = f"<table>{''.join(rows)}</table>"
+        html = f"<div><b>{escape(self._size())}</b>{table}</div>"
+        return {"text/plain": str(self), "text/html": html}
 
 
 @dataclass(slots=True)
@@ -296,40 +290,38 @@ class Estimate:
 
 
 class PlannedRequests(Questions):
-    """The first question of each conversation of a plan, by key.
+    """The first questions of conversations by key.
 
-    A question is made again each time, so that a plan of 100,000 holds none of them.
+    A question is made again each time, so that a plan of 100,000 holds none of them. items: by key,
+    the first that asks the question. models: by alias. make: the question of an item.
     """
 
-    def __init__(self, plan: Plan, first: Mapping[str, PlanItem]) -> None:
-        self._plan = plan
-        self._first = first  # key -> the first item that asks this question
+    def __init__(
+        self,
+        items: Mapping[str, PlanItem],
+        models: Mapping[str, Model],
+        make: Callable[[PlanItem], Request],
+    ) -> None:
+        self._items = items
+        self._models = models
+        self._make = make
 
     def __getitem__(self, key: str) -> Request:
-        return next(self._plan.flow(self._first[key]))
+        return self._make(self._items[key])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._first)
+        return iter(self._items)
 
     def __len__(self) -> int:
-        return len(self._first)
+        return len(self._items)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._first
+        return key in self._items
 
     def route(self, key: str) -> tuple[str, Model]:
         """Return alias and model of a question, without making the question."""
-        alias = self._first[key].model
-        return alias, self._plan.models[alias]
-
-
-def _html(headline: str, lines: Iterable[str]) -> str:
-    cell = '<td style="text-align:left">'
-    rows = []
-    for line in lines:
-        label, value = line.split(":", 1)
-        rows.append(f"<tr>{cell}{escape(label)}</td>{cell}{escape(value)}</td></tr>")
-    return f"<div><b>{escape(headline)}</b><table>{''.join(rows)}</table></div>"
+        alias = self._items[key].model
+        return alias, self._models[alias]
 
 
 def make_plan(
@@ -356,52 +348,33 @@ def make_plan(
     answer that called them. Raises BadPlan, UnknownName, UnknownProtocol or BadCase.
     """
     # In the order of the arguments, so that of several mistakes the first is reported.
-    chosen = _loaded_cases(cases)
-    _check_trials(trials)
+    chosen = cases if isinstance(cases, Cases) else load_cases(cases)
+    if len(chosen) == 0:
+        raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
     by_alias = model_map(models)
     named, formats = own_formats(by_alias, protocols)
-    arms, params = _arms_and_params(by_alias, named, settings)
-    _check_size(len(chosen) * len(by_alias) * len(arms) * trials)
+    own = [model.params or {} for model in by_alias.values()]
+    check_names(settings, (name for params in own for name in params))
+    arms = arms_of(named, settings)
+    params = {name: value for name, value in settings.items() if name not in FACTORS}
+    for values in (params, *own):
+        check_params(values)
+    # More questions than memory can hold.
+    size = len(chosen) * len(by_alias) * len(arms) * trials
+    if size > MOST_ITEMS:
+        raise BadPlan(
+            "this plan is too large",
+            got=f"cases × models × arms × trials = {size:,}",
+            expected=f"at most {MOST_ITEMS:,}",
+            hint="make several plans of it",
+        )
     functions = check_runnable(runnable)
 
     # A plan without items makes the conversations whose first requests become the items.
     bare = Plan(chosen, by_alias, arms, trials, (), Held(()), params, seed, stream, functions)
     return _with_items(replace(bare, formats=formats, chat_prompts=ChatPrompts.of(by_alias)))
-
-
-def _loaded_cases(cases: Any) -> Cases:
-    loaded = cases if isinstance(cases, Cases) else load_cases(cases)
-    if len(loaded) == 0:
-        raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
-    return loaded
-
-
-def _check_trials(trials: Any) -> None:
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
-
-
-def _check_size(items: int) -> None:
-    # More questions than memory can hold.
-    if items > MOST_ITEMS:
-        raise BadPlan(
-            "this plan is too large",
-            got=f"cases × models × arms × trials = {items:,}",
-            expected=f"at most {MOST_ITEMS:,}",
-            hint="make several plans of it",
-        )
-
-
-def _arms_and_params(
-    models: Mapping[str, Model], protocols: Any, settings: Mapping[str, Any]
-) -> tuple[tuple[Arm, ...], dict[str, Any]]:
-    own = [model.params or {} for model in models.values()]
-    check_names(settings, (name for params in own for name in params))
-    arms = arms_of(protocols, settings)
-    params = {name: value for name, value in settings.items() if name not in FACTORS}
-    for values in (params, *own):
-        check_params(values)
-    return arms, params
 
 
 def _with_items(bare: Plan) -> Plan:
@@ -431,7 +404,7 @@ def _with_items(bare: Plan) -> Plan:
                 first[item.key] = item
                 estimate.add(request)
 
-    requests = PlannedRequests(bare, first)
+    requests = PlannedRequests(first, bare.models, lambda item: next(bare.flow(item)))
     return replace(bare, items=tuple(items), requests=requests, estimate=estimate)
 
 
@@ -464,6 +437,39 @@ def plan_one(
     request = next(bare._flow(case, alias, model, arm, trial))
     item = PlanItem(case.id, alias, request.key, trial, _columns(arm))
     return replace(bare, items=(item,), requests=Held([request]))
+
+
+def plan_messages_as_they_are(
+    name: str,
+    messages: Iterable[Mapping[str, Any]],
+    alias: str,
+    model: Model,
+    settings: Mapping[str, Any],
+) -> Plan:
+    """Return the plan of one question that is not a case, such as a plan or a correction: its
+    messages are sent unchanged, without tools, and recorded like any other.
+
+    name: of the case that it is recorded as. settings: temperature, seed and sampling parameters.
+    Raises BadOptions for a factor that means nothing here, and BadPlan for an unknown name.
+    """
+    own, allowed = model.params or (), ("temperature",)
+    strange = [n for n in settings if n in FACTORS and n not in allowed and n not in own]
+    if strange:
+        raise BadOptions(
+            "this question has no prompt of a format, so that the factor means nothing",
+            got=strange[0],
+            expected=f"{', '.join(allowed)}, or a sampling parameter such as max_tokens",
+        )
+    check_names(settings, own)
+    case = Case(name, [dict(message) for message in messages])
+    params = {k: v for k, v in settings.items() if k not in FACTORS and k != "seed"}
+    arm = arm_of(NATIVE, settings)
+    return plan_one(case, alias, model, arm, params, seed=settings.get("seed", 0), typed=settings)
+
+
+def question_of(plan: Plan) -> Request:
+    """Return the one question of such a plan."""
+    return plan.requests[plan.items[0].key]
 
 
 def _changed(flow: Flow[Conversation], change: Callable[[Request], Request]) -> Flow[Conversation]:

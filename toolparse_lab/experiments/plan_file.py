@@ -1,4 +1,4 @@
-"""A plan as a TOML file: the arguments of `Lab.plan`, limits and gates beside them.
+"""A plan as a TOML file: the arguments of `Lab.plan`, with limits and gates.
 
 Models may be named by the names of the settings. Everything that is wrong is reported with the line
 it is in.
@@ -28,56 +28,47 @@ from ..runner.settings import (
     read_toml,
 )
 
-KEYS: Mapping[str, str] = {
-    "cases": "a file of cases, relative to the plan, or bfcl",
-    "columns": 'a table of what the file calls things: question = "input"; an empty text leaves a '
-    "column out",
-    "where": "a table of what cases must have: id, category, or a member of their metadata; one "
-    "value or a list",
-    "sample": "how many of them, shared out over their categories",
-    "models": "names of configured models, litellm model strings, or a table of models",
-    "protocols": "prompt protocols",
-    "trials": "how often each case is asked",
-    "seed": "the base of the seeds, and of the order",
-    "stream": "whether answers are streamed",
-    "settings": "a table of factors (one value, or a list of levels) and sampling parameters",
-    "limits": "a table of max_cost, max_calls, deadline",
-    "gate": "a table of thresholds: the least success, and so on",
-    "baseline": "the protocol, arm or model that reports compare with",
-}
+# Key -> the types of its value in TOML (a single name may do for a list), its meaning, and a value
+# that is right.
+_FIELDS: Mapping[str, tuple[type | tuple[type, ...], str, str]] = {
+    "cases": (str, "a file of cases, relative to the plan, or bfcl", '"cases.jsonl"'),
+    "columns": (
+        dict,
+        'a table of what the file calls things: question = "input"; an empty text leaves a column '
+        "out",
+        '{ question = "input" }',
+    ),
+    "where": (
+        dict,
+        "a table of what cases must have: id, category, or a member of their metadata; one value "
+        "or a list",
+        '{ category = "single" }',
+    ),
+    "sample": (int, "how many of them, shared out over their categories", "20"),
+    "models": (
+        (list, dict, str),
+        "names of configured models, litellm model strings, or a table of models",
+        '["small"]',
+    ),
+    "protocols": ((list, str), "prompt protocols", '["hermes"]'),
+    "trials": (int, "how often each case is asked", "3"),
+    "seed": (int, "the base of the seeds, and of the order", "7"),
+    "stream": (bool, "whether answers are streamed", "true"),
+    "settings": (
+        dict,
+        "a table of factors (one value, or a list of levels) and sampling parameters",
+        "{ max_tokens = 128 }",
+    ),
+    "limits": (dict, "a table of max_cost, max_calls, deadline", "{ max_cost = 1.0 }"),
+    "gate": (
+        dict, "a table of thresholds: the least success, and so on", "{ success = 0.9 }",
+    ),
+    "baseline": (
+        str, "the protocol, arm or model that reports compare with", '"hermes"',
+    ),
+}  # fmt: skip
+KEYS: Mapping[str, str] = {name: meaning for name, (_, meaning, _) in _FIELDS.items()}
 """Key of a plan file -> its meaning, as errors and the documentation show it."""
-# Key -> the types of its value in TOML; a single name may do for a list.
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "cases": str,
-    "columns": dict,
-    "where": dict,
-    "sample": int,
-    "models": (list, dict, str),
-    "protocols": (list, str),
-    "trials": int,
-    "seed": int,
-    "stream": bool,
-    "settings": dict,
-    "limits": dict,
-    "gate": dict,
-    "baseline": str,
-}
-_EXAMPLES: Mapping[str, str] = {
-    "cases": 'cases = "cases.jsonl"',
-    "columns": 'columns = { question = "input" }',
-    "where": 'where = { category = "single" }',
-    "sample": "sample = 20",
-    "models": 'models = ["small"]',
-    "protocols": 'protocols = ["hermes"]',
-    "trials": "trials = 3",
-    "seed": "seed = 7",
-    "stream": "stream = true",
-    "settings": "settings = { max_tokens = 128 }",
-    "limits": "limits = { max_cost = 1.0 }",
-    "gate": "gate = { success = 0.9 }",
-    "baseline": 'baseline = "hermes"',
-}
-"""Key of a plan file -> a line that has it right."""
 
 _NO_PLAN = (
     "a plan is a TOML file that names cases, models and protocols; `toolparse init` writes "
@@ -106,41 +97,23 @@ class PlanFile:
 
 
 def read_plan_file(path: str | Path, settings: Settings) -> PlanFile:
-    """Return a plan file.
-
-    Names of models are looked up in `settings`.
+    """Return a plan file, with its models looked up by name in `settings`.
 
     A path to cases is relative to the file. Raises BadSettings naming the line.
     """
     path = Path(path)
     table, text = read_toml(path, "plan", _NO_PLAN)
     source = Source(path, table, text)
-    _check_table(source)
-
-    values = dict(table)
-    # TOML has no null, so that an empty text says "leave this column out".
-    columns = table.get("columns", {})
-    values["columns"] = {column: meaning or None for column, meaning in columns.items()}
-    # Names of built-in cases are no paths.
-    if "cases" in values and is_path(values["cases"]):
-        values["cases"] = str(path.parent / values["cases"])
-    if isinstance(values.get("protocols"), str):
-        values["protocols"] = [values["protocols"]]
-    models = _models_in(values.pop("models", []), source, settings)
-    return PlanFile(source, models=models, **values)
-
-
-def _check_table(source: Source) -> None:
-    table = source.table
     check_keys(table, KEYS, source, "part of a plan")
     for name, value in table.items():
-        if not _has_type(value, _TYPES[name]):
+        types, meaning, example = _FIELDS[name]
+        # True is not a number.
+        if not isinstance(value, types) or (types is int and isinstance(value, bool)):
             raise BadSettings(
-                f"{source.place(name)}: `{name}` is {KEYS[name]}",
+                f"{source.place(name)}: `{name}` is {meaning}",
                 got=repr(value),
-                hint=f"such as {_EXAMPLES[name]}",
+                hint=f"such as {name} = {example}",
             )
-
     limits = table.get("limits", {})
     check_keys(limits, LIMITS, source, "limit")
     for name, value in limits.items():
@@ -151,22 +124,24 @@ def _check_table(source: Source) -> None:
             place = source.place("columns", column)
             raise BadSettings(f"{place}: `columns` is {KEYS['columns']}", got=meaning)
 
-
-def _has_type(value: Any, types: type | tuple[type, ...]) -> bool:
-    # True is not a number.
-    if types is int and isinstance(value, bool):
-        return False
-    return isinstance(value, types)
-
-
-def _models_in(models: Any, source: Source, settings: Settings) -> dict[str, Model]:
-    # A table of models, or one name or several.
+    values = dict(table)
+    # TOML has no null, so that an empty text says "leave this column out".
+    columns = table.get("columns", {})
+    values["columns"] = {column: meaning or None for column, meaning in columns.items()}
+    # Names of built-in cases are no paths.
+    if "cases" in values and is_path(values["cases"]):
+        values["cases"] = str(path.parent / values["cases"])
+    if isinstance(values.get("protocols"), str):
+        values["protocols"] = [values["protocols"]]
+    models = values.pop("models", [])
     if isinstance(models, Mapping):
-        return {
+        by_alias = {
             alias: model_of(alias, table, source, settings.environ)
             for alias, table in models.items()
         }
-    return models_of([models] if isinstance(models, str) else models, settings)
+    else:
+        by_alias = models_of([models] if isinstance(models, str) else models, settings)
+    return PlanFile(source, models=by_alias, **values)
 
 
 def models_of(names: Sequence[Any], settings: Settings) -> dict[str, Model]:

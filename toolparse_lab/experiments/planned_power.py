@@ -46,8 +46,8 @@ def planned_power(
 ) -> Power:
     """Return the power of a comparison of two arms over so many cases.
 
-    like: an earlier run. Of its comparisons the one with the largest spread stands for this one, at
-    the trials that the earlier run had. assumptions: rate, correlation, flips and noise, as for
+    like: an earlier run. Of its comparisons the one with the largest spread is taken for this one,
+    at the trials that the earlier run had. assumptions: rate, correlation, flips and noise, as for
     `power.assumed_spread`, whose defaults are the most cautious values. Raises BadOptions.
 
     >>> print(planned_power(200, 1, 0.05, flips=0.2))  # doctest: +NORMALIZE_WHITESPACE

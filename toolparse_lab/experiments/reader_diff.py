@@ -18,6 +18,7 @@ from .run import HEADLINE, Run
 
 OpenRun = Callable[[str], Run]
 """The run of an id."""
+_ANSWER = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
             raise BadOptions("a diff has two sides", got="None", expected="runs or readers")
         return None
     if answers is None:
-        # A reader beside a run reads that run's answers.
+        # A reader next to a run reads that run's answers.
         answers = recorded[0] if recorded else "latest"
     source = open_run(answers) if isinstance(answers, str) else answers
     if not isinstance(source, (Run, Frame)):
@@ -96,7 +97,11 @@ def _answers_of(open_run: OpenRun, a: Any, b: Any, answers: Any) -> Any:
 def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
     # x: the inputs of `reader`, or None for the one that each prompt asked for.
     chosen: AnyProtocol | None = None if x is None else reader(x)
-    name = "as asked" if chosen is None else _named(chosen)
+    name = "as asked"
+    if chosen is not None:
+        # With its version where it says one of its own.
+        version = getattr(chosen, "version", "") and version_of(chosen)
+        name = f"{chosen.id} {version}" if version else str(chosen.id)
     if isinstance(source, Frame):
         # Of an answer that was read in several ways, one reading is enough to read it again.
         once = source.drop_duplicates([c for c in _ANSWER if c in source])
@@ -109,17 +114,8 @@ def _read_by(x: Any, source: Any, policies: tuple[Policy, ...]) -> Side:
     return Side(source.frame(protocol=chosen, policies=policies), open_trial, name)
 
 
-_ANSWER = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
-
-
 def _as_recorded(x: Any, policies: tuple[Policy, ...]) -> Side:
     return Side(x.frame(policies=policies), x.trial) if isinstance(x, Run) else Side(x)
-
-
-def _named(chosen: AnyProtocol) -> str:
-    # With its version where it says one of its own.
-    version = getattr(chosen, "version", "") and version_of(chosen)
-    return f"{chosen.id} {version}" if version else str(chosen.id)
 
 
 def _names(a: Side, b: Side) -> tuple[str, str] | None:

@@ -1,4 +1,5 @@
-"""A plan's conversations in rounds: all open questions are asked, and their answers make the next.
+"""A plan's conversations in rounds, within limits: all open questions are asked, and their answers
+make the next.
 
 A run that was stopped, resumed or replayed goes the same way: whatever is recorded already is not
 asked again.
@@ -19,16 +20,70 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import math
 import time
-from collections.abc import Collection, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias, TypedDict
 
+from ..core.errors import BadOptions, near
 from ..middleware.flow import Conversation, Flow, ToolRun, advance, result_row
 from ..runner.exchange.redaction import redact_strings
+from ..runner.exchange.summary import RunEvent
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.pool import Summary, run_requests
 from ..runner.store.store import Store
 from .plan import Plan
+
+
+class RunLimits(TypedDict, total=False):
+    """Limits and options of one run.
+
+    max_cost: US dollars. Calls in flight are reserved. max_calls: retries included. deadline:
+    seconds. fresh: ask again although an answer is recorded. max_age: ask again where the recorded
+    answer is older, in seconds. progress: None shows a bar where someone can see it. on_event:
+    takes each event. backoff: seconds before the first retry, doubled each time.
+    give_up_after: failures in a row after which a model is asked no more, None for never.
+    complete: is called in the place of litellm.
+    """
+
+    max_cost: float | None
+    max_calls: int | None
+    deadline: float | None
+    fresh: bool
+    max_age: float | None
+    progress: bool | None
+    on_event: Callable[[RunEvent], None] | None
+    backoff: float
+    give_up_after: int | None
+    complete: Callable[..., Any] | None
+
+
+# Each of them may be None, for no limit.
+_NUMBERS = ("max_cost", "max_calls", "deadline", "max_age", "backoff", "give_up_after")
+_COUNTS = ("max_calls", "give_up_after")
+
+
+def check_limits(limits: Mapping[str, Any]) -> None:
+    """Raise BadOptions for a limit that does not exist, and for one that is not a number.
+
+    The type checker finds most of these. Calls from notebooks and plan files pass no type checker.
+    """
+    names = tuple(RunLimits.__annotations__)
+    for name, value in limits.items():
+        if name not in names:
+            raise BadOptions(
+                "a run has no such limit",
+                got=name,
+                expected=", ".join(names),
+                hint=near(name, names) or "factors and sampling parameters go to lab.plan",
+            )
+        if name not in _NUMBERS or value is None:
+            continue
+        # `not value >= 0` and not `value < 0`, so that NaN is refused, too.
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            raise BadOptions(f"{name} is a number", got=repr(value), expected="0 or more, or None")
+        if name in _COUNTS and value != math.inf and value != int(value):
+            raise BadOptions(f"{name} is a whole number", got=value, expected="0 or more, or None")
 
 
 async def run_rounds(
@@ -59,8 +114,8 @@ async def run_rounds(
             questions = await _next_questions(conversations, store, run_id)
             if not questions:
                 break
-            remaining = remaining_limits(limits, summary, time.monotonic() - began)
-            if remaining.get("deadline") is not None and remaining["deadline"] <= 0:
+            remaining = remaining_limits(limits, summary, began)
+            if remaining is None:
                 # The tools took all the time there was.
                 planned = summary.planned + len(questions)
                 summary = dataclasses.replace(summary, planned=planned, stopped="deadline")
@@ -91,8 +146,9 @@ async def _next_questions(
 ) -> dict[str, Request]:
     # By key, once they are part of the recorded run.
     loop = asyncio.get_running_loop()
-    answers = await loop.run_in_executor(None, _answers, store, run_id, conversations.keys)
-
+    keys = {item.key for item in conversations.items}
+    rows = await loop.run_in_executor(None, lambda: list(store.completions(run_id, keys=keys)))
+    answers = {item.key: completion for item, completion in rows}
     questions: dict[str, Request] = {}
     for batch in conversations.take():
         # Tools run here, and may take their time.
@@ -129,10 +185,6 @@ class _OpenConversations:
     def items(self) -> list[PlanItem]:
         return [item for item, _ in self._waiting]
 
-    @property
-    def keys(self) -> set[str]:
-        return {item.key for item in self.items}
-
     def take(self) -> list[_Waiting]:
         # A few at a time: in between, the results of functions can be written, so that few of them
         # can be lost.
@@ -143,7 +195,11 @@ class _OpenConversations:
         # A conversation without an answer is over.
         questions: dict[str, Request] = {}
         for item, flow in batch:
-            answer = self._with_results(item.key, answers.get(item.key))
+            answer = answers.get(item.key)
+            if answer is not None and (results := self._results.get(item.key)):
+                # Arms that share a question share the results for its answer: no function is run
+                # twice.
+                answer = dataclasses.replace(answer, results=(*answer.results, *results))
             request, _ = advance(flow, answer)
             if request is not None:
                 questions[request.key] = request
@@ -151,12 +207,6 @@ class _OpenConversations:
                 next_item = dataclasses.replace(item, key=request.key, arm=arm)
                 self._waiting.append((next_item, flow))
         return questions
-
-    def _with_results(self, key: str, answer: Completion | None) -> Completion | None:
-        # Arms that share a question share the results for its answer: no function is run twice.
-        if answer is None or key not in self._results:
-            return answer
-        return dataclasses.replace(answer, results=(*answer.results, *self._results[key]))
 
     def new_results(self) -> dict[str, list[dict[str, str]]]:
         results, self._new_results = self._new_results, {}
@@ -173,15 +223,18 @@ class _OpenConversations:
             flow.close()
 
 
-def _answers(store: Store, run_id: str, keys: set[str]) -> dict[str, Completion]:
-    return {item.key: completion for item, completion in store.completions(run_id, keys=keys)}
+def remaining_limits(
+    limits: Mapping[str, Any], used: Summary, began: float
+) -> dict[str, Any] | None:
+    """Return the limits of the rounds to come, or None if there is no time left for any.
 
-
-def remaining_limits(limits: Mapping[str, Any], used: Summary, seconds: float) -> dict[str, Any]:
-    """Return the limits of the rounds to come, after `seconds` of time."""
+    used: by the rounds before. began: by `time.monotonic`, when the first did.
+    """
     remaining = dict(limits)
+    seconds = time.monotonic() - began
     spent = {"max_cost": used.cost, "max_calls": used.calls, "deadline": seconds}
     for name, amount in spent.items():
         if remaining.get(name) is not None:
             remaining[name] -= amount
-    return remaining
+    deadline = remaining.get("deadline")
+    return None if deadline is not None and deadline <= 0 else remaining

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 HEADLINE: Policy = "safe"
 COLUMN_POLICIES: tuple[Policy, ...] = ("safe", "middleware")
-"""The policies of a report: the headline, and the coercion that is shown beside it."""
+"""The policies of a report: the headline, and the coercion that is shown next to it."""
 _ROWS_AS_TEXT = 20
 _ROWS_AS_HTML = 50
 _BATCH = 2000  # trials that are turned into a frame at once
@@ -120,24 +120,20 @@ class Trials(Sequence[Trial]):
         return "\n".join(lines)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": _trials_html(self._trials)}
-
-
-def _trials_html(trials: Sequence[Trial]) -> str:
-    cell = 'style="text-align:left;vertical-align:top"'
-    rows = ""
-    for i, trial in enumerate(trials[:_ROWS_AS_HTML]):
-        values = (i, trial.case_id, trial.model, trial.arm, trial.outcome, trial.detail)
-        cells = "".join(f"<td {cell}>{escape(printable(str(value)))}</td>" for value in values)
-        rows += f"<tr>{cells}</tr>"
-
-    titles = ("", "case", "model", "arm", "outcome", "detail")
-    head = "".join(f"<th {cell}>{title}</th>" for title in titles)
-    more = len(trials) - _ROWS_AS_HTML
-    return (
-        f"<b>{counted(len(trials), 'trial')}</b><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table>{f'<p>… and {more} more</p>' if more > 0 else ''}"
-    )
+        cell = 'style="text-align:left;vertical-align:top"'
+        titles = ("", "case", "model", "arm", "outcome", "detail")
+        head = "".join(f"<th {cell}>{title}</th>" for title in titles)
+        rows = ""
+        for i, trial in enumerate(self._trials[:_ROWS_AS_HTML]):
+            values = (i, trial.case_id, trial.model, trial.arm, trial.outcome, trial.detail)
+            cells = "".join(f"<td {cell}>{escape(printable(str(value)))}</td>" for value in values)
+            rows += f"<tr>{cells}</tr>"
+        more = len(self) - _ROWS_AS_HTML
+        html = (
+            f"<b>{counted(len(self), 'trial')}</b><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{rows}</tbody></table>{f'<p>… and {more} more</p>' if more > 0 else ''}"
+        )
+        return {"text/plain": repr(self), "text/html": html}
 
 
 class Run:
@@ -225,7 +221,13 @@ class Run:
         They are not asked yet, or have failed, or their conversation is not over.
         """
         if any(arm.conversing for arm in self.plan.arms):
-            return sum(map(_is_unanswered, self.trials()))
+            unfinished = (*OPEN, "provider_error")
+            return sum(
+                trial.completion is None
+                or not trial.completion.ok
+                or (trial.conversation is not None and trial.conversation.stop in unfinished)
+                for trial in self.trials()
+            )
         record = self.store.run(self.run_id)
         return record.items - record.done
 
@@ -347,6 +349,9 @@ class Run:
             **options,
         )
 
+    def _rows_of_matrix(self, rows: str | None) -> str:
+        return rows or ("arm" if _has_factors(self.plan) else "prompt_protocol")
+
     def matrix(
         self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
     ) -> Matrix:
@@ -354,20 +359,19 @@ class Run:
         from ..evals.reports.figures.cells import matrix  # pandas is slow to import
 
         frame = self.frame(policies=(policy,))
-        default = "arm" if _has_factors(self.plan) else "prompt_protocol"
-        return matrix(frame, rows=rows or default, columns=columns, policy=policy)
+        rows = self._rows_of_matrix(rows)
+        return matrix(frame, rows=rows, columns=columns, policy=policy)
 
     def browse(
         self, rows: str | None = None, columns: str | None = None, *, policy: Policy = HEADLINE
     ) -> Any:
         """Return the interactive view of all trials: a heatmap of two columns, the trials of a
-        cell, and one answer beside them. See `widgets.Browser`.
+        cell, and one answer next to them. See `widgets.Browser`.
 
         rows, columns: by default those of `matrix`. Raises MissingExtra if the `jupyter` extra is
         missing.
         """
         frame = self.frame(policies=(policy,))
-        default = "arm" if _has_factors(self.plan) else "prompt_protocol"
         places = frame.set_index("trial_id")[["case_id", "model", "arm", "trial"]]
 
         def opener(trial_id: str) -> Trial:
@@ -377,7 +381,7 @@ class Run:
             return trial
 
         options = {"columns": columns, "policy": policy, "opener": opener}
-        return hooks.call("browse", frame, rows=rows or default, **options)
+        return hooks.call("browse", frame, rows=self._rows_of_matrix(rows), **options)
 
     def compare(
         self,
@@ -468,17 +472,16 @@ class Run:
     def _stops(self) -> list[str]:
         if self.summary is None or self.summary.stopped is None:
             return []
-        done = self.summary.planned - self.summary.missing
+        answers = (
+            f"{self.summary.planned - self.summary.missing} of {self.summary.planned} answers are "
+            "recorded."
+        )
         if self.summary.stopped == "until":
             return [
-                f"The run stopped by its own results: {done} of {self.summary.planned} answers are "
-                "recorded. Intervals and p here are for a number of cases fixed in advance; "
-                "run.stopping has those that hold at every look."
+                f"The run stopped by its own results: {answers} Intervals and p here are for a "
+                "number of cases fixed in advance; run.stopping has those that hold at every look."
             ]
-        return [
-            f"The run stopped early ({self.summary.stopped}): {done} of {self.summary.planned} "
-            "answers are recorded."
-        ]
+        return [f"The run stopped early ({self.summary.stopped}): {answers}"]
 
 
 def columns_by(plan: Plan) -> tuple[str, ...] | None:
@@ -486,7 +489,7 @@ def columns_by(plan: Plan) -> tuple[str, ...] | None:
 
     None leaves them to the report.
     """
-    return ("model", "arm") if _has_factors(plan) else None  # an arm's name holds its protocol
+    return ("model", "arm") if _has_factors(plan) else None  # an arm's name has its protocol
 
 
 def peer_arms(plan: Plan, baseline: str | None) -> dict[str, str]:
@@ -511,9 +514,3 @@ def _same_levels(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
 
 def _has_factors(plan: Plan) -> bool:
     return len(plan.arms) > len({arm.prompt_protocol for arm in plan.arms})
-
-
-def _is_unanswered(trial: Trial) -> bool:
-    if trial.completion is None or not trial.completion.ok:
-        return True
-    return trial.conversation is not None and trial.conversation.stop in (*OPEN, "provider_error")

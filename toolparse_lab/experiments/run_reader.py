@@ -67,33 +67,36 @@ class RunReader:
         only: values, or lists of them, by the names of `FILTERS`. Raises BadOptions for other
         names, and for a value that no item has.
         """
-        items = list(self.plan.items)
+        items, cases = list(self.plan.items), self.plan.cases
         for name, choice in only.items():
-            chosen = self._chosen_keys(name, choice)
-            items = [item for item in items if id(item) in chosen]
+            if name not in FILTERS:
+                raise UnknownName(
+                    "trials cannot be chosen by this",
+                    got=name,
+                    expected=", ".join(FILTERS),
+                    hint=near(name, FILTERS) or "filter by anything else: where=lambda trial: …",
+                    code="unknown-column",
+                )
+            value_of = FILTERS[name]
+            values = {value_of(item, cases[item.case_id]) for item in self.plan.items}
+            several = isinstance(choice, (list, tuple, set, frozenset))
+            choices = choice if several else [choice]
+            for one in choices:
+                if one not in values:
+                    raise UnknownName(
+                        f"no trial of this run has this {name}",
+                        got=one,
+                        expected=", ".join(sorted(map(str, values))[:20]),
+                        hint=near(one, values),
+                        code="unknown-arm" if name in _ARMS else None,
+                    )
+            items = [item for item in items if value_of(item, cases[item.case_id]) in choices]
 
         arm_places = {name: place for place, name in enumerate(self.arms)}
         model_places = {alias: place for place, alias in enumerate(self.plan.models)}
         return sorted(
             items, key=lambda item: (model_places[item.model], arm_places[str(item.arm["arm"])])
         )
-
-    def _chosen_keys(self, name: str, choice: Any) -> set[int]:
-        # By their ids in memory: items cannot be hashed.
-        if name not in FILTERS:
-            raise UnknownName(
-                "trials cannot be chosen by this",
-                got=name,
-                expected=", ".join(FILTERS),
-                hint=near(name, FILTERS) or "filter by anything else: where=lambda trial: …",
-                code="unknown-column",
-            )
-        value_of, cases = FILTERS[name], self.plan.cases
-        values = {id(item): value_of(item, cases[item.case_id]) for item in self.plan.items}
-
-        choices = choice if isinstance(choice, (list, tuple, set, frozenset)) else [choice]
-        _check_choices(name, choices, set(values.values()))
-        return {key for key, value in values.items() if value in choices}
 
     def trials(
         self, items: Iterable[PlanItem], protocol: AnyProtocol | None, policy: Policy
@@ -238,30 +241,22 @@ class RunReader:
         return recorded.get(key) or self.store.answers([key], run_id=self.run_id).get(key)
 
 
-def _check_choices(name: str, choices: Iterable[Any], values: set[Any]) -> None:
-    for choice in choices:
-        if choice not in values:
-            raise UnknownName(
-                f"no trial of this run has this {name}",
-                got=choice,
-                expected=", ".join(sorted(map(str, values))[:20]),
-                hint=near(choice, values),
-                code="unknown-arm" if name in _ARMS else None,
-            )
-
-
 def with_code(trials: Sequence[Trial], code: str) -> list[Trial]:
     """Return the trials with an outcome, sub-code or problem code.
 
     Raises BadOptions for a code that does not exist and that none of these trials has.
     """
-    codes = [_codes_of(trial) for trial in trials]
-    matches = [trial for trial, its_codes in zip(trials, codes, strict=True) if code in its_codes]
+    here: set[str] = set()
+    matches = []
+    for trial in trials:
+        problems = trial.result.all_problems() if trial.result else ()
+        codes = {trial.outcome, trial.sub_code, *(problem.code for problem in problems)}
+        here |= codes
+        if code in codes:
+            matches.append(trial)
     valid = {*OUTCOMES, *SUB_CODES, *CODES}
     if not matches and code not in valid:
-        here = {
-            its_code for its_code in set().union(*codes) if its_code
-        }  # a success has no sub-code
+        here.discard("")  # a success has no sub-code
         raise BadOptions(
             "there is no such outcome, sub-code or problem code",
             got=code,
@@ -269,11 +264,6 @@ def with_code(trials: Sequence[Trial], code: str) -> list[Trial]:
             hint=near(code, valid | here),
         )
     return matches
-
-
-def _codes_of(trial: Trial) -> set[str]:
-    problems = trial.result.all_problems() if trial.result else ()
-    return {trial.outcome, trial.sub_code, *(problem.code for problem in problems)}
 
 
 def in_batches(values: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:

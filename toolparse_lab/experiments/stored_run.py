@@ -9,24 +9,27 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from ..core.errors import BadOptions, BadPlan, UnknownName, near
+from ..core.errors import BadOptions, BadPlan, BadSpec, UnknownName, UnknownProtocol, near
 from ..core.values import write_canonical
 from ..evals.cases.collection import Cases, Skipped, unpack_cases
+from ..formats.auto import AUTO
 from ..formats.prompt.own_prompt import OwnPrompt
+from ..formats.registry import protocol_of
+from ..formats.spec import from_record
 from ..middleware.flow import Runnable
-from ..parser.any_protocol import AnyProtocol
+from ..parser.any_protocol import AnyProtocol, any_protocol
+from ..runner.exchange.types import Held, Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Held, Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store
-from .arms import FACTORS, Arm
+from .arms import BY_NAME, FACTORS, Arm, ArmProtocol, LostProtocol
 from .case_flow import PromptIssue, Prompts, check_runnable
-from .chat_prompts import ChatPrompts
-from .fitting import Fitting
-from .plan import Plan
-from .protocol_record import recorded_prompts, recorded_protocols
+from .models import ChatPrompts, Fitting
+from .plan import Plan, PlannedRequests
 
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
@@ -49,8 +52,13 @@ def find_run(store: Store, run_id: str) -> RunRecord:
             hint="see lab.runs()",
             code="unknown-run",
         )
-    ids = store.run_ids()
-    matches = _matching_ids(ids, run_id)
+    ids = store.run_ids()  # the latest at the end
+    if latest := _LATEST.fullmatch(run_id):
+        matches = ids[::-1][int(latest[1] or 0) :][:1]
+    elif run_id in ids:
+        matches = [run_id]  # a whole id goes before longer ones that begin with it
+    else:
+        matches = [full_id for full_id in ids if run_id and full_id.startswith(run_id)]
     if len(matches) == 1:
         return store.run(matches[0])
 
@@ -72,18 +80,6 @@ def find_run(store: Store, run_id: str) -> RunRecord:
     )
 
 
-def _matching_ids(ids: Sequence[str], run_id: str) -> Sequence[str]:
-    # ids: the latest at the end.
-    if latest := _LATEST.fullmatch(run_id):
-        steps_back = int(latest[1] or 0)
-        return ids[::-1][steps_back:][:1]
-
-    # A whole id goes before longer ones that begin with it.
-    if run_id in ids:
-        return [run_id]
-    return [full_id for full_id in ids if run_id and full_id.startswith(run_id)]
-
-
 def stored_plan(
     store: Store,
     record: RunRecord,
@@ -97,11 +93,11 @@ def stored_plan(
 ) -> Plan:
     """Return the plan that a run was made of, with its questions as the store has them.
 
-    models: the run's models with answers that a store does not hold, by alias. `known_models` are
-    taken where they fit. runnable: tools as functions, which no store holds either. passed,
-    known_protocols: see `recorded_protocols`. Raises BadPlan for `models` and protocols that are
-    not the run's, BadOptions for a run without a plan. known_prompts: prompts of the caller's own
-    that the lab has used, by name.
+    models: the run's models with what a store does not hold, by alias. `known_models` are taken
+    where they fit. runnable: tools as functions, which no store holds either. passed: protocols for
+    this run, which go before all others. known_protocols, known_prompts: those that the lab has
+    used, taken where the record holds no data. Raises BadPlan for `models` and protocols that are
+    not the run's, BadOptions for a run without a plan.
     """
     plan = record.plan
     if not plan.keys() >= _PARTS_OF_A_PLAN:
@@ -111,19 +107,22 @@ def stored_plan(
             hint="export_recording holds its answers",
         )
     by_alias = _stored_models(plan["models"], models or {}, known_models or {})
-    arms = _stored_arms(plan, passed, known_protocols, known_prompts or {})
-
+    arms = _stored_arms(plan, passed, known_protocols or {}, known_prompts or {})
+    cases, ingested = unpack_cases(plan["cases"]), plan.get("ingested")
+    if ingested:
+        # Answers from elsewhere, with the rows that were skipped. They were never asked for, so
+        # that there are no questions to read.
+        skipped = [Skipped(**row) for row in ingested["skipped"]]
+        cases = Cases(cases, ingested["source"], skipped)
     # The later turns of a conversation follow from the answers to the first.
     items = tuple(item for item in store.items(record.run_id) if "turn" not in item.arm)
-    # Answers from elsewhere were never asked for, so that there are no questions to read.
-    ingested = plan.get("ingested")
     return Plan(
-        _stored_cases(plan),
+        cases,
         by_alias,
         arms,
         int(plan.get("trials", 1)),
         items,
-        Held(()) if ingested else StoredRequests(store, items, by_alias),
+        Held(()) if ingested else _stored_requests(store, items, by_alias),
         plan.get("params") or {},
         plan.get("seed", 0),
         bool(plan.get("stream", False)),
@@ -157,42 +156,96 @@ def _stored_models(
     return by_alias
 
 
+def _stored_requests(
+    store: Store, items: tuple[PlanItem, ...], models: Mapping[str, Model]
+) -> Questions:
+    # Read from the store when they are necessary: viewing a run needs none of them.
+    def make(item: PlanItem) -> Request:
+        request = store.request(item.key)
+        if request is None:
+            raise BadOptions(
+                "what was asked is not recorded, so it cannot be asked again",
+                got=item.key,
+                hint="a run of outputs from elsewhere holds answers alone",
+            )
+        # The recorded model has no credentials; the one of the plan may have.
+        return dataclasses.replace(request, model=models[request.model_alias])
+
+    return PlannedRequests({item.key: item for item in items}, models, make)
+
+
 def _is_same(candidate: Any, stored: Model) -> bool:
     # Limits, prices and credentials make no difference to the answers.
-    return _asked_fields(candidate) == _asked_fields(stored)
-
-
-def _asked_fields(model: Any) -> dict[str, Any]:
-    fields = model.to_dict()
-    return {name: value for name, value in fields.items() if name not in _BESIDE_THE_QUESTION}
+    a, b = (
+        {k: v for k, v in model.to_dict().items() if k not in _BESIDE_THE_QUESTION}
+        for model in (candidate, stored)
+    )
+    return a == b
 
 
 def _stored_arms(
     plan: Mapping[str, Any],
     passed: Any,
-    known_protocols: Mapping[str, AnyProtocol] | None,
+    known_protocols: Mapping[str, AnyProtocol],
     known_prompts: Mapping[str, OwnPrompt],
 ) -> tuple[Arm, ...]:
-    ids = [row["prompt_protocol"] for row in plan["arms"]]
-    protocols = recorded_protocols(ids, plan.get("protocols") or {}, passed, known_protocols)
-    prompts = recorded_prompts(plan.get("wordings") or {}, known_prompts)
+    # With the protocols and prompts as they were when the run was planned; a lost one in the place
+    # of code that is not at hand.
+    own = {protocol.id: protocol for protocol in map(any_protocol, passed or ())}
+    protocols: dict[str, ArmProtocol] = {}
+    for row in plan["arms"]:
+        name = row["prompt_protocol"]
+        record = (plan.get("protocols") or {}).get(name) or {}
+        if name not in own:
+            protocols[name] = _recorded_protocol(name, record, known_protocols)
+            continue
+        spec = record.get("spec")
+        if spec is not None and getattr(own[name], "spec", spec) != spec:
+            raise BadPlan(
+                "a protocol of this id was made from other data when the run was planned",
+                got=name,
+                expected=spec,
+                hint="leave it away: the run has kept what it was made from",
+            )
+        protocols[name] = own[name]
+    if strange := own.keys() - protocols.keys():
+        raise BadPlan(
+            "the run was not made with this protocol",
+            got=min(strange),
+            expected=", ".join(protocols),
+            hint="to read its answers by another one: run.trials(protocol=...)",
+        )
+    prompts = {}
+    for name, record in (plan.get("wordings") or {}).items():
+        template, lost = record.get("template", ""), OwnPrompt(name)
+        prompts[name] = OwnPrompt(name, template) if template else known_prompts.get(name, lost)
     arms = []
     for row in plan["arms"]:
         # An older version did not record factors that it did not have.
         levels = {factor: row[factor] for factor in FACTORS if factor in row}
-        own = prompts.get(str(levels.get("wording")))
-        arms.append(Arm(protocols[row["prompt_protocol"]], levels, row["name"], own))
+        prompt = prompts.get(str(levels.get("wording")))
+        arms.append(Arm(protocols[row["prompt_protocol"]], levels, row["name"], prompt))
     return tuple(arms)
 
 
-def _stored_cases(plan: Mapping[str, Any]) -> Cases:
-    # For answers from elsewhere, with the rows that were skipped.
-    cases = unpack_cases(plan["cases"])
-    ingested = plan.get("ingested")
-    if not ingested:
-        return cases
-    skipped = [Skipped(**row) for row in ingested["skipped"]]
-    return Cases(cases, ingested["source"], skipped)
+def _recorded_protocol(
+    name: str, record: Mapping[str, Any], known_protocols: Mapping[str, AnyProtocol]
+) -> ArmProtocol:
+    # A shipped or installed protocol is its id, and one made from data is recorded as that data.
+    if name in BY_NAME:
+        return BY_NAME[name]
+    if name == AUTO.id:
+        return AUTO
+    if "spec" in record:
+        # A later version may have written what this one cannot read; then an object may do.
+        with suppress(BadSpec):
+            return from_record(record["spec"])
+    if name in known_protocols:
+        return known_protocols[name]
+    try:
+        return protocol_of(name)
+    except UnknownProtocol:
+        return LostProtocol(name)
 
 
 def stored_summary(record: RunRecord) -> Summary:
@@ -222,14 +275,18 @@ def run_row(record: RunRecord) -> dict[str, Any]:
     A column for which the run of an older version has nothing recorded is None.
     """
     plan, summary = record.plan, record.summary or {}
+
+    def size(part: str) -> int | None:
+        return len(plan[part]) if part in plan else None
+
     return {
         "run_id": record.run_id,
         "created": record.created,
         "status": record.status,
         "stop_reason": stored_summary(record).stopped,
-        "n_cases": _size(plan, "cases"),
-        "n_models": _size(plan, "models"),
-        "n_arms": _size(plan, "arms"),
+        "n_cases": size("cases"),
+        "n_models": size("models"),
+        "n_arms": size("arms"),
         "n_trials": plan.get("trials"),
         "planned": record.items,
         "recorded": record.done,
@@ -239,48 +296,3 @@ def run_row(record: RunRecord) -> dict[str, Any]:
         "version": plan.get("version"),
         "plan_json": write_canonical(plan),
     }
-
-
-def _size(plan: Mapping[str, Any], part: str) -> int | None:
-    return len(plan[part]) if part in plan else None
-
-
-class StoredRequests(Questions):
-    """The first questions of a run by key, read from the store when they are necessary.
-
-    Viewing a run needs none of them.
-    """
-
-    def __init__(
-        self, store: Store, items: tuple[PlanItem, ...], models: Mapping[str, Model]
-    ) -> None:
-        self._store = store
-        self._keys = {item.key: item.model for item in items}
-        self._models = models
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def __getitem__(self, key: str) -> Request:
-        if key not in self._keys:
-            raise KeyError(key)
-        request = self._store.request(key)
-        if request is None:
-            raise BadOptions(
-                "what was asked is not recorded, so it cannot be asked again",
-                got=key,
-                hint="a run of outputs from elsewhere holds answers alone",
-            )
-        # The recorded model has no credentials; the one of the plan may have.
-        return dataclasses.replace(request, model=self._models[request.model_alias])
-
-    def route(self, key: str) -> tuple[str, Model]:
-        """Return alias and model of a question, without reading it."""
-        alias = self._keys[key]
-        return alias, self._models[alias]

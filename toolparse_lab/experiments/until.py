@@ -13,19 +13,19 @@ import asyncio
 import dataclasses
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..evals.reports.figures import Interval
-from ..runner.exchange.request import Questions
 from ..runner.exchange.summary import Summary
-from ..runner.exchange.types import Model, PlanItem, Questions, Request
+from ..runner.exchange.types import PlanItem
 from ..runner.store.store import RunRecord, Store
-from .plan import Plan
+from .plan import Plan, PlannedRequests
 from .rounds import remaining_limits, run_rounds
 from .run import Run
 
@@ -69,12 +69,17 @@ class Until:
             raise BadOptions(
                 "a run stops by one rule", got=len(rules), expected="compare=, rate= or width="
             )
-        if self.compare is not None and not _is_pair(self.compare):
-            raise BadOptions("compare has two arms", got=self.compare, expected="(a, b)")
+        pair: Any = self.compare
+        is_pair = isinstance(pair, (list, tuple)) and [type(x) for x in pair] == [str, str]
+        if pair is not None and not is_pair:
+            raise BadOptions("compare has two arms", got=pair, expected="(a, b)")
         if self.margin is not None and self.compare is None:
             raise BadOptions("a margin belongs to compare", got=self.margin)
         for name in ("margin", "rate", "width", "alpha"):
-            _check_share(name, getattr(self, name))
+            value = getattr(self, name)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 < value < 1):
+                raise BadOptions(f"{name} is a share", got=value, expected="between 0 and 1")
         for name in ("first", "step"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -233,40 +238,22 @@ class CaseMeans:
             anytime_interval,
         )
 
-        if self._pair is None:
-            cells = [(model, arm) for model in self._models for arm in self._arms]
-            alpha = self.rule.alpha / len(cells)
-            rows = []
-            for model, arm in cells:
-                values = list(self._cells.get((model, arm), {}).values())
-                rows.append((f"{model} · {arm}", len(values), anytime_interval(values, alpha)))
-        else:
-            a, b = self._pair
-            alpha = self.rule.alpha / len(self._models)
-            rows = []
-            for model in self._models:
-                before, after = (self._cells.get((model, arm), {}) for arm in (a, b))
-                gaps = [after[case] - before[case] for case in before if case in after]
-                rows.append((f"{model}: {a} → {b}", len(gaps), anytime_difference(gaps, alpha)))
-        return tuple(Answer(*row, self.rule.verdict(row[2])) for row in rows)
-
-
-class _Chosen(Questions):
-    def __init__(self, questions: Questions, keys: Iterable[str]) -> None:
-        self._questions = questions
-        self._keys = dict.fromkeys(keys)
-
-    def __getitem__(self, key: str) -> Request:
-        return self._questions[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def route(self, key: str) -> tuple[str, Model]:
-        return self._questions.route(key)
+        # By the name of the cell: a mean of each case, or a difference of two.
+        values: dict[str, list[float]] = {}
+        for model in self._models:
+            means = {arm: self._cells.get((model, arm), {}) for arm in self._arms}
+            if self._pair is None:
+                values |= {f"{model} · {arm}": list(of.values()) for arm, of in means.items()}
+            else:
+                a, b = self._pair
+                gaps = [means[b][case] - x for case, x in means[a].items() if case in means[b]]
+                values[f"{model}: {a} → {b}"] = gaps
+        interval_of = anytime_interval if self._pair is None else anytime_difference
+        answers = []
+        for name, numbers in values.items():
+            interval = interval_of(numbers, self.rule.alpha / len(values))
+            answers.append(Answer(name, len(numbers), interval, self.rule.verdict(interval)))
+        return tuple(answers)
 
 
 def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:
@@ -283,7 +270,8 @@ def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:
     at, size = 0, rule.first
     while at < len(order):
         items = tuple(item for case in order[at : at + size] for item in by_case[case])
-        requests = _Chosen(plan.requests, (item.key for item in items))
+        by_key = {item.key: item for item in items}
+        requests = PlannedRequests(by_key, plan.models, lambda item: plan.requests[item.key])
         yield dataclasses.replace(plan, items=items, requests=requests)
         at += size
         # Looks grow with what is known, so that a plan of 100,000 cases has about a hundred.
@@ -296,7 +284,7 @@ async def run_until(
     """Ask a plan's questions batch by batch until the rule's question is answered.
 
     limits: as for `run_rounds`, for all batches together. Returns the summary of the whole plan,
-    whose `stopped` is "until" if questions are left over, and the figures behind the rule. Raises
+    whose `stopped` is "until" if questions are left over, and the figures of the rule. Raises
     as `run_rounds` does, and BadOptions for arms that the plan has not.
     """
     began = time.monotonic()
@@ -305,8 +293,8 @@ async def run_until(
     answers: tuple[Answer, ...] = ()
     summary, cases, keys, met = Summary(run_id=run_id), 0, set[str](), set[str]()
     for part in batches_of(plan, rule):
-        rest = remaining_limits(limits, summary, time.monotonic() - began)
-        if rest.get("deadline") is not None and rest["deadline"] <= 0:
+        rest = remaining_limits(limits, summary, began)
+        if rest is None:
             summary = dataclasses.replace(summary, stopped="deadline")
             break
         batch = await run_rounds(part, store, run_id, more=True, met=met, **rest)
@@ -316,7 +304,8 @@ async def run_until(
         keys |= set(part.requests)
         if summary.stopped is not None:
             break
-        frame = await loop.run_in_executor(None, _frame_of, store, run_id, part, rule.policy)
+        view = Run(store, run_id, part)
+        frame = await loop.run_in_executor(None, partial(view.frame, policies=(rule.policy,)))
         means.add(frame)
         answers = means.answers()
         if answers and all(answer.verdict for answer in answers):
@@ -338,10 +327,6 @@ def stored_stopping(record: RunRecord) -> Stopping | None:
     return None if fields is None else Stopping.from_dict(fields)
 
 
-def _frame_of(store: Store, run_id: str, part: Plan, policy: Policy) -> Any:
-    return Run(store, run_id, part).frame(policies=(policy,))
-
-
 def _arms_of(plan: Plan, pair: Sequence[str]) -> tuple[str, str]:
     # Each named by itself or by its protocol.
     names: list[str] = []
@@ -358,14 +343,3 @@ def _arms_of(plan: Plan, pair: Sequence[str]) -> tuple[str, str]:
     if names[0] == names[1]:
         raise BadOptions("an arm cannot be compared with itself", got=names[0])
     return names[0], names[1]
-
-
-def _is_pair(pair: Any) -> bool:
-    return isinstance(pair, (list, tuple)) and [type(x) for x in pair] == [str, str]
-
-
-def _check_share(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise BadOptions(f"{name} is a share", got=value, expected="between 0 and 1")

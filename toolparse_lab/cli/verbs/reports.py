@@ -524,8 +524,9 @@ def _show_ablation(options: Any) -> int:
     settings = settings_of(options)
     need_lab()
     # pandas and SciPy: 2 s, and an extra
-    from ...experiments.ablation.figures import BY, FIGURES, check_names
-    from ...experiments.ablation.pages import WRITERS
+    from ...experiments.ablation.frames import BY
+    from ...experiments.ablation.figures import FIGURES, check_names
+    from ...experiments.ablation.ablation import WRITERS
 
     check_names(options.figures or (), FIGURES, "an ablation has no such figure")
     check_names(options.by or (), BY, "an ablation is not grouped by this")
@@ -550,7 +551,7 @@ def _ablation_of(options: Any, settings: Settings) -> Iterator[Ablation]:
     """Yield the ablation of a run, or of the shipped recording, while its store is open."""
     chosen = {"policy": options.policy} if options.policy else {}
     if options.shipped:
-        from ...evals.cases.shipped import example_recording
+        from ...evals.cases.loading import example_recording
         from ...experiments.ablation.example import example_ablation
         from ...lab import Lab
 

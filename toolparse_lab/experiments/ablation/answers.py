@@ -1,12 +1,26 @@
-"""Base answers: a model's text with and without layer 1, read under every policy of layer 2."""
+"""Base answers, read under every policy of layer 2, and the paths of their calls through layer 3.
+
+How it works. A base answer is a model's text with or without layer 1. It is read once under each
+policy, by the same reader as in any run, so that rungs P and G without layer 3 are the run's own
+score. Reading finds the same calls under every policy: coercion changes arguments and nothing else.
+So call i under one policy is call i under another.
+
+Corrections form a tree. A node is a correction prompt, and its key that of its request: equal
+prompts of equal models are one node, whichever cell, policy or layer 1 they come from. A path is
+one call's way down the tree. It is walked by `corrected_call`, the body that production runs,
+whose questions are looked up here: live and replay are the same walk, and recording is nothing
+but asking what the walk did not find. A walk that meets a node without an answer ends as
+`not_recorded`, and its next question is a leaf to be asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from ...core.errors import BadPlan
+from ...core.errors import BadPlan, CorrectionFailed
 from ...core.toolspec import ToolSpec
 from ...core.types import Policy, ToolCall
 from ...core.values.printable import counted
@@ -14,19 +28,29 @@ from ...evals.cases.case import Case
 from ...evals.cases.target import is_optional
 from ...evals.scoring.outcomes import MISSING
 from ...evals.scoring.trial import Trial
+from ...middleware.correction import (
+    CorrectedCall,
+    ModelCorrection,
+    Pause,
+    RunTool,
+    corrected_call,
+)
+from ...middleware.correction.call import Need
+from ...middleware.drive import drive
 from ...runner.exchange.types import Completion, PlanItem, Request
+from ...runner.store.store import Store
 from ..arms import Arm, level_name
 from ..plan import Plan
 from ..run import Run
 from .settings import AblationSettings
+from .tools import CaseTools, arguments_text
 
-# How it works. Each base answer is read once under each policy, by the same reader as in any run,
-# so that rung P and rung G without layer 3 say what the run's own score says. Reading finds the
-# same calls under every policy: coercion changes arguments and nothing else. So call i under one
-# policy is call i under another.
-
+MOST_ROUNDS = 50
+"""Rounds of asking; a path has no more corrections than `max_validation_retries`."""
+# The outcomes of an answer whose calls could be read.
 _JUDGED = ("correct", "wrong_call", "ungraded")
-"""The outcomes of an answer whose calls could be read."""
+# Failures that are the model's answer; all others say nothing of it.
+_ANSWERS = ("refused", "context_overflow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +100,7 @@ class BaseAnswer:
 
     @property
     def raw(self) -> str:
-        """The text that the calls stand in."""
+        """The text that the calls are in."""
         return self.completion.raw if self.completion is not None else ""
 
 
@@ -94,16 +118,23 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
     Raises BadPlan if there is none, and for an arm of several turns: a correction there would be a
     turn of its own.
     """
+    factor, off, on = settings.layer1
+    others = [name for name in plan.varied if name != factor]
+    arms: dict[str, tuple[str, bool]] = {}
     for arm in plan.arms:
         if arm.conversing:
             raise BadPlan("an ablation asks one question a case", got=f"{arm.name}: max_turns")
-    arms = {arm.name: (_label(plan, arm, settings), _is_on(arm, settings)) for arm in plan.arms}
+        level = arm.levels.get(factor)
+        # A native arm has no prompt of ours, so that layer 1 is never there. A level that is
+        # neither of the two is left out.
+        if level in (off, on, None):
+            arms[arm.name] = (_label(arm, others), level != off and level is not None)
     questions = []
     for item in plan.items:
-        case = plan.cases[item.case_id]
-        label, on = arms[str(item.arm["arm"])]
-        if on is not None and wants_call(case):
-            questions.append(Question(case, item.model, label, item.trial, on, item))
+        case, name = plan.cases[item.case_id], str(item.arm["arm"])
+        if name in arms and wants_call(case):
+            questions.append(Question(case, item.model, arms[name][0], item.trial, arms[name][1],
+                                      item))  # fmt: skip
     if not questions:
         raise BadPlan(
             "an ablation needs cases in which a call is wanted, with or without layer 1",
@@ -112,31 +143,10 @@ def questions_of(plan: Plan, settings: AblationSettings) -> list[Question]:
     return questions
 
 
-def _is_on(arm: Arm, settings: AblationSettings) -> bool | None:
-    # None for a level that is neither of the two.
-    factor, off, on = settings.layer1
-    level = arm.levels.get(factor)
-    # A native arm has no prompt of ours, so that layer 1 is never there.
-    if level == off or level is None:
-        return False
-    return True if level == on else None
-
-
-def _label(plan: Plan, arm: Arm, settings: AblationSettings) -> str:
-    factors = [factor for factor in plan.varied if factor != settings.layer1[0]]
-    levels = [
-        level_name(factor, arm.levels[factor])
-        for factor in factors
-        if arm.levels.get(factor) is not None
-    ]
-    return " ".join([arm.prompt_protocol, *levels])
-
-
-def request_of(plan: Plan, question: Question) -> Request:
-    """Return the request of a base question, with whose model and parameters corrections
-    are asked.
-    """
-    return next(plan.flow(question.item))
+def _label(arm: Arm, factors: list[str]) -> str:
+    levels = ((factor, arm.levels.get(factor)) for factor in factors)
+    names = [level_name(factor, level) for factor, level in levels if level is not None]
+    return " ".join([arm.prompt_protocol, *names])
 
 
 def base_answers(run: Run, settings: AblationSettings) -> Iterator[BaseAnswer]:
@@ -149,32 +159,155 @@ def base_answers(run: Run, settings: AblationSettings) -> Iterator[BaseAnswer]:
             rows.setdefault(key, {})[policy] = trial
     for question in questions:
         item = question.item
-        key = (item.case_id, item.model, str(item.arm["arm"]), item.trial)
-        yield _base_answer(question, rows[key])
-
-
-def _base_answer(question: Question, trials: Mapping[Policy, Trial]) -> BaseAnswer:
-    # One trial a policy.
-    trial = trials["none"]
-    if trial.score is None or trial.outcome in MISSING:
-        return BaseAnswer(question, None, None, reason=trial.detail or "not recorded")
-    broken = ("one_of_several_broken",)
-    if trial.outcome not in _JUDGED or trial.sub_code in broken:
-        return BaseAnswer(question, trial.completion, False, reason=trial.outcome)
-    calls = tuple(_calls(question.case, trials))
-    # A case without a target may be answered without a call.
-    return BaseAnswer(question, trial.completion, bool(calls), calls)
+        by_policy = rows[(item.case_id, item.model, str(item.arm["arm"]), item.trial)]
+        first = by_policy["none"]
+        if first.score is None or first.outcome in MISSING:
+            yield BaseAnswer(question, None, None, reason=first.detail or "not recorded")
+        elif first.outcome not in _JUDGED or first.sub_code == "one_of_several_broken":
+            yield BaseAnswer(question, first.completion, False, reason=first.outcome)
+        else:
+            calls = tuple(_calls(question.case, by_policy))
+            # A case without a target may be answered without a call.
+            yield BaseAnswer(question, first.completion, bool(calls), calls)
 
 
 def _calls(case: Case, trials: Mapping[Policy, Trial]) -> Iterator[AnswerCall]:
     tools = {tool.name: tool for tool in case.tools}
-    readings = {policy: _readable(trial) for policy, trial in trials.items()}
+    # An echo is not a call, and a broken one ends before here.
+    readings = {
+        policy: [
+            call
+            for call in (trial.result.calls if trial.result else ())
+            if call.status in ("ok", "unknown_tool")
+        ]
+        for policy, trial in trials.items()
+    }
     for i, call in enumerate(readings["none"]):
         by_policy = {policy: calls[i] for policy, calls in readings.items() if i < len(calls)}
         yield AnswerCall(call.name, tools.get(call.name), by_policy)
 
 
-def _readable(trial: Trial) -> Sequence[ToolCall]:
-    # An echo is not a call, and a broken one ends before here.
-    calls = trial.result.calls if trial.result else ()
-    return [call for call in calls if call.status in ("ok", "unknown_tool")]
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One call under one policy, with layer 3.
+
+    nodes: the answers of its corrections, in order. leaf: the question that has no answer. whole:
+    nothing is missing. A path that is not whole has a leaf, unless no one could be asked.
+    """
+
+    call: CorrectedCall
+    nodes: tuple[Completion, ...] = ()
+    leaf: Request | None = None
+    whole: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """Of all corrections, in and out."""
+        return sum(correction.tokens for correction in self.call.corrections)
+
+    @property
+    def cost(self) -> float:
+        """Of all corrections, in US dollars."""
+        return sum(correction.cost for correction in self.call.corrections)
+
+
+PathKey: TypeAlias = tuple[int, int, Policy, bool]
+"""Number of the answer, number of its call, policy, whether layer 3 is there."""
+
+
+@dataclass(slots=True)
+class CorrectionTree:
+    """The corrections of many calls, as far as they are recorded.
+
+    recorded: key of a correction's request -> its answer, None if the store has none. items,
+    requests: of every question that a walk has met, by key.
+    """
+
+    plan: Plan
+    settings: AblationSettings
+    tools: CaseTools
+    recorded: dict[str, Completion | None] = field(default_factory=dict)
+    items: dict[str, PlanItem] = field(default_factory=dict)
+    requests: dict[str, Request] = field(default_factory=dict)
+
+    def walk(self, answers: list[BaseAnswer], store: Store, run_id: str) -> dict[PathKey, Path]:
+        """Return the path of every call that a tool can take, under every policy, with layer 3 and
+        without it.
+        """
+        open_calls = [
+            ((i, j, policy, l3), answer, call, call.tool)
+            for i, answer in enumerate(answers)
+            for j, call in enumerate(answer.calls)
+            if call.tool is not None
+            for policy in call.readings
+            for l3 in (False, True)
+        ]
+        paths: dict[PathKey, Path] = {}
+        for _ in range(MOST_ROUNDS):
+            for key, answer, call, tool in open_calls:
+                _, _, policy, enabled = key
+                # Without layer 3 there are regular attempts alone.
+                feedback = replace(self.settings.feedback, policy=policy, enabled=enabled)
+                messages = tuple(answer.question.case.messages)
+                flow = corrected_call(tool, call.arguments(policy), feedback, messages=messages)
+                walk = _Walk(self, answer)
+                corrected = drive(flow, walk.answer)
+                paths[key] = Path(corrected, tuple(walk.nodes), walk.leaf, not walk.is_open)
+            # Only a walk that ended at a question can go on.
+            open_calls = [row for row in open_calls if paths[row[0]].leaf is not None]
+            leaves = (paths[row[0]].leaf for row in open_calls)
+            new = {leaf.key for leaf in leaves if leaf is not None} - self.recorded.keys()
+            if not new:
+                break
+            completions = store.answers(list(new), run_id=run_id)
+            for node in new:
+                found = completions.get(node)
+                is_answer = found is not None and (found.ok or found.error_kind in _ANSWERS)
+                self.recorded[node] = found if is_answer else None
+        return paths
+
+
+@dataclass(slots=True)
+class _Walk:
+    # Gives one flow what it needs, from the tools and from the known values.
+    tree: CorrectionTree
+    base: BaseAnswer
+    correction: ModelCorrection | None = None
+    nodes: list[Completion] = field(default_factory=list)
+    leaf: Request | None = None
+    is_open: bool = False
+    attempts: Counter[str] = field(default_factory=Counter)
+
+    def answer(self, need: Need) -> Any:
+        # None for a correction that is not known.
+        tree, question = self.tree, self.base.question
+        if isinstance(need, Pause):
+            return None  # takes no time here, and is counted by the flow
+        if isinstance(need, RunTool):
+            text = arguments_text(need.arguments)
+            self.attempts[text] += 1
+            return tree.tools.call(question.case, need.tool, need.arguments, self.attempts[text])
+        if not tree.plan.requests:
+            # Outputs from elsewhere: there is no prompt that a correction could go on from.
+            self.is_open = True
+            return None
+        if self.correction is None:
+            # Corrections are asked with the model and parameters of the base question.
+            first = next(tree.plan.flow(question.item))
+            self.correction = ModelCorrection(first, tree.settings.feedback.wording)
+        request = self.correction.request(need.context)
+        if request.key not in tree.items:
+            # Its turn says that it is not a base question.
+            arm = {**question.item.arm, "turn": need.context.number + 1}
+            item = PlanItem(question.case.id, question.model, request.key, question.trial, arm)
+            tree.items[request.key] = item
+            tree.requests[request.key] = request
+        completion = tree.recorded.get(request.key)
+        if completion is None:
+            self.leaf, self.is_open = request, True
+            return None
+        self.nodes.append(completion)
+        try:
+            return self.correction.read(completion, need.context)
+        except CorrectionFailed as e:
+            return e

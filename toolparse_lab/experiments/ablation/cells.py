@@ -1,11 +1,21 @@
-"""The eight cells of three layers, the tests between them, and the gain of each layer."""
+"""The eight cells of three layers, the tests between them, and the gain of each layer.
+
+How it works. The cells of one policy are eight columns over the same samples: layer 1 off and on
+are two base answers, layer 2 off is the policy "none", layer 3 off and on are the two ends of a
+path. So every comparison is paired, and the cases are its units.
+
+What is missing is told apart. A base answer that is missing says nothing of its rungs: the rates
+are those of the others, with bounds. A correction that is missing does say something: only refused
+calls have one. To leave such answers out would raise the rate, so the rungs of that cell are NaN.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from itertools import combinations, product
 from math import factorial
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,21 +23,15 @@ import pandas as pd
 from ...core.types import Policy
 from ...evals.reports.figures import Interval, stats
 from ...evals.reports.figures.differences import paired_difference
+from ...evals.reports.figures import Interval
+from .frames import RUNGS, Frames
 from .intervals import mean_of, share_of
 
-# How it works. The cells of one policy are eight columns over the same samples: layer 1 off and on
-# are two base answers, layer 2 off is the policy "none", layer 3 off and on are the two ends of a
-# path. So every comparison is paired, and the cases are its units.
-#
-# What is missing is told apart. A base answer that is missing says nothing of its rungs, and the
-# others stand for it, with bounds. A correction that is missing does: only refused calls have one.
-# To leave such answers out would raise the rate, so the rungs of that cell are NaN.
-
-_OFF_AND_ON = (False, True)
-CELLS = tuple((l1, l2, l3) for l1, l2, l3 in product(_OFF_AND_ON, _OFF_AND_ON, _OFF_AND_ON))
-"""(layer 1, layer 2, layer 3) of each cell."""
-START, FIRST, SECOND, ALL = "S000", "S100", "S110", "S111"
-WATERFALL = (START, FIRST, SECOND, ALL)
+CELLS: Mapping[str, tuple[bool, bool, bool]] = {
+    f"S{l1:d}{l2:d}{l3:d}": (l1, l2, l3) for l1, l2, l3 in product((False, True), repeat=3)
+}
+"""Name of each cell -> whether layer 1, 2 and 3 is there."""
+START, FIRST, SECOND, ALL = WATERFALL = ("S000", "S100", "S110", "S111")
 CONTRASTS: Mapping[str, tuple[str, str]] = {
     "layer 1 alone": (START, FIRST),
     "layer 2 alone": (START, "S010"),
@@ -39,34 +43,64 @@ CONTRASTS: Mapping[str, tuple[str, str]] = {
 """What is compared -> the two cells."""
 JUDGED = ("valid", "gold")
 LAYERS = ("layer 1", "layer 2", "layer 3")
-_SAMPLE = ("model", "protocol", "case_id", "trial")
-Keys: TypeAlias = tuple[Any, ...]
+_P = ParamSpec("_P")
+Rows: TypeAlias = Iterator[dict[str, Any]]
+SAMPLE = ["model", "protocol", "case_id", "trial"]
 
 
-def cell_name(l1: bool, l2: bool, l3: bool) -> str:
-    """Return a cell as it is called.
+def frame_of(rows: Callable[_P, Rows]) -> Callable[_P, pd.DataFrame]:
+    """Make a function that yields rows one that returns them as a frame."""
 
-    >>> cell_name(True, True, False)
-    'S110'
-    """
-    return f"S{int(l1)}{int(l2)}{int(l3)}"
+    @wraps(rows)
+    def frame(*args: _P.args, **kwargs: _P.kwargs) -> pd.DataFrame:
+        return pd.DataFrame(list(rows(*args, **kwargs)))
+
+    return frame
 
 
-def groups_of(frame: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Keys, pd.DataFrame]]:
-    """Yield each combination of values that occurs, sorted, with its rows.
-
-    () and all rows without `by`.
+def groups_of(
+    frame: pd.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield each combination of values that occurs, sorted, with its rows; all rows without
+    `by`.
     """
     if not by:
-        yield (), frame
+        yield {}, frame
         return
     for keys, part in frame.groupby(list(by), sort=True, observed=True):
-        yield tuple(keys), part
+        yield dict(zip(by, keys, strict=True)), part
 
 
-def part_of(answers: pd.DataFrame, policy: Policy, cell: tuple[bool, bool, bool]) -> pd.DataFrame:
+def under(frame: pd.DataFrame, names: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rows that have these values."""
+    for name, value in names.items():
+        frame = frame[frame[name] == value]
+    return frame
+
+
+def ends(interval: Interval, name: str, prefix: str | None = None) -> dict[str, float]:
+    """Return a rate and its interval as columns.
+
+    prefix: of the ends' columns, by default the name itself.
+    """
+    stem = f"{name}_" if prefix is None else prefix
+    return {name: interval.rate, f"{stem}low": interval.low, f"{stem}high": interval.high}
+
+
+def share(
+    name: str, flags: Any, rows: pd.DataFrame, level: float, prefix: str | None = None
+) -> dict[str, float]:
+    """Return the share of rows with a flag as columns, with cases as clusters."""
+    interval = share_of(np.asarray(flags, dtype=bool), rows["case_id"].to_numpy(), level)
+    return ends(interval, name, prefix)
+
+
+# The eight cells, and the differences between them.
+
+
+def part_of(answers: pd.DataFrame, policy: Policy, cell: str) -> pd.DataFrame:
     """Return the rows of one cell."""
-    l1, l2, l3 = cell
+    l1, l2, l3 = CELLS[cell]
     return answers[
         (answers["policy"] == (policy if l2 else "none"))
         & (answers["l1"] == l1)
@@ -74,19 +108,13 @@ def part_of(answers: pd.DataFrame, policy: Policy, cell: tuple[bool, bool, bool]
     ]
 
 
-def cells_frame(
-    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
-) -> pd.DataFrame:
-    """Return one row per group × cell: the four rungs with n, the interval of gold, and the missing
-    part.
-    """
-    rows = []
-    for keys, part in groups_of(answers, by):
-        for cell in CELLS:
-            row = dict(zip(by, keys, strict=True)) | {"cell": cell_name(*cell)}
-            row |= dict(zip(("l1", "l2", "l3"), cell, strict=True))
-            rows.append(row | _cell(part_of(part, policy, cell), level))
-    return pd.DataFrame(rows)
+@frame_of
+def cells_frame(a: Frames) -> Rows:
+    """One row per group × cell: the four rungs with n and intervals, and the missing part."""
+    for names, part in groups_of(a.answers, a.by):
+        for cell, layers in CELLS.items():
+            row = {**names, "cell": cell, **dict(zip(("l1", "l2", "l3"), layers, strict=True))}
+            yield row | _cell(part_of(part, a.settings.policy, cell), a.settings.level)
 
 
 def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -94,11 +122,11 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
     open_paths = int(recorded["valid"].isna().sum())
     graded = recorded[recorded["gold"].notna()]
     rates: dict[str, Any] = {}
-    for rung in ("parsed", "valid", "accepted", "gold"):
+    for rung in RUNGS:
         flags = recorded[recorded[rung].notna()]
-        blank = rung != "parsed" and open_paths
-        interval = _interval(flags.iloc[:0] if blank else flags, rung, level)
-        rates |= {rung: interval.rate, f"{rung}_low": interval.low, f"{rung}_high": interval.high}
+        if rung != "parsed" and open_paths:
+            flags = flags.iloc[:0]
+        rates |= share(rung, flags[rung], flags, level)
     unrecorded = len(part) - len(recorded)
     hits, unknown = int(graded["gold"].sum()), open_paths + unrecorded
     # An ungraded case is not missing: nobody can say what would be right.
@@ -115,52 +143,44 @@ def _cell(part: pd.DataFrame, level: float) -> dict[str, Any]:
     }
 
 
-def _interval(part: pd.DataFrame, column: str, level: float) -> Interval:
-    # Cases as clusters.
-    return share_of(part[column].to_numpy(bool), part["case_id"].to_numpy(), level)
-
-
 def wide_frame(answers: pd.DataFrame, policy: Policy, rung: str) -> pd.DataFrame:
     """Return one row per sample, with a column for each of the eight cells: 1, 0, NaN if it is
     unknown.
 
-    The index holds model, protocol, case and trial. A cell of which a correction is missing is NaN
-    as a whole, by model and protocol.
+    A cell of which a correction is missing is NaN as a whole, by model and protocol.
     """
     columns: dict[str, pd.Series[Any]] = {}
     for cell in CELLS:
         part = part_of(answers, policy, cell)
-        values = part.set_index(list(_SAMPLE))[rung].astype("Float64").astype(float)
+        values = part.set_index(SAMPLE)[rung].astype("Float64").astype(float)
         is_open = (part["parsed"].notna() & part["valid"].isna()).to_numpy()
         arms = pd.MultiIndex.from_frame(part[["model", "protocol"]])
         values[arms.isin(arms[is_open].unique())] = np.nan
-        columns[cell_name(*cell)] = values
-    return pd.DataFrame(columns)
+        columns[cell] = values
+    return pd.DataFrame(columns).reset_index()
 
 
-def tests_frame(
-    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
-) -> pd.DataFrame:
-    """Return one row per rung × contrast × group: the difference of two cells on the same samples.
+@frame_of
+def tests_frame(a: Frames) -> Rows:
+    """One row per rung × contrast × group: the difference of two cells on the same samples.
 
     test: "McNemar" if each case has one sample, else "sign-flip" on the cases' rates. p_holm is
     adjusted over the groups of one contrast.
     """
-    rows: list[dict[str, Any]] = []
     for rung in JUDGED:
-        groups = list(groups_of(wide_frame(answers, policy, rung).reset_index(), by))
-        for contrast, names in CONTRASTS.items():
-            family = []
-            for keys, part in groups:
-                row = dict(zip(by, keys, strict=True)) | {"rung": rung, "contrast": contrast}
-                family.append(row | _difference(part, *names, level))
+        groups = list(groups_of(wide_frame(a.answers, a.settings.policy, rung), a.by))
+        for contrast, cells in CONTRASTS.items():
+            family = [
+                {**names, "rung": rung, "contrast": contrast}
+                | _difference(part, *cells, a.settings.level)
+                for names, part in groups
+            ]
             adjusted = stats.holm([row["p"] for row in family])
-            rows += [row | {"p_holm": p} for row, p in zip(family, adjusted, strict=True)]
-    return pd.DataFrame(rows)
+            for row, p in zip(family, adjusted, strict=True):
+                yield row | {"p_holm": p}
 
 
 def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, Any]:
-    # On the samples that both have.
     both = part[part[a].notna() & part[b].notna()]
     cases = both["case_id"].to_numpy()
     x, y = both[a].to_numpy(bool), both[b].to_numpy(bool)
@@ -182,49 +202,52 @@ def _difference(part: pd.DataFrame, a: str, b: str, level: float) -> dict[str, A
     }
 
 
-def attribution_frame(
-    answers: pd.DataFrame, policy: Policy, by: Sequence[str], level: float
-) -> pd.DataFrame:
-    """Return one row per rung × group × layer: what it adds in the order 1, 2, 3, and its Shapley
-    share.
+@frame_of
+def attribution_frame(a: Frames) -> Rows:
+    """One row per rung × group × layer: what it adds in the order 1, 2, 3, and its Shapley share.
 
     `from` and `to` are the cells of the waterfall. `gain` is their difference. A layer's Shapley
     share is its gain averaged over all orders of the three. Both add up to S111 - S000 on the same
     samples, and each has an interval from resampling cases. n: samples of which every cell is
     known.
     """
-    rows = []
+    level = a.settings.level
     for rung in JUDGED:
-        for keys, part in groups_of(wide_frame(answers, policy, rung).reset_index(), by):
-            whole = part.dropna(subset=[cell_name(*cell) for cell in CELLS])
-            steps = part.dropna(subset=list(WATERFALL))
+        wide = wide_frame(a.answers, a.settings.policy, rung)
+        for names, part in groups_of(wide, a.by):
+            whole, steps = part.dropna(subset=list(CELLS)), part.dropna(subset=list(WATERFALL))
             for i, layer in enumerate(LAYERS):
-                before, after = WATERFALL[i], WATERFALL[i + 1]
-                cases = steps["case_id"].to_numpy()
-                x, y = steps[before].to_numpy(bool), steps[after].to_numpy(bool)
-                gain = paired_difference(x, cases, y, cases, level)
-                share = mean_of(_shapley(whole, i), whole["case_id"].to_numpy(), level)
-                rows.append(
-                    dict(zip(by, keys, strict=True))
-                    | {"rung": rung, "layer": layer, "from": before, "to": after}
-                    | {"n": len(steps), "n_cases": steps["case_id"].nunique()}
-                    | {"rate_from": gain.rate_a, "rate_to": gain.rate_b}
-                    | {"gain": gain.rate, "gain_low": gain.low, "gain_high": gain.high}
-                    | {"n_shapley": len(whole), "shapley": share.rate}
-                    | {"shapley_low": share.low, "shapley_high": share.high}
-                )
-    return pd.DataFrame(rows)
+                step = _difference(steps, WATERFALL[i], WATERFALL[i + 1], level)
+                shapley = mean_of(_shapley(whole, i), whole["case_id"].to_numpy(), level)
+                yield {
+                    **names,
+                    "rung": rung,
+                    "layer": layer,
+                    "from": step["a"],
+                    "to": step["b"],
+                    "n": step["n"],
+                    "n_cases": step["n_cases"],
+                    "rate_from": step["rate_a"],
+                    "rate_to": step["rate_b"],
+                    "gain": step["difference"],
+                    "gain_low": step["ci_low"],
+                    "gain_high": step["ci_high"],
+                    "n_shapley": len(whole),
+                    **ends(shapley, "shapley"),
+                }
 
 
 def _shapley(part: pd.DataFrame, layer: int) -> Any:
     # In each sample its gain over all sets of the other two layers: a set of k others counts for k!
     # (2 - k)! of the 3! orders.
-    others = [i for i in range(3) if i != layer]
-    share = np.zeros(len(part))
+    names = {layers: name for name, layers in CELLS.items()}
+    gain = np.zeros(len(part))
     for size in range(3):
         weight = factorial(size) * factorial(2 - size) / factorial(3)
-        for present in combinations(others, size):
-            without = cell_name(*(i in present for i in range(3)))
-            with_it = cell_name(*(i in present or i == layer for i in range(3)))
-            share += weight * (part[with_it] - part[without]).to_numpy(dtype=float)
-    return share
+        for present in combinations([i for i in range(3) if i != layer], size):
+            without, with_it = (
+                names[(0 in layers, 1 in layers, 2 in layers)]
+                for layers in (present, (*present, layer))
+            )
+            gain += weight * (part[with_it] - part[without]).to_numpy(dtype=float)
+    return gain

@@ -14,29 +14,24 @@ if TYPE_CHECKING:
     from ...lab import Lab
     from .ablation import Ablation
 
-ALIAS = "smollm2-135m"
-MODEL = "toolparse-local/smollm2-135m"
-PROTOCOLS = ("hermes", "morph_xml")
 
+def example_ablation(lab: Lab, **settings: Unpack[AblationKeywords]) -> Ablation:
+    """Return the shipped ablation.
 
-def ablation_cases() -> Cases:
-    """Return the shipped cases that are about types, in English, and the short ones that want a
-    call.
+    Its cases are those about types, in English, and the short ones that want a call. A lab that is
+    replaying `example_recording(ablation=True)` asks no model.
+
+    settings: as for `Lab.ablation`, in addition to those of the shipped plan.
     """
     cases = example_cases()
     about_types = [
         case for case in cases if case.category == "types" and case.metadata.get("language") == "en"
     ]
     short = [case for case in cases if case.metadata.get("demo") and wants_call(case)]
-    return Cases(dict.fromkeys((*about_types, *short)), cases.source)
-
-
-def example_ablation(lab: Lab, **settings: Unpack[AblationKeywords]) -> Ablation:
-    """Return the shipped ablation.
-
-    A lab that is replaying `example_recording(ablation=True)` asks no model.
-
-    settings: as for `Lab.ablation`, beside those of the shipped plan.
-    """
     chosen: AblationKeywords = {"wording": "brief", "max_tokens": 96, **settings}
-    return lab.ablation(ablation_cases(), {ALIAS: Model(MODEL)}, PROTOCOLS, **chosen)
+    return lab.ablation(
+        Cases(dict.fromkeys((*about_types, *short)), cases.source),
+        {"smollm2-135m": Model("toolparse-local/smollm2-135m")},
+        ("hermes", "morph_xml"),
+        **chosen,
+    )

@@ -1,9 +1,9 @@
 """Intervals of the counts of an ablation: shares of calls and values, and prices of rescues.
 
-How it works. A share here is pooled: values of all calls, as they are counted in the tables beside
-it. Those of one case are not independent, so the case is the unit: the interval is Wilson's at the
-number of independent values that the spread between cases implies, which is Wilson's own where each
-case has one. A price is a ratio of two sums. Its interval, like that of a Shapley share, comes from
+How it works. A share here is pooled: values of all calls, as they are counted in the tables. Those
+of one case are not independent, so the case is the unit: the interval is Wilson's at the number of
+independent values that the spread between cases implies, which is Wilson's own where each case has
+one. A price is a ratio of two sums. Its interval, like that of a Shapley share, comes from
 resampling cases.
 """
 

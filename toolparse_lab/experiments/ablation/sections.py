@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -22,32 +23,35 @@ def section_of(ablation: Figures, name: str) -> Section:
     Raises BadOptions for another name.
     """
     frame = ablation.figure(name)
-    title, lead, own = _SECTIONS[name]
-    columns = (*_keys(ablation, frame), *own)
+    title, lead, own = SECTIONS[name]
+    keys = (_word(name) for name in ablation.by if name in frame)
+    columns = [*keys, *own]
     if name == "layer3":
-        columns = (*columns, *_success_at(frame))
+        # As many as corrections are allowed.
+        found = (re.fullmatch(r"success_at_(\d+)", str(column)) for column in frame)
+        columns += [_share(one[0], f"success at {one[1]}") for one in found if one]
     rows = tuple(tuple(text(row) for _, _, text in columns) for row in frame.to_dict("records"))
     return Section(title, lead, tuple((head, kind) for head, kind, _ in columns), rows)
 
 
-def _keys(ablation: Figures, frame: pd.DataFrame) -> tuple[Column, ...]:
-    return tuple(_word(name) for name in ablation.by if name in frame)
+def _column(name: str, head: str, form: Callable[[Any], str], kind: str = "") -> Column:
+    return head or name.replace("_", " "), kind, lambda row: form(row[name])
 
 
 def _word(name: str, head: str = "", kind: str = "l k") -> Column:
-    return head or name.replace("_", " "), kind, lambda row: str(row[name])
+    return _column(name, head, str, kind)
+
+
+def _number(name: str, head: str = "", form: str = ".2f") -> Column:
+    return _column(name, head, lambda x: "–" if pd.isna(x) else f"{x:,{form}}")
 
 
 def _count(name: str, head: str = "") -> Column:
-    return head or name.replace("_", " "), "", lambda row: _whole(row[name])
+    return _number(name, head, ".0f")
 
 
-def _whole(x: Any) -> str:
-    return "–" if pd.isna(x) else f"{x:,.0f}"
-
-
-def _number(name: str, head: str, form: str = ".2f") -> Column:
-    return head, "", lambda row: "–" if pd.isna(row[name]) else f"{row[name]:,{form}}"
+def _counts(*names: str) -> list[Column]:
+    return [_count(name) for name in names]
 
 
 def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
@@ -62,21 +66,15 @@ def _share(name: str, head: str = "", prefix: str | None = None) -> Column:
     return head or name.replace("_", " "), "", text
 
 
-def _gain(name: str, head: str, prefix: str) -> Column:
+def _gain(name: str, head: str, prefix: str | None = None) -> Column:
+    stem = f"{name}_" if prefix is None else prefix
+
     def text(row: Row) -> str:
-        low: float = row[f"{prefix}low"]
-        words = "" if math.isnan(low) else f" [{points(low)}, {points(row[f'{prefix}high'])}]"
+        low: float = row[f"{stem}low"]
+        words = "" if math.isnan(low) else f" [{points(low)}, {points(row[f'{stem}high'])}]"
         return points(row[name]) + words
 
     return head, "", text
-
-
-def _p(name: str, head: str) -> Column:
-    return head, "", lambda row: "–" if pd.isna(row[name]) else f"{row[name]:.3f}"
-
-
-def _money(name: str, head: str) -> Column:
-    return head, "", lambda row: money(row[name])
 
 
 def price_words(row: Row, name: str, form: Callable[[float], str]) -> str:
@@ -92,10 +90,6 @@ def _price(name: str, head: str, form: Callable[[float], str]) -> Column:
     return head, "", lambda row: price_words(row, name, form)
 
 
-def _on(name: str, head: str) -> Column:
-    return head, "l k", lambda row: "on" if row[name] else "off"
-
-
 def _limit(row: Row) -> str:
     return f"{'at most' if row['worse'] == 'above' else 'at least'} {percent(row['limit'])}"
 
@@ -109,18 +103,13 @@ def _verdict(row: Row) -> str:
 
 
 def _bounds(row: Row) -> str:
-    if not row["missing"] and not row["missing_corrections"]:
-        return ""
-    return span(row["worst"], row["best"])
+    is_open = row["missing"] or row["missing_corrections"]
+    return span(row["worst"], row["best"]) if is_open else ""
 
 
-def _success_at(frame: pd.DataFrame) -> tuple[Column, ...]:
-    stem = "success_at_"
-    numbers = [name.removeprefix(stem) for name in map(str, frame) if name.startswith(stem)]
-    return tuple(_share(f"{stem}{k}", f"success at {k}") for k in numbers if k.isdecimal())
+_LAYER_1 = _column("l1", "layer 1", lambda on: "on" if on else "off", "l k")
 
-
-_SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
+SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
     "cells": (
         "The eight cells",
         "S and three digits: layer 1 (prompt), 2 (coercion), 3 (correction), 1 where it is there. "
@@ -141,27 +130,6 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             ("bounds of gold", "", _bounds),
         ),
     ),
-    "tests": (
-        "Differences between cells",
-        "On the same answers, in points. Exact McNemar test where each case has one answer, the "
-        "sign-flip test on the cases' rates otherwise; adjusted by Holm over the rows of one "
-        "contrast.",
-        (
-            _word("rung"),
-            _word("contrast"),
-            _word("a", kind="l"),
-            _word("b", kind="l"),
-            _count("n"),
-            _share("rate_a", "rate a", prefix="none_"),
-            _share("rate_b", "rate b", prefix="none_"),
-            _gain("difference", "b−a", "ci_"),
-            _count("only_a", "only a"),
-            _count("only_b", "only b"),
-            _word("test", kind="l"),
-            _p("p", "p"),
-            _p("p_holm", "p (Holm)"),
-        ),
-    ),
     "attribution": (
         "What each layer adds",
         "In points: the gain in the order 1, 2, 3, which is that of the waterfall, and the Shapley "
@@ -178,8 +146,8 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _count("n"),
             _share("rate_from", "rate before", prefix="none_"),
             _share("rate_to", "rate after", prefix="none_"),
-            _gain("gain", "gain", "gain_"),
-            _gain("shapley", "Shapley share", "shapley_"),
+            _gain("gain", "gain"),
+            _gain("shapley", "Shapley share"),
         ),
     ),
     "layer1": (
@@ -188,12 +156,10 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "lift of gold that the prompt makes alone, in points; and its price in prompt tokens, in "
         "all and for each type error less.",
         (
-            _on("l1", "layer 1"),
-            _count("calls"),
-            _count("typed"),
-            _count("mistyped"),
+            _LAYER_1,
+            *_counts("calls", "typed", "mistyped"),
             _share("type_error_rate", "type errors", prefix="ci_"),
-            _gain("lift", "lift", "lift_"),
+            _gain("lift", "lift"),
             _count("extra_prompt_tokens", "extra tokens"),
             _count("errors_avoided", "errors avoided"),
             _number("tokens_per_error", "tokens an error", ".0f"),
@@ -206,7 +172,7 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "changed the meaning, or it was faithful to a value that was wrong already. Harm: calls "
         "that were right before it and are not after.",
         (
-            _on("l1", "layer 1"),
+            _LAYER_1,
             _word("policy"),
             _count("invalid"),
             _share("rescued"),
@@ -227,9 +193,7 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _word("policy"),
             _word("rule", kind="l k c"),
             ("lossless", "l", lambda row: "yes" if row["lossless"] else "no"),
-            _count("applied"),
-            _count("right"),
-            _count("wrong"),
+            *_counts("applied", "right", "wrong"),
             _share("right_share", "right of applied", prefix="ci_"),
         ),
     ),
@@ -238,11 +202,9 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "Calls that the tool refused and the model was asked about. Success is that the tool took "
         "the call, after at most k corrections; gold is that it was the wanted one.",
         (
-            _on("l1", "layer 1"),
+            _LAYER_1,
             _word("policy"),
-            _count("entered"),
-            _count("missing"),
-            _count("corrections"),
+            *_counts("entered", "missing", "corrections"),
             _share("parse_rate", "readable"),
             _share("repeat_rate", "repeated"),
             _number("collateral", "collateral edits"),
@@ -250,23 +212,6 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _count("harmed"),
             _count("net_rescue", "net"),
             _share("gold_rate", "gold at the end"),
-        ),
-    ),
-    "detectors": (
-        "Detectors",
-        "Every different call refused anew in the words of each kind of server. Recall: of the "
-        "invalid calls, those that a detector sees. Precision: of all it sees, those that were "
-        "invalid; the others are valid calls refused for another reason (a service that is down, "
-        "a timeout, …), six for each valid call.",
-        (
-            _word("detector"),
-            _word("dialect"),
-            _count("invalid"),
-            _count("detected"),
-            _share("recall"),
-            _count("other_failures", "other failures"),
-            _count("false_alarms", "false alarms"),
-            _share("precision"),
         ),
     ),
     "costs": (
@@ -279,7 +224,7 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
             _count("n"),
             _number("model_calls", "extra calls"),
             _number("tokens", "tokens", ".0f"),
-            _money("cost", "cost ($)"),
+            _column("cost", "cost ($)", money),
             _number("latency_p50", "latency p50 (s)"),
             _number("latency_p95", "latency p95 (s)"),
             _number("pauses", "pauses (s)"),
@@ -296,13 +241,13 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "first answer, in the mean; seconds are the model's. A scenario that did not occur has no "
         "figures.",
         (
-            _on("l1", "layer 1"),
+            _LAYER_1,
             _word("scenario"),
             _count("n"),
             _share("accepted"),
             _number("calls", "extra calls"),
             _number("tokens", "extra tokens", ".0f"),
-            _money("cost", "extra $"),
+            _column("cost", "extra $", money),
             _number("seconds", "extra seconds"),
             _number("base_seconds", "seconds of the first answer"),
         ),
@@ -312,15 +257,51 @@ _SECTIONS: Mapping[str, tuple[str, str, tuple[Column, ...]]] = {
         "Calls under layers 2 and 3. A rate on the worse side of its limit has advice. Where the "
         "interval holds the limit, these calls are too few to tell.",
         (
-            _on("l1", "layer 1"),
+            _LAYER_1,
             _word("threshold"),
             _word("of", "share of", kind="l"),
-            _count("count"),
-            _count("total"),
+            *_counts("count", "total"),
             _share("rate", prefix="ci_"),
             ("limit", "", _limit),
             ("verdict", "l", _verdict),
         ),
     ),
+    "tests": (
+        "Differences between cells",
+        "On the same answers, in points. Exact McNemar test where each case has one answer, the "
+        "sign-flip test on the cases' rates otherwise; adjusted by Holm over the rows of one "
+        "contrast.",
+        (
+            _word("rung"),
+            _word("contrast"),
+            _word("a", kind="l"),
+            _word("b", kind="l"),
+            _count("n"),
+            _share("rate_a", "rate a", prefix="none_"),
+            _share("rate_b", "rate b", prefix="none_"),
+            _gain("difference", "b−a", "ci_"),
+            _count("only_a", "only a"),
+            _count("only_b", "only b"),
+            _word("test", kind="l"),
+            _number("p", "p", ".3f"),
+            _number("p_holm", "p (Holm)", ".3f"),
+        ),
+    ),
+    "detectors": (
+        "Detectors",
+        "Every different call refused anew in the words of each kind of server. Recall: of the "
+        "invalid calls, those that a detector sees. Precision: of all it sees, those that were "
+        "invalid; the others are valid calls refused for another reason (a service that is down, "
+        "a timeout, …), six for each valid call.",
+        (
+            _word("detector"),
+            _word("dialect"),
+            *_counts("invalid", "detected"),
+            _share("recall"),
+            _count("other_failures", "other failures"),
+            _count("false_alarms", "false alarms"),
+            _share("precision"),
+        ),
+    ),
 }
-"""Figure -> title, lead and columns."""
+"""Figure -> title, lead and columns, in the order of a page: what is asked first comes first."""

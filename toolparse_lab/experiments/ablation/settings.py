@@ -15,15 +15,15 @@ from ...core.types import Policy
 from ...middleware.correction import Feedback
 from ...middleware.flow.factors import PlanSettings
 from ..arms import FACTORS
-from ..limits import RunLimits
-from .tools import check_dialect
+from ..rounds import RunLimits
+from .tools import check_dialect, check_names
 
 Functions = Mapping[str, Callable[..., Any]]
+# The fields of Feedback that are recorded as they are.
 _FEEDBACK = (
     "max_attempts", "max_validation_retries", "merge", "wording", "request", "history",
     "stop_on_repeat", "max_tokens", "max_cost",
 )  # fmt: skip
-"""The fields of Feedback that are recorded as they are."""
 
 
 class AblationKeywords(PlanSettings, RunLimits, total=False):
@@ -45,8 +45,6 @@ class AblationKeywords(PlanSettings, RunLimits, total=False):
 @dataclass(frozen=True, slots=True)
 class AblationSettings:
     """The settings of an ablation.
-
-    None of them changes the meaning of a base answer.
 
     None of them changes the meaning of a base answer.
 
@@ -88,14 +86,8 @@ class AblationSettings:
                 raise BadOptions(
                     f"{name} are several", got=getattr(self, name), expected="a tuple of names"
                 )
-        for policy in (self.policy, *self.policies, *self.correct_under):
-            if policy not in POLICIES:
-                raise BadOptions(
-                    "there is no coercion policy of this name",
-                    got=policy,
-                    expected=", ".join(POLICIES),
-                    hint=near(str(policy), POLICIES),
-                )
+        names = (self.policy, *self.policies, *self.correct_under)
+        check_names(names, POLICIES, "there is no coercion policy of this name")
         if self.policy == "none":
             raise BadOptions("layer 2 of an ablation does something", got="none")
         check_dialect(self.dialect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...arguments.schema.validate import validate
@@ -86,16 +86,27 @@ def problems_of(arguments: Mapping[str, Any], tool: ToolSpec) -> tuple[Problem, 
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
+def check_names(names: Iterable[Any], choices: Collection[str], problem: str) -> None:
+    """Raise BadOptions for the first name that is not among the choices."""
+    for name in names:
+        if name not in choices:
+            raise BadOptions(
+                problem, got=name, expected=", ".join(choices), hint=near(str(name), choices)
+            )
+
+
 def check_dialect(dialect: Any) -> str:
     """Return the dialect. Raises BadOptions for one that does not exist."""
-    if not isinstance(dialect, str) or dialect not in DIALECTS:
-        raise BadOptions(
-            "a mock tool knows no such dialect",
-            got=dialect,
-            expected=", ".join(DIALECTS),
-            hint=near(str(dialect), DIALECTS),
-        )
-    return dialect
+    check_names([dialect], tuple(DIALECTS), "a mock tool knows no such dialect")
+    return str(dialect)
+
+
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Return equal strings for equal arguments, even if JSON cannot carry them."""
+    try:
+        return write_canonical(dict(arguments))
+    except (TypeError, ValueError):
+        return repr(arguments)
 
 
 def refusal(
@@ -117,7 +128,8 @@ def _jsonschema(
         "required": f"{next(iter(_missing(node, value)), '')!r} is a required property",
         "additional": "Additional properties are not allowed",
     }
-    place = "".join(f"[{_subscript(token)}]" for token in pointer_tokens(problem.path))
+    tokens = (t if t.isdecimal() else repr(t) for t in pointer_tokens(problem.path))
+    place = "".join(f"[{token}]" for token in tokens)
     text = f"{words.get(rule, problem.message)}\n\nFailed validating {rule!r} in schema\n"
     return ToolFailure(f"{text}\nOn instance{place}:\n    {write_canonical(value)[:200]}")
 
@@ -168,19 +180,13 @@ def _fastapi(
     return ToolFailure("the tool answered with status 422", body, 422, issues_in_body(body))
 
 
-def _silent(
-    problems: tuple[Problem, ...], arguments: Mapping[str, Any], tool: ToolSpec
-) -> ToolFailure:
-    return ToolFailure("bad request", status=400)
-
-
 Dialect = Callable[[tuple[Problem, ...], Mapping[str, Any], ToolSpec], ToolFailure]
 DIALECTS: Mapping[str, Dialect] = {
     "jsonschema": _jsonschema,
     "go": _go,
     "pydantic": _pydantic,
     "fastapi": _fastapi,
-    "silent": _silent,
+    "silent": lambda problems, arguments, tool: ToolFailure("bad request", status=400),
 }
 """Name -> how a call is refused: problems, arguments and tool to a ToolFailure."""
 
@@ -197,10 +203,6 @@ OTHER_FAILURES: tuple[ToolFailure, ...] = (
 
 def _rule_of(problem: Problem) -> str:
     return problem.code.rpartition(".")[2]
-
-
-def _subscript(token: str) -> str:
-    return token if token.isdecimal() else repr(token)
 
 
 def _at(value: Value, path: str) -> Value:
@@ -257,7 +259,7 @@ class CaseTools:
     def __init__(self, functions: Mapping[str, Callable[..., Any]], dialect: str) -> None:
         self._functions = functions
         self._dialect = dialect
-        self._tools: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._tools: dict[str, Callable[..., Any]] = {}
         self._results: dict[tuple[str, str, int], Accepted | ToolFailure] = {}
         self.calls = 0
 
@@ -267,28 +269,18 @@ class CaseTools:
         """Return the outcome of a call. attempt: how often one flow has made this very call, from
         1.
         """
-        name = f"{self._place(case, tool)} {tool.name} {tool.schema_json}"
-        try:
-            text = write_canonical(dict(arguments))
-        except (TypeError, ValueError):  # nothing that JSON can carry
-            text = repr(arguments)
-        key = (name, text, attempt)
-        if key not in self._results:
-            self.calls += 1
-            self._results[key] = result_of(self._tool(case, tool), RunTool(tool, arguments))
-        return self._results[key]
-
-    def _place(self, case: Case, tool: ToolSpec) -> str:
         names = case.metadata.get("tools")
         place = names.get(tool.name) if isinstance(names, Mapping) else None
-        return place if isinstance(place, str) else ""
-
-    def _tool(self, case: Case, tool: ToolSpec) -> Callable[..., Any]:
-        place = self._place(case, tool)
-        key = (place, f"{tool.name} {tool.schema_json}")
-        if key not in self._tools:
-            self._tools[key] = self._new_tool(case, tool, place)
-        return self._tools[key]
+        if not isinstance(place, str):
+            place = ""
+        name = f"{place} {tool.name} {tool.schema_json}"
+        key = (name, arguments_text(arguments), attempt)
+        if key not in self._results:
+            self.calls += 1
+            if name not in self._tools:
+                self._tools[name] = self._new_tool(case, tool, place)
+            self._results[key] = result_of(self._tools[name], RunTool(tool, arguments))
+        return self._results[key]
 
     def _new_tool(self, case: Case, tool: ToolSpec, place: str) -> Callable[..., Any]:
         if place.startswith(("http://", "https://")):

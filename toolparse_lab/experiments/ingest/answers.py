@@ -1,8 +1,8 @@
-"""The answer that a row holds: a text, a response object or its JSON, a message, or an error.
+"""The answer that a row contains: a text, a response object or its JSON, a message, or an error.
 
 How it works: a row may hold an answer in three kinds of columns at once. The response object says
-most (calls, usage, why it ended), a text beside it is the raw text taken from it, and calls beside
-it are the provider's own. `captured_of` takes them in this order, each completing the one there,
+most (calls, usage, why it ended), a text next to it is the raw text taken from it, and calls next
+to it are the provider's own. `captured_of` takes them in this order, each completing the one there,
 and then the cells that say something about the answer.
 """
 
@@ -18,8 +18,7 @@ from ...core.values import read_strict, write_canonical
 from ...evals.cases.rows import listed
 from ...parser.capture import Captured, capture
 from ...runner.exchange.types import ERROR_KINDS
-from .cells import Place, is_true, json_or_text
-from .names import ANSWERS
+from .columns import ANSWERS, Place, is_true, json_or_text
 from .sources import is_chunk, is_response
 
 # The printed form of a response object of litellm or OpenAI's client, which nobody can read back.
@@ -28,7 +27,7 @@ _PRINTED = re.compile(
     re.DOTALL,
 )
 _ANSWER_COLUMNS = {"raw", "output", "response", "error"}
-# One of these stands in the JSON of every response; a text without them is not worth reading.
+# One of these is in the JSON of every response; a text without them is not worth reading.
 _RESPONSE_WORDS = ('"choices"', '"output"', '"content"', '"tool_calls"', '"error"')
 
 
@@ -40,22 +39,14 @@ def take_last_message(cells: dict[str, Any]) -> None:
     """
     if "messages" not in cells or cells.keys() & _ANSWER_COLUMNS:
         return
-
-    messages = _plain_messages(cells["messages"])
-    if isinstance(messages, list) and len(messages) > 1 and is_response(messages[-1]):
-        cells["messages"], cells["output"] = messages[:-1], messages[-1]
-
-
-def _plain_messages(messages: Any) -> Any:
-    # Their JSON or an array becomes a list. Anything else comes back as it is.
+    messages = cells["messages"]
     if isinstance(messages, str):
         messages = json_or_text(messages)
-
-    # A frame that was read from Parquet holds lists as arrays.
+    # A frame that was read from Parquet has lists as arrays.
     if hasattr(messages, "tolist"):
         messages = messages.tolist()
-
-    return messages
+    if isinstance(messages, list) and len(messages) > 1 and is_response(messages[-1]):
+        cells["messages"], cells["output"] = messages[:-1], messages[-1]
 
 
 def captured_of(
@@ -63,39 +54,49 @@ def captured_of(
 ) -> Captured:
     """Return the answer of a row.
 
-    place: the row, for errors.
-    cells: the row by the names of its columns. error: the failure that the row tells of. choice:
-    which of the response's choices. Raises BadCase if the row holds no answer and no error.
+    place: the row, for errors. cells: the row by the names of its columns. error: the failure that
+    the row tells of. choice: which of the response's choices. Raises BadCase if the row holds no
+    answer and no error.
     """
     answer: Captured | None = None
     if "response" in cells:
         answer = _capture(place, cells["response"], "response", choice)
-
     if "raw" in cells or "output" in cells:
-        answer = _with_text(answer, _text_of(place, cells, choice))
-
+        text = _text_of(place, cells, choice)
+        if answer is None:
+            answer = text
+        elif not answer.tool_calls and not text.stream:
+            # Otherwise both stay: the calls of a response would be lost with its content, and a
+            # stream has its own pieces.
+            answer = replace(answer, content=text.content, chunks=())
     if "tool_calls" in cells and not (answer and answer.tool_calls):
-        answer = _with_calls(answer, place, cells["tool_calls"])
-
+        # A list, one call alone, or the JSON of either.
+        calls = cells["tool_calls"]
+        calls = place.json(json_or_text(calls) if isinstance(calls, str) else calls, "tool_calls")
+        body = {"role": "assistant", "tool_calls": listed(calls)}
+        message = _capture(place, body, "tool_calls", 0)
+        answer = message if answer is None else replace(answer, tool_calls=message.tool_calls)
     if answer is None:
-        answer = _empty_answer(place, cells, error)
+        if error is None:
+            raise place.bad(
+                "there is no answer in this row",
+                got=", ".join(cells) or "nothing",
+                expected=ANSWERS,
+                hint='an empty answer is "", a failed call has its message in a column error',
+            )
+        answer = Captured(fidelity="replayed")
 
-    return _with_remarks(answer, cells)
-
-
-def _empty_answer(
-    place: Place, cells: Mapping[str, Any], error: tuple[str, str] | None
-) -> Captured:
-    # A call that failed. BadCase if the row tells of no failure.
-    if error is None:
-        raise place.bad(
-            "there is no answer in this row",
-            got=", ".join(cells) or "nothing",
-            expected=ANSWERS,
-            hint='an empty answer is "", a failed call has its message in a column error',
-        )
-
-    return Captured(fidelity="replayed")
+    # Columns go before the response, but for reasoning.
+    changes: dict[str, Any] = {}
+    if isinstance(cells.get("reasoning"), str) and not answer.reasoning:
+        changes["reasoning"] = cells["reasoning"]
+    if cells.get("finish_reason") is not None:
+        changes["finish_reason"] = str(cells["finish_reason"])
+    if is_true(cells.get("stream")):
+        changes["stream"] = True
+    if isinstance(cells.get("system_fingerprint"), str):
+        changes["system_fingerprint"] = cells["system_fingerprint"]
+    return replace(answer, **changes) if changes else answer
 
 
 def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
@@ -104,165 +105,73 @@ def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:
     text = _capture(place, cells[name], name, choice)
     surrogates = cells.get("raw_surrogates_json")
     if isinstance(surrogates, str):
-        text = replace(text, content=_restored(text.content, surrogates))
+        # No frame can contain lone surrogates: this says which one was where.
+        from ...evals.frames.dtypes import restored  # pandas: 0.5 s, and few logs are such frames
 
+        text = replace(text, content=restored(text.content, read_strict(surrogates)))
     if cells.get("endpoint_kind") == "raw_completion":
         text = replace(text, completion=True)
-
     return text
-
-
-def _with_text(answer: Captured | None, text: Captured) -> Captured:
-    # The calls of a response would be lost with its content, and a stream has its own pieces: both
-    # stay.
-    if answer is None:
-        return text
-    if answer.tool_calls or text.stream:
-        return answer
-    return replace(answer, content=text.content, chunks=())
-
-
-def _with_calls(answer: Captured | None, place: Place, calls: Any) -> Captured:
-    # calls: a list, one call alone, or the JSON of either.
-    calls = place.json(json_or_text(calls) if isinstance(calls, str) else calls, "tool_calls")
-    body = {"role": "assistant", "tool_calls": listed(calls)}
-    message = _capture(place, body, "tool_calls", 0)
-    return message if answer is None else replace(answer, tool_calls=message.tool_calls)
-
-
-def _with_remarks(answer: Captured, cells: Mapping[str, Any]) -> Captured:
-    # Columns go before the response, but for reasoning.
-    changes: dict[str, Any] = {}
-    if isinstance(cells.get("reasoning"), str) and not answer.reasoning:
-        changes["reasoning"] = cells["reasoning"]
-
-    if cells.get("finish_reason") is not None:
-        changes["finish_reason"] = str(cells["finish_reason"])
-
-    if is_true(cells.get("stream")):
-        changes["stream"] = True
-
-    if isinstance(cells.get("system_fingerprint"), str):
-        changes["system_fingerprint"] = cells["system_fingerprint"]
-
-    return replace(answer, **changes) if changes else answer
 
 
 def _capture(place: Place, x: Any, column: str, choice: int) -> Captured:
     # x: a string, an object of a client, a mapping, or a list of pieces.
     if isinstance(x, str):
-        x = _read_text(place, x, column)
+        if _PRINTED.match(x):
+            raise place.bad(
+                "this is the printed form of a response object, which cannot be read back",
+                column,
+                got=x[:80],
+                hint="log response.model_dump_json() instead of str(response)",
+            )
+        # A string may be the JSON of a response; `raw` is always the text itself.
+        if column != "raw" and x[:1] in "{[" and any(word in x for word in _RESPONSE_WORDS):
+            value = json_or_text(x)
+            x = value if _is_answer(value) else x
     elif place.source.table and (isinstance(x, Mapping) or hasattr(x, "tolist")):
         x = place.json(x, column)
 
+    # A line of a batch interface has the response inside, and a body may hold a message in turn, so
+    # both are looked at, in this order.
+    for member in ("body", "message"):
+        is_inside = isinstance(x, Mapping) and isinstance(x.get(member), Mapping)
+        if is_inside and not x.keys() & {"choices", "finish_reason"}:
+            x = x[member]
     try:
-        return capture(_unwrapped(x), choice)
+        return capture(x, choice)
     except (UnreadableInput, BadOptions) as e:
         raise place.bad(e.message, column, got=e.got, expected=e.expected, hint=e.hint) from None
-
-
-def _unwrapped(x: Any) -> Any:
-    # A line of a batch interface has the response inside.
-    # A body may hold a message in turn, so both are looked at, in this order.
-    for member in ("body", "message"):
-        if _is_wrapper(x, member):
-            x = x[member]
-
-    return x
-
-
-def _read_text(place: Place, text: str, column: str) -> Any:
-    # A string may be the JSON of a response; `raw` is always the text itself. The printed form of
-    # an object looks like an answer and is none: BadCase.
-    if _PRINTED.match(text):
-        raise place.bad(
-            "this is the printed form of a response object, which cannot be read back",
-            column,
-            got=text[:80],
-            hint="log response.model_dump_json() instead of str(response)",
-        )
-
-    if column != "raw" and text[:1] in "{[":
-        return _json_response(text)
-    return text
-
-
-def _is_wrapper(x: Any, member: str) -> bool:
-    # A mapping around a response, which is none itself.
-    if not isinstance(x, Mapping) or not isinstance(x.get(member), Mapping):
-        return False
-    return not x.keys() & {"choices", "finish_reason"}
-
-
-def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(class, message) of a call that failed, None for one that did not.
-
-    place: the row, for errors.
-    cells: the row by the names of its columns.
-
-    The class is one of `ERROR_KINDS`, 'other' for a word that is none of them.
-    """
-    error, message = _error_cells(place, cells)
-    if not error or error in ("None", "null"):
-        failed = cells.get("status") in ("error", "failure")
-        return ("other", str(message or "")) if failed else None
-
-    return _class_and_message(error, message)
-
-
-def _class_and_message(error: Any, message: Any) -> tuple[str, str]:
-    # "timeout" is a class; "too slow" is the message of "other".
-    if str(error) in ERROR_KINDS:
-        return str(error), str(message or "")
-    if message:
-        return "other", str(message)
-
-    # A text that is no class is a message; a bare True says nothing.
-    return "other", "" if error is True else str(error)
-
-
-def _error_cells(place: Place, cells: Mapping[str, Any]) -> tuple[Any, Any]:
-    # An object in the column `error` gives both. Both are None without such a column.
-    error, message = cells.get("error"), cells.get("error_message")
-    if isinstance(error, str) and error[:1] == "{":
-        error = json_or_text(error)
-    if not isinstance(error, Mapping):
-        return error, message
-
-    return _error_of_object(place, error, message)
-
-
-def _error_of_object(place: Place, error: Mapping[str, Any], message: Any) -> tuple[Any, Any]:
-    # A message of a column of its own goes before that of the object.
-    message = message or error.get("message")
-    # An object without a message of its own is the message.
-    if not message:
-        message = write_canonical(place.json(error, "error"))
-
-    return error.get("type") or error.get("code") or "other", message
-
-
-def _restored(text: str, offsets: str) -> str:
-    # No frame can contain lone surrogates. offsets: JSON that says which one was where.
-    from ...evals.frames.dtypes import restored  # pandas: 0.5 s, and few logs are such frames
-
-    return restored(text, read_strict(offsets))
-
-
-def _json_response(text: str) -> Any:
-    # Tried only where a word of a response is in it: most cells are plain answers.
-    if not any(word in text for word in _RESPONSE_WORDS):
-        return text
-
-    value = json_or_text(text)
-    return value if _is_answer(value) else text
 
 
 def _is_answer(value: Any) -> bool:
     # A response, a provider's error, or the pieces of a stream. An empty list is not a stream.
     if isinstance(value, list):
         return bool(value) and all(map(is_chunk, value))
-    if is_response(value):
-        return True
+    return is_response(value) or (isinstance(value, Mapping) and set(value) == {"error"})
 
-    return isinstance(value, Mapping) and set(value) == {"error"}
+
+def error_of(place: Place, cells: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return (class, message) of a call that failed, None for one that did not.
+
+    The class is one of `ERROR_KINDS`, 'other' for a word that is none of them.
+    """
+    error, message = cells.get("error"), cells.get("error_message")
+    if isinstance(error, str) and error[:1] == "{":
+        error = json_or_text(error)
+    if isinstance(error, Mapping):
+        # A message of a column of its own goes before that of the object. An object without one is
+        # the message itself.
+        message = message or error.get("message")
+        if not message:
+            message = write_canonical(place.json(error, "error"))
+        error = error.get("type") or error.get("code") or "other"
+    if not error or error in ("None", "null"):
+        failed = cells.get("status") in ("error", "failure")
+        return ("other", str(message or "")) if failed else None
+    # "timeout" is a class; "too slow" is the message of "other".
+    if str(error) in ERROR_KINDS:
+        return str(error), str(message or "")
+    if message:
+        return "other", str(message)
+    # A text that is no class is a message; a bare True says nothing.
+    return "other", "" if error is True else str(error)

@@ -1,5 +1,12 @@
 """Answers from elsewhere as a recorded run: completions in the store, and a plan made from the
 rows.
+
+How it works. Rows come one by one and in any order, and what they say of one case or one arm is put
+together as it comes. The last row may be the one that is refused, and a source that is refused
+leaves the store as it was: so answers are put aside, `_BATCH` at a time and without credentials, in
+a file that has no name, and are recorded once all rows are read. Only their keys, cases and plan
+items stay in memory. A key is made of the answer itself, so that the same row read twice is one
+answer, and a second ingestion of a log records nothing new.
 """
 
 from __future__ import annotations
@@ -9,7 +16,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -24,8 +31,9 @@ from ...evals.cases.collection import Cases, Skipped
 from ...evals.cases.loading import load_cases
 from ...evals.cases.row_files import RowSource, has_more_lines, is_packed
 from ...evals.cases.rows import BadRows, Errors, Others
-from ...parser.capture import Captured
-from ...runner.exchange.redaction import redact, redact_named, redact_strings, secrets_in
+from ...runner.exchange.redaction import secrets_in
+from ...runner.exchange.redaction import redact, redact_named, redact_strings
+from ...runner.exchange.types import Held
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Chunk, Completion, Held, Model, PlanItem
 from ...runner.progress import Progress, Show
@@ -68,9 +76,7 @@ def ingest(
     max_rows: int | None = None,
     progress: Show = None,
 ) -> Ingested:
-    """Record the answers of a source, without asking anybody.
-
-    See `Lab.ingest`.
+    """Record the answers of a source, without asking anybody. See `Lab.ingest`.
 
     Raises BadCase and BadOptions for rows and columns that cannot be read. The store is then as it
     was before.
@@ -84,8 +90,16 @@ def ingest(
     )
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as aside:
         building = _Building(store, None if cases is None else load_cases(cases), aside)
-        bad = _read_rows(rows, reader, building, BadRows(rows, errors), progress)
-        plan = building.plan(rows, [*_left_out(reader, bad), *building.skipped()])
+        bad = BadRows(rows, errors)
+        _read_rows(rows, reader, building, bad, progress)
+        left_out = []
+        if bad.count:
+            left_out = [Skipped("rows that cannot be read", bad.count, bad.first_message or "")]
+        left_out += [
+            Skipped(f"column {column}", n, "it has the name of a credential")
+            for column, n in reader.names.secrets.items()
+        ]
+        plan = building.plan(rows, left_out)
         building.record(progress)
     summary = building.summary
     summary.seconds = time.monotonic() - start
@@ -122,8 +136,8 @@ def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
 
 def _read_rows(
     rows: RowSource, reader: RowReader, building: _Building, bad: BadRows, progress: Show
-) -> BadRows:
-    # Returns those that cannot be read; raises if that is all of them.
+) -> None:
+    # Raises if no row can be read.
     count = 0
     with ExitStack() as stack:
         bar: Progress | None = None
@@ -134,79 +148,26 @@ def _read_rows(
                     building.add(observed, rows)
             except BadCase as e:
                 bad.add(e)
-
             # Most logs are read before anybody wonders, so the bar comes late.
             if count % _PER_STEP == 0:
                 bar = bar or stack.enter_context(Progress(None, show=progress, unit="row"))
                 bar.advance(_PER_STEP)
-
         building.flush()
-
     bad.end(count)
-    _check_rows(rows, reader, building, bad)
-    return bad
-
-
-def _check_rows(rows: RowSource, reader: RowReader, building: _Building, bad: BadRows) -> None:
-    # Only after all rows can it be said that none has a column. The first unreadable row says most
-    # of why there is no answer.
-    if reader.names.unseen:
+    # Only after all rows can it be said that none has a column.
+    if unseen := reader.names.unseen:
         raise rows.bad(
             "no row has this column, which is mapped",
-            column=reader.names.unseen[0],
-            got=reader.names.unseen[0],
+            column=unseen[0],
+            got=unseen[0],
             hint="columns= maps a name of your source to one of ours: {'completion': 'raw'}",
         )
-
     if not building.items:
+        # The first unreadable row says most of why there is no answer.
         reason = bad.first_message
         raise rows.bad(
             "there are no answers in it", got=reason, expected="at least one row that can be read"
         )
-
-
-def _left_out(reader: RowReader, bad: BadRows) -> Iterator[Skipped]:
-    if bad.count:
-        yield Skipped("rows that cannot be read", bad.count, bad.first_message or "")
-
-    for column, n in reader.names.secrets.items():
-        yield Skipped(f"column {column}", n, "it has the name of a credential")
-
-
-# How a run is built: rows come one by one and in any order, and what they say of one case or one
-# arm is put together as it comes. The last row may be the one that is refused, and a source that is
-# refused leaves the store as it was: so answers are put aside, `_BATCH` at a time and without
-# credentials, in a file that has no name, and are recorded once all rows are read. Only their keys,
-# cases and plan items stay in memory. A key is made of the answer itself, so that the same row read
-# twice is one answer, and a second ingestion of a log records nothing new.
-
-
-@dataclass
-class _KnownCases:
-    # The cases that the caller gave, found by id or by an input that only one of them has.
-    by_id: dict[str, Case]
-    by_input: dict[str, str]
-
-    @classmethod
-    def of(cls, cases: Cases) -> _KnownCases:
-        by_id = {case.id: case for case in cases}
-        return cls(by_id, _unique_inputs(cases))
-
-    def find(self, case: Case) -> Case | None:
-        # A row's id goes before its input. None if there is no case, or more than one.
-        id = case.id if case.id in self.by_id else self.by_input.get(case.input_text)
-        return None if id is None else self.by_id[id]
-
-
-def _unique_inputs(cases: Cases) -> dict[str, str]:
-    counts = Counter(case.input_text for case in cases)
-    unique: dict[str, str] = {}
-
-    for case in cases:
-        if counts[case.input_text] == 1:
-            unique[case.input_text] = case.id
-
-    return unique
 
 
 class _Building:
@@ -217,7 +178,10 @@ class _Building:
         self.summary = Summary()
         self._store = store
         self._aside = aside
-        self._known = None if cases is None else _KnownCases.of(cases)
+        # Cases that the caller gave, by id, and the id by an input that only one of them has.
+        self._known = None if cases is None else {case.id: case for case in cases}
+        inputs = Counter(case.input_text for case in cases or ())
+        self._by_input = {c.input_text: c.id for c in cases or () if inputs[c.input_text] == 1}
         self._now = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._cases: dict[str, Case] = {}
         # What makes an arm -> the arm and its levels; and each name's first owner.
@@ -241,11 +205,16 @@ class _Building:
         place = (*cell, trial)
         if place in self._keys:
             if self._keys[place] != key:
-                raise _two_answers(observed, source, case, trial)
-
+                raise source.bad(
+                    f"trial {trial} of case {case.id!r} with this model and arm is there already, "
+                    "with another answer",
+                    observed.line,
+                    got=observed.captured.raw[:120],
+                    hint="leave the column trial out to have repeated answers counted, or name "
+                    "what differs in arm",
+                )
             self._copies += 1
             return
-
         self._keys[place] = key
         self._trials[cell] = max(self._trials[cell], trial + 1)
         self._models.setdefault(observed.model, Model(observed.model))
@@ -259,20 +228,20 @@ class _Building:
         # last row.
         stored = self._store.done_keys(self._waiting)
         new = []
-
         for key, (observed, trial) in self._waiting.items():
             # A failure is not done, but it is there; it is not recorded a second time.
             if key not in stored and observed.error and self._store.get(key) is not None:
                 stored.add(key)
-
             if key not in stored:
                 new.append(_completion(observed, key, trial, self._now))
-
         self._waiting.clear()
         self.summary.planned += len(stored)
         self.summary.cached += len(stored)
         try:
-            for completion in _without_credentials(new):
+            # The environment is looked through for credentials once for all of them.
+            bodies = redact_strings([[c.request, c.response] for c in new])
+            for completion, (request, response) in zip(new, bodies, strict=True):
+                completion = replace(completion, request=request, response=response or None)
                 # What is not JSON becomes its text, as in the store.
                 self._aside.write(json.dumps(completion.to_dict(), default=str).encode() + b"\n")
             self._aside.flush()
@@ -299,12 +268,9 @@ class _Building:
         stored = self._store.done_keys(c.key for c in completions)
         new = [c for c in completions if c.key not in stored]
         self._store.record_many(new)
-        self._count(len(stored), new)
-
-    def _count(self, stored: int, new: list[Completion]) -> None:
-        failed = _failures_in(new)
-        self.summary.planned += stored + len(new)
-        self.summary.cached += stored
+        failed = Counter(str(c.error_kind) for c in new if not c.ok)
+        self.summary.planned += len(stored) + len(new)
+        self.summary.cached += len(stored)
         self.summary.failures.update(failed)
         self.summary.failed += failed.total()
         self.summary.done += len(new) - failed.total()
@@ -313,25 +279,52 @@ class _Building:
         # The caller's cases are taken as they are. Others grow by the members that each row adds.
         case = observed.case
         if self._known is not None:
-            asked_case = _find_case(self._known, observed, source)
-            return self._cases.setdefault(asked_case.id, asked_case)
-
+            # A row's id goes before its input.
+            id = case.id if case.id in self._known else self._by_input.get(case.input_text)
+            if id is None:
+                raise source.bad(
+                    "there is no such case",
+                    observed.line,
+                    "case_id",
+                    got=case.id,
+                    expected="the id of one of the cases given, or the input of just one",
+                )
+            return self._cases.setdefault(id, self._known[id])
         before = self._cases.get(case.id)
         if before is not None:
             case = self._merged(before, observed, source)
-
         self._cases[case.id] = case
         return case
 
     def _merged(self, before: Case, observed: Observed, source: RowSource) -> Case:
         # Only metadata may differ from row to row.
         case = observed.case
-        changes = _changed_members(before, observed, source)
+        changes: dict[str, Any] = {}
+        for name in ("input", "tools", "target"):
+            old, new = getattr(before, name), getattr(case, name)
+            # Tools may come from the caller, for a row that has no column of them.
+            says_it = name in observed.columns or (name == "tools" and new)
+            if old == new or not says_it:
+                continue
+            if old not in ("", (), None):
+                raise source.bad(
+                    f"case {case.id!r} has another {name} in a row before",
+                    observed.line,
+                    name,
+                    got=str(new)[:120],
+                    expected=str(old)[:120],
+                    hint="give the cases by cases=, or another case_id",
+                )
+            changes[name] = new
         if case.metadata != before.metadata:
-            # What differs between the rows of a case belongs to the rows, and is left out.
-            self._varying.update(_varying_names(before, case))
+            # What differs between the rows of a case belongs to the rows, and is left out. A name
+            # that only one of them has does not vary: rows need not repeat all that is the same.
+            self._varying.update(
+                name
+                for name, value in case.metadata.items()
+                if before.metadata.get(name, value) != value
+            )
             changes["metadata"] = {**case.metadata, **before.metadata}
-
         return replace(before, **changes) if changes else before
 
     def _arm(self, observed: Observed) -> tuple[Arm, dict[str, Any]]:
@@ -340,37 +333,46 @@ class _Building:
         choice = observed.tool_choice
         if not isinstance(choice, str):
             choice = write_canonical(choice)
-
         protocol = prompt_protocol(observed.protocol)
         identity = (observed.arm, protocol, choice)
         arm = self._arms.get(identity)
         if arm is not None:
             return arm
-
         name = observed.arm
         if self._arm_names.setdefault(name, identity) != identity:
-            # One name for two ways of asking: it says the difference then.
-            name = _told_apart(identity)
+            # One name for two ways of asking: it says the difference then. The usual tool choice
+            # says nothing, and a name may be that of its protocol.
+            name = " ".join(dict.fromkeys(word for word in identity if word != "auto"))
 
         levels = {"max_turns": 1, "tool_choice": observed.tool_choice}
         row_levels = {"arm": name, "prompt_protocol": protocol, **levels}
         self._arms[identity] = Arm(observed.protocol, levels, name), row_levels
         return self._arms[identity]
 
-    def skipped(self) -> Iterator[Skipped]:
-        # Complete only after the last row.
-        if self._copies:
-            yield Skipped("copies", self._copies, "the same answer stands in a row before")
-
-        for name, n in sorted(self._varying.items()):
-            yield Skipped(f"metadata {name}", n, "it differs between the rows of one case")
-
-    def plan(self, source: RowSource, skipped: list[Skipped]) -> Plan:
+    def plan(self, source: RowSource, left_out: list[Skipped]) -> Plan:
         # What asking for all of this would have been. Nothing in it can be asked: the answers are
-        # there.
-        cases = _clean_cases(list(self._cases.values()), self._varying)
+        # there. Complete only after the last row.
+        skipped = list(left_out)
+        if self._copies:
+            skipped.append(
+                Skipped("copies", self._copies, "the same answer stands in a row before")
+            )
+        for name, n in sorted(self._varying.items()):
+            why = "it differs between the rows of one case"
+            skipped.append(Skipped(f"metadata {name}", n, why))
+        # Without the metadata that belongs to rows, and without credentials, for which the
+        # environment is looked through once for all cases.
+        cases = list(self._cases.values())
+        members = [
+            [case.input, {k: v for k, v in case.metadata.items() if k not in self._varying}]
+            for case in cases
+        ]
+        clean = [
+            replace(case, input=input, metadata=metadata)
+            for case, (input, metadata) in zip(cases, redact_strings(members), strict=True)
+        ]
         return Plan(
-            Cases(cases, source.name, skipped),
+            Cases(clean, source.name, skipped),
             self._models,
             tuple(arm for arm, _ in self._arms.values()),
             max(self._trials.values()),
@@ -379,113 +381,18 @@ class _Building:
         )
 
 
-def _without_credentials(completions: list[Completion]) -> list[Completion]:
-    # The environment is looked through for credentials once for all of them.
-    bodies = redact_strings([[c.request, c.response] for c in completions])
-    clean: list[Completion] = []
-
-    for completion, (request, response) in zip(completions, bodies, strict=True):
-        clean.append(replace(completion, request=request, response=response or None))
-
-    return clean
-
-
-def _failures_in(completions: list[Completion]) -> Counter[str]:
-    return Counter(str(c.error_kind) for c in completions if not c.ok)
-
-
-def _find_case(cases: _KnownCases, observed: Observed, source: RowSource) -> Case:
-    case = cases.find(observed.case)
-    if case is None:
-        raise source.bad(
-            "there is no such case",
-            observed.line,
-            "case_id",
-            got=observed.case.id,
-            expected="the id of one of the cases given, or the input of just one",
-        )
-
-    return case
-
-
-def _changed_members(before: Case, observed: Observed, source: RowSource) -> dict[str, Any]:
-    # Raises BadCase if the row says something else than a row before it.
-    changes: dict[str, Any] = {}
-    for name in ("input", "tools", "target"):
-        old, new = getattr(before, name), getattr(observed.case, name)
-        # Tools may come from the caller, for a row that has no column of them.
-        says_it = name in observed.columns or (name == "tools" and new)
-        if old == new or not says_it:
-            continue
-
-        if old not in ("", (), None):
-            raise _contradiction(observed, source, name, old, new)
-
-        changes[name] = new
-
-    return changes
-
-
-def _contradiction(observed: Observed, source: RowSource, name: str, old: Any, new: Any) -> BadCase:
-    # Long values are cut.
-    return source.bad(
-        f"case {observed.case.id!r} has another {name} in a row before",
-        observed.line,
-        name,
-        got=str(new)[:120],
-        expected=str(old)[:120],
-        hint="give the cases by cases=, or another case_id",
-    )
-
-
-def _varying_names(before: Case, case: Case) -> set[str]:
-    # A name that only one of them has does not vary: rows need not repeat everything that is the
-    # same.
-    names: set[str] = set()
-    for name, value in case.metadata.items():
-        if before.metadata.get(name, value) != value:
-            names.add(name)
-
-    return names
-
-
-def _told_apart(identity: tuple[str, str, str]) -> str:
-    # For an arm whose own name another one has already.
-    # The usual tool choice says nothing, and a name may be that of its protocol.
-    words = [word for word in identity if word != "auto"]
-    return " ".join(dict.fromkeys(words))
-
-
-def _clean_cases(cases: list[Case], varying: Collection[str]) -> list[Case]:
-    # Without credentials, and without the metadata that belongs to rows (`varying`).
-    members: list[list[Any]] = []
-    for case in cases:
-        shared = {name: value for name, value in case.metadata.items() if name not in varying}
-        members.append([case.input, shared])
-
-    # The environment is looked through for credentials once for all of them.
-    clean: list[Case] = []
-    for case, (input, metadata) in zip(cases, redact_strings(members), strict=True):
-        clean.append(replace(case, input=input, metadata=metadata))
-
-    return clean
-
-
-def _two_answers(observed: Observed, source: RowSource, case: Case, trial: int) -> BadCase:
-    return source.bad(
-        f"trial {trial} of case {case.id!r} with this model and arm is there already, "
-        "with another answer",
-        observed.line,
-        got=observed.captured.raw[:120],
-        hint="leave the column trial out to have repeated answers counted, or name "
-        "what differs in arm",
-    )
-
-
 def _completion(observed: Observed, key: str, trial: int, now: str) -> Completion:
     # now: the time of an answer that has none. trial: becomes part of the request.
     captured = observed.captured
     kind, message = observed.error or (None, None)
+    # Worth keeping only next to what the model wrote: elsewhere `raw` holds these calls, or none.
+    server = captured.server() if captured.token_text else None
+    response = {
+        "id": captured.id,
+        "model": captured.model,
+        "usage": None if captured.usage is None else dict(captured.usage),
+        "server": None if server is None else server.to_dict(),
+    }
     return Completion(
         key=key,
         raw=captured.raw,
@@ -502,22 +409,9 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
         system_fingerprint=captured.system_fingerprint,
         created=observed.created or now,
         request=_request(observed, trial),
-        response=_response_of(captured),
+        response={name: value for name, value in response.items() if value is not None},
         **observed.numbers,
     )
-
-
-def _response_of(captured: Captured) -> dict[str, Any]:
-    # A fact that the response does not give drops out, and is not None.
-    # Worth keeping only beside what the model wrote: elsewhere `raw` holds these calls, or none.
-    server = captured.server()
-    members = {
-        "id": captured.id,
-        "model": captured.model,
-        "usage": None if captured.usage is None else dict(captured.usage),
-        "server": server.to_dict() if server is not None and captured.token_text else None,
-    }
-    return {name: value for name, value in members.items() if value is not None}
 
 
 def _request(observed: Observed, trial: int) -> dict[str, Any]:
@@ -526,7 +420,6 @@ def _request(observed: Observed, trial: int) -> dict[str, Any]:
     body = observed.request
     if body is None:
         return {}
-
     params = {k: v for k, v in body.items() if k not in ("model", "messages", "tools")}
     request = {
         "model": {"name": body.get("model") or observed.model},
@@ -537,7 +430,6 @@ def _request(observed: Observed, trial: int) -> dict[str, Any]:
     }
     if body.get("tools"):
         request["tools"] = body["tools"]
-
     # A log that names its keys may have them in its texts as well.
     secrets = secrets_in(params)
     redacted: dict[str, Any] = redact_strings(request, secrets) if secrets else request
@@ -568,9 +460,15 @@ def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
 
 
 def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
-    # The id is the same for the same rows and cases. A run that is there already is only finished
-    # again.
-    run_id = f"ingested-{_digest_of(plan)[:16]}"
+    # The id is the same for the same rows and cases, which count in their order; the name of the
+    # source does not. A run that is there already is only finished again.
+    digest = hashlib.sha256()
+    for item in plan.items:
+        digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())
+    for case in plan.cases:
+        members = [case.id, case.input, tools_digest(case.tools), case.target, case.metadata]
+        digest.update(write_canonical(members).encode("utf-8", "surrogatepass"))
+    run_id = f"ingested-{digest.hexdigest()[:16]}"
     summary.run_id = run_id
     try:
         store.items(run_id)
@@ -582,20 +480,6 @@ def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
             "ingested": {"source": plan.cases.source, "skipped": skipped},
         }
         store.begin_run(record, plan.items, run_id=run_id)
-
     status = "complete" if summary.complete else "incomplete"
     store.finish_run(run_id, status, summary.to_dict())
     return run_id
-
-
-def _digest_of(plan: Plan) -> str:
-    # Items and cases count in their order. The name of the source does not.
-    digest = hashlib.sha256()
-    for item in plan.items:
-        digest.update(f"{item.key}\n{json.dumps([item.case_id, item.model])}\n".encode())
-
-    for case in plan.cases:
-        members = [case.id, case.input, tools_digest(case.tools), case.target, case.metadata]
-        digest.update(write_canonical(members).encode("utf-8", "surrogatepass"))
-
-    return digest.hexdigest()

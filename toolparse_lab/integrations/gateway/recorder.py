@@ -25,7 +25,7 @@ from ...core.values import write_canonical
 from ...evals.cases.case import Case
 from ...evals.cases.collection import Cases, pack_cases, unpack_cases
 from ...experiments.arms import Arm, prompt_protocol
-from ...experiments.ingest.cells import tool_choice_of
+from ...experiments.ingest.columns import tool_choice_of
 from ...experiments.plan import Plan
 from ...parser.any_protocol import AnyProtocol
 from ...runner.exchange.redaction import redact_strings

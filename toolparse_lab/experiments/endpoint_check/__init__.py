@@ -1,1 +1,0 @@
-"""Canaries: whether the raw text of an endpoint is really raw."""
