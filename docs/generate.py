@@ -22,7 +22,6 @@ from docs.frame_tables import frame_parts  # noqa: E402
 from docs.report_tables import report_parts  # noqa: E402
 from docs.room_map import room_parts  # noqa: E402
 from docs.tables import write_table  # noqa: E402
-from docs.trace import trace_parts  # noqa: E402
 from toolparse_lab.core.rules import CODES, RULES, Code, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
@@ -78,17 +77,13 @@ def rules_page() -> str:
         "",
         "# Rules and problem codes",
         "",
-        "Every change on the way from raw text to arguments is recorded under one of "
-        f"{len(RULES)} rules, every "
-        f"complaint under one of {len(CODES)} codes. The ids are permanent: they are column "
-        "values in frames and class "
-        "names in CSS, and none is ever renamed or given another meaning.",
+        "Look up the rule of a repair or a coercion, or the code of a problem. The parser records "
+        f"every change under one of {len(RULES)} rules and every problem under one of "
+        f"{len(CODES)} codes. The ids are permanent: frames and CSS classes use them.",
         "",
-        "A rule is **lossless** when what it did can be undone from what it left: nothing of the "
-        "text's meaning was "
-        "guessed or dropped, and nothing was put in that could have been something else. The "
-        "policy `safe` coerces by lossless rules only. A code of a recovery says the same of it. "
-        "The verdict on a call is `repaired (lossy)` where one of its rules or codes is lossy.",
+        "A rule is **lossless** if it guesses nothing and drops nothing of the text's meaning. "
+        "The policy `safe` coerces by lossless rules only. If a lossy rule or code takes part, "
+        "the verdict on the call is `repaired (lossy)`.",
         "",
         "## Rules",
     ]
@@ -128,7 +123,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "datasets.md": lambda: fill("datasets.md", dataset_parts()),
     "formats.md": lambda: fill("formats.md", format_parts()),
     "frames.md": lambda: fill("frames.md", frame_parts()),
-    "type_safety.md": lambda: fill("type_safety.md", trace_parts()),
 }
 
 
