@@ -1,8 +1,8 @@
 """Build the documentation site into build/site: python docs/site.py
 
 The pages of docs/, the README, the notebooks and a reference page per public module are laid out in
-build/pages; MkDocs then builds them offline, with a search, and fails on a broken link. Pages of earlier
-versions lead to their successors.
+build/pages; MkDocs then builds them offline, with a search, and fails on a broken link. Pages of
+earlier versions lead to their successors.
 
     python docs/site.py            builds the site
     python docs/site.py --pages    lays out the pages only
