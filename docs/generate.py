@@ -26,7 +26,7 @@ from toolparse_lab.core.rules import CODES, RULES, Code, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
 _PART = re.compile(r"<!-- made from code: (.+?) -->\n.*?<!-- end -->", re.DOTALL)
-# Prefix of a rule id -> what such rules change.
+# Prefix of a rule id -> the text or value that such rules change.
 FAMILIES = {
     "rjson": "JSON text",
     "rxml": "XML text",
@@ -61,7 +61,7 @@ def by_prefix(ids: Iterable[str], titles: dict[str, str]) -> list[tuple[str, lis
 
 def _row(rule: Rule) -> list[str]:
     loss = "yes" if rule.lossless else "**no**"
-    return [f"`{rule.id}`", rule.stage, rule.sentence, f"{loss}: {rule.why}"]
+    return [f"`{rule.id}`", rule.sentence, f"{loss}: {rule.why}"]
 
 
 def _code_row(code: Code) -> list[str]:
@@ -86,11 +86,12 @@ def rules_page() -> str:
         "the verdict on the call is `repaired (lossy)`.",
         "",
         "## Rules",
+        "",
+        "The stage of the rules `read.…` and `coerce.…` is their prefix. All others are of the "
+        "stage `repair`.",
     ]
     for title, ids in by_prefix(RULES, FAMILIES):
-        table = write_table(
-            ("id", "stage", "what it does", "lossless"), [_row(RULES[i]) for i in ids]
-        )
+        table = write_table(("id", "effect", "lossless"), [_row(RULES[i]) for i in ids])
         lines += ["", f"### {title}", "", *table]
     lines += ["", "## Problem codes"]
     for title, ids in by_prefix(CODES, STAGES):
