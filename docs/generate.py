@@ -73,9 +73,9 @@ def _code_row(code: Code) -> list[str]:
 def rules_page() -> str:
     """Every rule and problem code."""
     lines = [
-        NOTE,
-        "",
         "# Rules and problem codes",
+        "",
+        NOTE,
         "",
         "Look up the rule of a repair or a coercion, or the code of a problem. The parser records "
         f"every change under one of {len(RULES)} rules and every problem under one of "
