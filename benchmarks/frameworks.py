@@ -1,4 +1,4 @@
-"""The recipes of docs/frameworks.md, each run in an environment of its own against a mock.
+"""The recipes of docs/servers.md, each run in an environment of its own against a mock.
 
 `python -m benchmarks.frameworks` builds the environments (with uv where it is installed, else with
 venv and pip), runs every recipe for every cell, and prints the table framework x cell.

@@ -2,7 +2,7 @@
 
     python benchmarks/intervals.py                 # 2,000 data sets a scenario: six minutes
     python benchmarks/intervals.py --sets 200      # a look
-    python benchmarks/intervals.py --write         # the table, into docs/statistics.md
+    python benchmarks/intervals.py --write         # the table, into docs/measurements.md
 
 Each data set has a known truth: every case has a chance of its own (Beta, or the same for all), and
 trials are drawn from it. `a` and `b` are alike, or b's chances are lower by the margin of the gate.
@@ -30,7 +30,7 @@ from toolparse_lab.evals.reports.figures.differences import Difference, paired_d
 from toolparse_lab.evals.reports.figures.gates import verdict_of
 from toolparse_lab.evals.reports.figures.stats import clustered_interval
 
-PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
 BEGIN, END = "<!-- made by benchmarks/intervals.py -->", "<!-- end -->"
 RATES = (0.5, 0.9, 0.98)
 CASES = (5, 10, 20, 50, 200)
@@ -266,7 +266,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sets", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/statistics.md"
+        "--write", action="store_true", help="put the table into docs/measurements.md"
     )
     options = parser.parse_args(arguments)
     text = table(options.sets, options.seed)

@@ -2,7 +2,7 @@
 
     python benchmarks/power.py                # 4,000 data sets a row: four minutes
     python benchmarks/power.py --sets 400     # a look
-    python benchmarks/power.py --write        # the table, into docs/statistics.md
+    python benchmarks/power.py --write        # a summary, into docs/measurements.md
 
 Each data set has cases with a rate of their own, of which b's are lower by the drop, and trials
 drawn from them. Its p is the one that comparisons print. The printed power is told what is true of
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from toolparse_lab.evals.reports.figures.differences import sign_flip
 from toolparse_lab.experiments.planned_power import planned_power
 
-PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
 BEGIN, END = "<!-- made by benchmarks/power.py -->", "<!-- end -->"
 HEAD = ("cases", "trials", "drop", "data", "printed", "simulated", "apart")
 BOUND = 0.03
@@ -119,8 +119,24 @@ def rows(sets: int, seed: int = 1) -> Iterator[list[str]]:
                 yield [str(cases), str(trials), f"{drop:g}", scenario.name, *figures]
 
 
+def summary(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of the page's table: the kinds of data of one size together."""
+    sizes: dict[tuple[str, ...], list[Sequence[str]]] = {}
+    for row in rows:
+        sizes.setdefault(tuple(row[:3]), []).append(row)
+    lines = [
+        "| cases | trials | drop | printed, by the kind of data | furthest from simulated |",
+        "|--:|--:|--:|---|--:|",
+    ]
+    for size, found in sizes.items():
+        said = sorted(row[4] for row in found)
+        furthest = max(abs(float(row[6])) for row in found)
+        lines.append(f"| {' | '.join(size)} | {said[0]} to {said[-1]} | {furthest:.3f} |")
+    return lines
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table.
+    """Print a row for each size and kind of data.
 
     1 if a printed power is more than three points from the simulated one.
     """
@@ -128,19 +144,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--sets", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/statistics.md"
+        "--write", action="store_true", help="put a summary into docs/measurements.md"
     )
     options = parser.parse_args(arguments)
-    lines = ["| " + " | ".join(HEAD) + " |", "|--:|--:|--:|---|--:|--:|--:|"]
-    print("\n".join(lines))
-    furthest = 0.0
+    print("| " + " | ".join(HEAD) + " |", "|--:|--:|--:|---|--:|--:|--:|", sep="\n")
+    found = []
     for row in rows(options.sets, options.seed):
-        lines.append("| " + " | ".join(row) + " |")
-        print(lines[-1], flush=True)
-        furthest = max(furthest, abs(float(row[-1])))
+        found.append(row)
+        print("| " + " | ".join(row) + " |", flush=True)
+    furthest = max(abs(float(row[-1])) for row in found)
     if options.write:
         head, rest = PAGE.read_text("utf-8").split(BEGIN, 1)
-        text = "\n".join(lines)
+        text = "\n".join(summary(found))
         PAGE.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}", "utf-8")
     return 0 if furthest <= BOUND else 1
 

@@ -1,5 +1,5 @@
 """Each dialect of providers and servers in each situation, over real litellm: the table of
-docs/running.md.
+docs/measurements.md.
 
 python benchmarks/providers.py            prints it, and what is not as expected
 python benchmarks/providers.py --write    writes it into the page
@@ -21,7 +21,7 @@ from tests.provider_dialects import DIALECTS  # noqa: E402
 from tests.provider_matrix import SITUATIONS, ask  # noqa: E402
 
 NOTE = "<!-- made by `python benchmarks/providers.py --write` -->"
-PAGE = ROOT / "docs/running.md"
+PAGE = ROOT / "docs/measurements.md"
 Tally = Mapping[str, tuple[int, int]]
 """Situation -> cells that are as expected, and all."""
 
@@ -35,12 +35,16 @@ def tally(name: str, right: Mapping[str, int] | None = None) -> Tally:
 def block(tallies: Mapping[str, Tally], version: str) -> str:
     """The table with the version of litellm."""
     rows = [
-        [f"[{name}]({DIALECTS[name].source})", *(f"{right}/{all_}" for right, all_ in row.values())]
+        [
+            f"[{name}]({DIALECTS[name].source})",
+            f"{sum(right for right, _ in row.values())} of {sum(all_ for _, all_ in row.values())}",
+            ", ".join(key for key, (right, all_) in row.items() if right < all_),
+        ]
         for name, row in tallies.items()
     ]
     cells = sum(all_ for row in tallies.values() for _, all_ in row.values())
     lines = [NOTE, f"{len(rows)} dialects, {cells} cells, litellm {version}:", ""]
-    lines += [*write_table(("dialect", *SITUATIONS), rows), "<!-- end -->"]
+    lines += [*write_table(("dialect", "as expected", "not in"), rows), "<!-- end -->"]
     return "\n".join(lines)
 
 

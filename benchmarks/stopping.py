@@ -7,7 +7,7 @@ does, at the same looks, by the same capital. *wrong* counts the sets in which a
 against the truth; it must stay at 5 % or less. *decided* counts those in which the rule answers,
 *saved* is the mean share of cases that were not asked, undecided sets included. Beside it stand
 what a test at the fixed full size finds, and how often somebody is wrong who looks at that test
-after every batch and stops at p < 0.05. `--write` puts the table into docs/statistics.md.
+after every batch and stops at p < 0.05. `--write` puts the table into docs/measurements.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy import stats
 from toolparse_lab.evals.reports.figures.stats import log_capital
 from toolparse_lab.experiments.until import Until
 
-PAGE = Path(__file__).parents[1] / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measurements.md"
 MARK, END = "<!-- measured: stopping -->\n", "<!-- end -->"
 ALPHA = 0.05
 
@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", type=int, default=2000, help="data sets a scenario")
     parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/statistics.md"
+        "--write", action="store_true", help="put the table into docs/measurements.md"
     )
     options = parser.parse_args()
     lines = table(options.sets)

@@ -1,10 +1,10 @@
-"""The parts of docs/cli.md that are made from code: commands with their options, settings, exit
-codes."""
+"""The command line as Markdown: the parts of docs/cli.md that are made from code, and the page of
+all options, which the site alone has."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from docs.tables import write_table
@@ -33,7 +33,13 @@ def command_parts() -> dict[str, str]:
         "plan keys": write_table(
             ("key", "meaning"), [(f"`{key}`", said) for key, said in KEYS.items()]
         ),
-        "commands": _commands(),
+        "commands": write_table(
+            ("command", "purpose", "example"),
+            [
+                (f"`toolparse {name}`", str(command.description), f"`{examples[0]}`")
+                for name, command, examples in _verbs()
+            ],
+        ),
     }
     return {name: "\n".join(lines) for name, lines in parts.items()}
 
@@ -47,31 +53,29 @@ def _default(name: str) -> str:
     return "must be there" if name == "name" else _shown(defaults.get(name))
 
 
-def _commands() -> list[str]:
+def _verbs() -> Iterator[tuple[str, argparse.ArgumentParser, list[str]]]:
+    """Yield (name, parser, examples) of each verb."""
     parser = build_parser()
     (sub,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    lines: list[str] = []
     for name, command in sub.choices.items():
-        examples = [line.strip() for line in str(command.epilog).splitlines()[1:]]
+        yield name, command, [line.strip() for line in str(command.epilog).splitlines()[1:]]
+
+
+def options_page() -> str:
+    """Every verb with its examples and options."""
+    lines = ["# Options of the command line"]
+    for name, command, examples in _verbs():
         options = [
             a
             for a in command._actions
             if not isinstance(a, argparse._HelpAction) and a.help is not argparse.SUPPRESS
         ]
         options.sort(key=lambda a: (bool(a.option_strings), "--config" in a.option_strings))
-        lines += [
-            "",
-            f"### `toolparse {name}`",
-            "",
-            str(command.description),
-            "",
-            "```text",
-            *examples,
-            "```",
-        ]
+        lines += ["", f"## `toolparse {name}`", "", str(command.description), ""]
+        lines += ["```text", *examples, "```"]
         if options:
             lines += ["", *write_table(("argument", "meaning"), [_option(a) for a in options])]
-    return lines[1:]
+    return "\n".join(lines) + "\n"
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:

@@ -14,7 +14,7 @@ def dataset_parts() -> dict[str, str]:
         for n, said in NAMES.items()
     ]
     parts = {
-        "columns of a log": write_table(("name", "also taken for it", "what it holds"), columns),
+        "columns of a log": write_table(("name", "also accepted", "contents"), columns),
         "doubts": write_table(
             ("kind", "meaning"), [(f"`{code}`", said) for code, said in DOUBTS.items()]
         ),

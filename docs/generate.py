@@ -22,12 +22,11 @@ from docs.frame_tables import frame_parts  # noqa: E402
 from docs.report_tables import report_parts  # noqa: E402
 from docs.room_map import room_parts  # noqa: E402
 from docs.tables import write_table  # noqa: E402
-from docs.trace import trace_parts  # noqa: E402
 from toolparse_lab.core.rules import CODES, RULES, Code, Rule  # noqa: E402
 
 NOTE = "<!-- Made from code by docs/generate.py. Do not edit: run `make docs`. -->"
 _PART = re.compile(r"<!-- made from code: (.+?) -->\n.*?<!-- end -->", re.DOTALL)
-# Prefix of a rule id -> what such rules change.
+# Prefix of a rule id -> the text or value that such rules change.
 FAMILIES = {
     "rjson": "JSON text",
     "rxml": "XML text",
@@ -62,7 +61,7 @@ def by_prefix(ids: Iterable[str], titles: dict[str, str]) -> list[tuple[str, lis
 
 def _row(rule: Rule) -> list[str]:
     loss = "yes" if rule.lossless else "**no**"
-    return [f"`{rule.id}`", rule.stage, rule.sentence, f"{loss}: {rule.why}"]
+    return [f"`{rule.id}`", rule.sentence, f"{loss}: {rule.why}"]
 
 
 def _code_row(code: Code) -> list[str]:
@@ -74,28 +73,25 @@ def _code_row(code: Code) -> list[str]:
 def rules_page() -> str:
     """Every rule and problem code."""
     lines = [
-        NOTE,
-        "",
         "# Rules and problem codes",
         "",
-        "Every change on the way from raw text to arguments is recorded under one of "
-        f"{len(RULES)} rules, every "
-        f"complaint under one of {len(CODES)} codes. The ids are permanent: they are column "
-        "values in frames and class "
-        "names in CSS, and none is ever renamed or given another meaning.",
+        NOTE,
         "",
-        "A rule is **lossless** when what it did can be undone from what it left: nothing of the "
-        "text's meaning was "
-        "guessed or dropped, and nothing was put in that could have been something else. The "
-        "policy `safe` coerces by lossless rules only. A code of a recovery says the same of it. "
-        "The verdict on a call is `repaired (lossy)` where one of its rules or codes is lossy.",
+        "Look up the rule of a repair or a coercion, or the code of a problem. The parser records "
+        f"every change under one of {len(RULES)} rules and every problem under one of "
+        f"{len(CODES)} codes. The ids are permanent: frames and CSS classes use them.",
+        "",
+        "A rule is **lossless** if it guesses nothing and drops nothing of the text's meaning. "
+        "The policy `safe` coerces by lossless rules only. If a lossy rule or code takes part, "
+        "the verdict on the call is `repaired (lossy)`.",
         "",
         "## Rules",
+        "",
+        "The stage of the rules `read.…` and `coerce.…` is their prefix. All others are of the "
+        "stage `repair`.",
     ]
     for title, ids in by_prefix(RULES, FAMILIES):
-        table = write_table(
-            ("id", "stage", "what it does", "lossless"), [_row(RULES[i]) for i in ids]
-        )
+        table = write_table(("id", "effect", "lossless"), [_row(RULES[i]) for i in ids])
         lines += ["", f"### {title}", "", *table]
     lines += ["", "## Problem codes"]
     for title, ids in by_prefix(CODES, STAGES):
@@ -128,7 +124,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "datasets.md": lambda: fill("datasets.md", dataset_parts()),
     "formats.md": lambda: fill("formats.md", format_parts()),
     "frames.md": lambda: fill("frames.md", frame_parts()),
-    "type_safety.md": lambda: fill("type_safety.md", trace_parts()),
 }
 
 

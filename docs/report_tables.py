@@ -13,7 +13,7 @@ def report_parts() -> dict[str, str]:
     """Part of the page -> its Markdown."""
     outcomes = [(f"`{o.id}`", o.group, o.sentence) for o in OUTCOMES.values()]
     parts = {
-        "outcomes": write_table(("outcome", "speaks of", "meaning"), outcomes),
+        "outcomes": write_table(("outcome", "about", "meaning"), outcomes),
         "sub-codes": write_table(
             ("sub-code", "meaning"), [(f"`{c}`", said) for c, said in SUB_CODES.items()]
         ),

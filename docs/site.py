@@ -1,7 +1,8 @@
 """Build the documentation site into build/site: python docs/site.py
 
 The pages of docs/, the README, the notebooks and a reference page per public module are laid out in
-build/pages; MkDocs then builds them offline, with a search, and fails on a link that leads nowhere.
+build/pages; MkDocs then builds them offline, with a search, and fails on a broken link. Pages of
+earlier versions lead to their successors.
 
     python docs/site.py            builds the site
     python docs/site.py --pages    lays out the pages only
@@ -12,6 +13,7 @@ Needs the extra `docs`.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import shutil
@@ -21,10 +23,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from docs.commands import options_page  # noqa: E402 - it is found through the line above
+
 PAGES = ROOT / "build" / "pages"
 SITE = ROOT / "build" / "site"
 
-# Page of the site -> file of the checkout, for what does not lie in docs/.
+# Page of the site -> file of the checkout, for files outside docs/.
 GUESTS = {
     "index.md": "README.md",
     "contributing.md": "CONTRIBUTING.md",
@@ -46,7 +52,45 @@ API = {
     "toolparse_lab.integrations.testing": "Tests of your own",
     "toolparse_lab.notebook": "Notebook views",
 }
-# Words behind a fence's language are for our tests; the site would not know such a fence.
+# A page that there was, or an anchor of it, -> where its subject is now.
+REDIRECTS = {
+    "ablation": "type_safety.html#measure-the-layers",
+    "damage": "security.html#damaged-calls",
+    "damage#how-often-it-is-right": "measurements.html#damaged-calls",
+    "experiments": "running.html",
+    "experiments#factors": "running.html#what-can-i-vary",
+    "experiments#what-a-model-takes": "running.html#what-a-model-takes",
+    "experiments#conversations-of-several-turns": "running.html#conversations-of-several-turns",
+    "experiments#rounds": "running.html#conversations-of-several-turns",
+    "experiments#tools-as-functions": "running.html#conversations-of-several-turns",
+    "experiments#opening-a-run-again": "running.html#how-do-i-stop-and-go-on",
+    "frameworks": "servers.html#frameworks",
+    "frameworks#results": "servers.html#results",
+    "gateway": "servers.html#a-gateway",
+    "gateway#debug-a-live-application": "servers.html#debug-a-live-application",
+    "gateway#the-litellm-proxy": "servers.html#the-litellm-proxy",
+    "leaderboard": "measurements.html#the-leaderboard",
+    "litellm": "app.html#call-tools-through-litellm",
+    "litellm#options": "app.html#options",
+    "litellm#the-answer": "app.html#what-does-an-answer-contain",
+    "litellm#nothing-fails-in-silence": "app.html#why-is-there-no-call",
+    "litellm#forced-calls": "app.html#forced-calls",
+    "litellm#a-response_format-beside-tools": "app.html#forced-calls",
+    "litellm#good-to-know": "app.html#limits-of-litellm",
+    "middleware": "app.html#use-the-middleware-with-your-own-client",
+    "middleware#rewrite-a-request": "app.html#what-changes-in-a-request",
+    "middleware#read-a-whole-answer": "app.html#what-does-the-middleware-return",
+    "middleware#read-a-stream": "app.html#stream-with-the-middleware",
+    "middleware#show-a-call-while-it-is-written": "app.html#show-a-call-while-it-is-written",
+    "middleware#force-a-tool-choice": "app.html#force-a-call-with-the-middleware",
+    "middleware#handle-errors": "app.html#what-does-the-middleware-return",
+    "middleware#debug": "app.html#log-what-the-middleware-does",
+    "middleware#compare-with-the-typescript-package": "port.html",
+    "streams": "app.html#read-a-stream",
+    "unlisted_models": "own_format.html",
+    "unlisted_models#response-templates": "own_format.html#i-have-a-response-template",
+}
+# Words after a fence's language are for our tests; the site would not know such a fence.
 _INFO = re.compile(r"^([ \t]*```\w+)[ \t]+\S.*$", re.MULTILINE)
 _LINK = re.compile(
     r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|mailto:)([^)\s#]+)(#[^)\s]*)?\)"
@@ -54,7 +98,7 @@ _LINK = re.compile(
 
 
 def lay_out() -> None:
-    """Write every page of the site into build/pages, which is emptied first."""
+    """Write every page of the site into build/pages, emptied first."""
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir(parents=True)
     shutil.copytree(ROOT / "docs" / "images", PAGES / "images")
@@ -67,6 +111,8 @@ def lay_out() -> None:
         _write_notebook(notebook)
     for module, title in API.items():
         _write_reference(module, title)
+    # Here rather than in docs/: it repeats `toolparse VERB --help`.
+    (PAGES / "api" / "commands.md").write_text(options_page(), "utf-8")
     (PAGES / "llms.txt").write_text(llms_text(), "utf-8")
 
 
@@ -98,7 +144,7 @@ def _page_of(target: Path) -> str | None:
 
 
 def _write_notebook(notebook: Path) -> None:
-    """Write a notebook with its output as a page; pictures are kept beside it."""
+    """Write a notebook with its output as a page; pictures are kept next to it."""
     # nbconvert is slow to import, and `--check` of a link needs none of it.
     from nbconvert import MarkdownExporter
 
@@ -150,6 +196,25 @@ def build() -> int:
     return subprocess.run(command, env={**os.environ, **quiet}).returncode  # noqa: S603 - our own command
 
 
+def write_redirects() -> None:
+    """Write a small page at the address of each page that there was; it leads to its successor."""
+    for name in {address.partition("#")[0] for address in REDIRECTS}:
+        anchors = {
+            address.removeprefix(name): target
+            for address, target in REDIRECTS.items()
+            if address.startswith(f"{name}#")
+        }
+        target = REDIRECTS[name]
+        page = (
+            f'<!doctype html><meta charset="utf-8"><title>{target}</title>\n'
+            f"<script>location.replace({json.dumps(anchors)}[location.hash] || "
+            f"{json.dumps(target)})</script>\n"
+            f'<noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>\n'
+            f'<p>This page is now <a href="{target}">{target}</a>.</p>\n'
+        )
+        (SITE / f"{name}.html").write_text(page, "utf-8")
+
+
 def main(arguments: list[str]) -> int:
     """Lay out the pages and build the site."""
     if arguments not in ([], ["--pages"]):
@@ -160,6 +225,7 @@ def main(arguments: list[str]) -> int:
         return 0
     code = build()
     if code == 0:
+        write_redirects()
         print(f"built {SITE.relative_to(ROOT)}/index.html")
     return code
 

@@ -1,4 +1,4 @@
-"""The example of docs/litellm.md that needs the embedded model; the others are run with all
+"""The example of docs/app.md that needs the embedded model; the others are run with all
 pages."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 from tests.bridge import litellm
 from toolparse_lab.runner.local.setup import local_model_ready
 
-TEXT = (Path(__file__).parent.parent / "docs" / "litellm.md").read_text("utf-8")
+TEXT = (Path(__file__).parent.parent / "docs" / "app.md").read_text("utf-8")
 
 
 @pytest.mark.slow

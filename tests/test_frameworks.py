@@ -1,4 +1,4 @@
-"""The recipes of docs/frameworks.md in the frameworks themselves, as `benchmarks/frameworks.py`
+"""The recipes of docs/servers.md in the frameworks themselves, as `benchmarks/frameworks.py`
 runs them.
 
 Those whose environment `make frameworks` set up run here; the others run at night.
@@ -32,9 +32,9 @@ def test_a_recipe_works_in_its_framework(recipe: frameworks.Recipe, way: str) ->
 
 def test_every_recipe_stands_in_the_page() -> None:
     page = frameworks.COMMON.PAGE.read_text("utf-8")
-    headings = re.findall(r"^## (.*)$", page, re.M)
+    headings = re.findall(r"^### (.*)$", page, re.M)
     for recipe in frameworks.FRAMEWORKS:
-        section = page.partition(f"\n## {recipe.name}\n")[2].partition("\n## ")[0]
+        section = page.partition(f"\n### {recipe.name}\n")[2].partition("\n### ")[0]
         blocks = re.findall(r"```(?:python|yaml)[^\n]*\n(.*?)```", section, re.S)
         assert len(blocks) == len(recipe.ways), recipe.name
         # Five lines beside the imports, an empty one and `register`.

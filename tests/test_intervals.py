@@ -1,4 +1,4 @@
-"""The simulation behind the table of docs/statistics.md: a small run of it, and its bounds."""
+"""The simulation behind the table of docs/measurements.md: a small run of it, and its bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.intervals import BEGIN, END, SCENARIOS, is_honest, measure, ten_points_on_ten_cases
 
-PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"
 SETS = 40
 
 

@@ -42,7 +42,7 @@ def test_every_cell_is_what_it_is(name: str) -> None:
 
 
 def test_the_page_has_a_line_for_each_dialect() -> None:
-    page = (ROOT / "docs/running.md").read_text("utf-8")
+    page = (ROOT / "docs/measurements.md").read_text("utf-8")
     version = re.findall(r"litellm (\d[\w.]*)", page.partition(NOTE)[2])[0]
     expected = {name: tally(name) for name in DIALECTS}
     assert block(expected, version) in page, "run: python benchmarks/providers.py --write"

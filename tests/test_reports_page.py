@@ -16,7 +16,7 @@ NAMED = sorted(set(re.findall(r"`(toolparse_lab\.[\w.]+)`", PAGE)))
 
 
 def test_every_definition_is_there() -> None:
-    assert len(NAMED) >= 7
+    assert len(NAMED) >= 5
     for name in NAMED:
         module, _, attribute = name.rpartition(".")
         assert hasattr(importlib.import_module(module), attribute), name

@@ -1,6 +1,6 @@
 """What the recipes share: tools, cells, and what is to come of each.
 
-A recipe is a block of docs/frameworks.md. Its file here runs it in an environment that has the
+A recipe is a block of docs/servers.md. Its file here runs it in an environment that has the
 framework, once a cell, and prints cell -> "ok" or what came instead, as JSON. The endpoint's
 address and the cell's name (which is the model's, so that the mock knows what to say) are put in
 the place of those in the page. Nothing here needs a package.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "frameworks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "servers.md"
 MARK = "recipe: "
 UPSTREAM, GATEWAY = "http://127.0.0.1:8000/v1", "http://127.0.0.1:8080/v1"
 MODEL = "my-model"
@@ -144,7 +144,7 @@ def block(heading: str, cell: str) -> dict[str, Any]:
 def text_of(heading: str, cell: str) -> str:
     """The recipe under a heading, for one cell."""
     text = PAGE.read_text("utf-8")
-    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    section = text.partition(f"\n### {heading}\n")[2].partition("\n### ")[0]
     blocks = re.findall(r"```(?:python|yaml)[^\n]*\n(.*?)```", section, re.S)
     code = blocks[-1 if "--litellm" in sys.argv else 0]
     for place, variable in ((GATEWAY, "RECIPE_GATEWAY"), (UPSTREAM, "RECIPE_UPSTREAM")):

@@ -22,7 +22,6 @@ from ..formats.registry import protocol_of
 from ..formats.spec import from_record
 from ..middleware.flow import Runnable
 from ..parser.any_protocol import AnyProtocol, any_protocol
-from ..runner.exchange.types import Held, Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Held, Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store

@@ -439,7 +439,7 @@ def create_tool_middleware(
             conversation.
         on_error: called as on_error(message, metadata) for each piece of text that could not be
             read. The error that it raises is ignored.
-        compat: "seed" brings back the ways of the oldest version (see docs/middleware.md).
+        compat: "seed" brings back the ways of the oldest version (see docs/port.md).
         options: ParseOptions or a mapping of them. Coercion has the policy 'middleware' unless they
             say otherwise.
         tool_choice_by: a forced choice asks for its JSON by `response_format`, or in the system

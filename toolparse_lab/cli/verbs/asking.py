@@ -12,8 +12,8 @@ from ...core.errors import BadPlan, MissingRecording
 from ...core.values.printable import counted
 from ...experiments.arms import check_names
 from ...experiments.plan_file import PlanFile, chosen_cases, models_of, read_plan_file
-from ...runner.exchange.types import PROVIDER_HINTS
 from ...runner.exchange.summary import LIMITS
+from ...runner.exchange.types import PROVIDER_HINTS
 from ...runner.routes import missing_package, unset_keys
 from ...runner.store.recording import export_recording
 from ...views.show import visible

@@ -524,9 +524,10 @@ def _show_ablation(options: Any) -> int:
     settings = settings_of(options)
     need_lab()
     # pandas and SciPy: 2 s, and an extra
-    from ...experiments.ablation.frames import BY
-    from ...experiments.ablation.figures import FIGURES, check_names
     from ...experiments.ablation.ablation import WRITERS
+    from ...experiments.ablation.figures import FIGURES
+    from ...experiments.ablation.frames import BY
+    from ...experiments.ablation.tools import check_names
 
     check_names(options.figures or (), FIGURES, "an ablation has no such figure")
     check_names(options.by or (), BY, "an ablation is not grouped by this")

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from ...core.values.printable import counted
 from ...evals.reports.pages.files import save_file
 from ...evals.reports.pages.html import Table, document, fragment
-from ...evals.reports.pages.text import md, section_lines
-from ...evals.reports.pages.text import aligned
+from ...evals.reports.pages.text import aligned, md, section_lines
 from ...views.templating import Markup, render
 from .chart import TEMPLATES, Picture, chart
 from .figures import Figures

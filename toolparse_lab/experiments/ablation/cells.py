@@ -23,7 +23,6 @@ import pandas as pd
 from ...core.types import Policy
 from ...evals.reports.figures import Interval, stats
 from ...evals.reports.figures.differences import paired_difference
-from ...evals.reports.figures import Interval
 from .frames import RUNGS, Frames
 from .intervals import mean_of, share_of
 

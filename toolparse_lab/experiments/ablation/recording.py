@@ -19,8 +19,7 @@ from ...core.errors import BadPlan, MissingRecording, ToolparseError
 from ...core.values.printable import counted
 from ...evals.cases.collection import Cases
 from ...evals.cases.loading import load_cases
-from ...runner.exchange.types import Held
-from ...runner.exchange.types import Request
+from ...runner.exchange.types import Held, Request
 from ...runner.loop import run_sync
 from ...runner.pool import Summary, run_requests
 from ...runner.store.store import Store

@@ -31,9 +31,7 @@ from ...evals.cases.collection import Cases, Skipped
 from ...evals.cases.loading import load_cases
 from ...evals.cases.row_files import RowSource, has_more_lines, is_packed
 from ...evals.cases.rows import BadRows, Errors, Others
-from ...runner.exchange.redaction import secrets_in
-from ...runner.exchange.redaction import redact, redact_named, redact_strings
-from ...runner.exchange.types import Held
+from ...runner.exchange.redaction import redact, redact_named, redact_strings, secrets_in
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Chunk, Completion, Held, Model, PlanItem
 from ...runner.progress import Progress, Show

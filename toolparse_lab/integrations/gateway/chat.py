@@ -18,8 +18,7 @@ from ...core.errors import UsageError
 from ...middleware import ToolCallMiddleware, Turn
 from ...runner.answer import Answer
 from ...runner.complete import completion_of
-from ...runner.exchange.redaction import secrets_in, url_secrets
-from ...runner.exchange.redaction import redact_exact
+from ...runner.exchange.redaction import redact_exact, secrets_in, url_secrets
 from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
 from ...runner.litellm_faults import ignore_warnings
