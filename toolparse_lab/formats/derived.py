@@ -18,6 +18,7 @@ from .json.forms import NamedJson
 from .json.grammar import Frame, FramedGrammar, JsonGrammar
 from .json.mix import FAILURE
 from .json.openers import JsonHeaders
+from .json.scan import JsonTags
 from .json.shaped import ShapedJson
 from .parameters.form import SlotForm, TagForm
 from .parameters.tags import tag_protocol
@@ -28,7 +29,7 @@ from .python.type_rules import PYTHON_TYPE_RULES
 from .registry import protocol_of
 from .results import Between, TextResult
 from .surrounded import SurroundedCalls, SurroundedCodec
-from .tags import THINK_TAGS, JsonTags
+from .turns import THINK_TAGS
 
 _SPACE = re.compile(r"\s+")
 

@@ -18,11 +18,12 @@ from .derived import derived_protocol
 from .json.call import JsonCall
 from .json.grammar import JsonGrammar
 from .json.mix import FAILURE, json_mix_protocol
+from .json.scan import JsonTags
 from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm
 from .parameters.tags import tag_protocol
 from .prompt.wording import Wordings
 from .results import JsonResult
-from .tags import THINK_TAGS, JsonTags
+from .turns import THINK_TAGS
 from .xml.morph_xml import MORPH_XML
 from .yaml.yaml_xml import YAML_XML
 

@@ -8,9 +8,9 @@ from ...core.errors import BadOptions
 from ..base import Protocol, Signs
 from ..prompt.wording import Wordings
 from ..results import JsonResult
-from ..tags import JsonTags
 from .call import JsonCall
 from .grammar import JsonGrammar
+from .scan import JsonTags
 
 FAILURE = "Could not process JSON tool call, keeping original text."
 _FENCE_SIGN = r"^[ \t]*```[ \t]*(?:tool_calls?|tool_code|function_call)[ \t]*$"
