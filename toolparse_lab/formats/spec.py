@@ -16,7 +16,7 @@ from ..core.errors import BadSpec, near
 from .base import Protocol
 from .derived import derived_protocol
 from .json.call import JsonCall
-from .json.grammar import JsonGrammar
+from .json.header import JsonGrammar
 from .json.mix import FAILURE, json_mix_protocol
 from .json.scan import JsonTags
 from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm

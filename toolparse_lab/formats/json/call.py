@@ -27,10 +27,9 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
-from .judge import settle
-from .message import is_definition
-from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
-from .words import read_words
+from .judge import read_words, settle
+from .scan import name_first
+from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
 ARGUMENT_KEYS = (
@@ -365,6 +364,19 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
         places=source.places_of(unit.index, base, ""),
         unescape=unescape_offsets,
     )
+
+
+def is_definition(value: Value) -> bool:
+    """Return True if a value is the schema of a tool's parameters.
+
+    Models repeat the tools on offer, with the name before them as in a call.
+
+    >>> is_definition({"type": "object", "properties": {}}), is_definition({"properties": 1})
+    (True, False)
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("properties"), dict):
+        return False
+    return value.get("type") == "object" or "required" in value
 
 
 def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,10 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, write_canonical
 from ..base import NEED_MORE, Codec, Decoded, Message, NeedMore, Opening, Reading, Tools
 from .call import JsonCall, read_body_values
-from .judge import settle
+from .judge import read_words, settle
 from .openers import JsonHeaders
-from .source import ONE_CALL, BodySource, name_first, unescape_offsets
-from .words import read_words
+from .scan import name_first
+from .source import ONE_CALL, BodySource, unescape_offsets
 
 _EMPTY = re.compile(r"\s*+(?:```(?:json)?\s*+)?\[\s*+\]\s*+(?:```)?\s*+")
 _LONGEST_EMPTY = 64
@@ -237,3 +238,28 @@ class JsonOrCommand(JsonSection):
 
     def strict(self, body: str, reading: Reading) -> bool:
         return body.lstrip()[:1] not in ("{", "[") or JsonSection.strict(self, body, reading)
+
+
+NAME, ARGUMENTS, TEXT, ID = "{name}", "{arguments}", "{text}", "{id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedJson(JsonCall):
+    """Codec of `JsonCall` that writes a call in a shape.
+
+    shape: the text of a call in parts, of which `{name}` stands for the name as the inside of a
+    JSON string, `{arguments}` for the arguments, `{text}` for their text as a JSON string, `{id}`
+    for an id.
+    """
+
+    shape: tuple[str, ...] = ()
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        values = {
+            NAME: json.dumps(name, ensure_ascii=False)[1:-1],
+            ARGUMENTS: arguments_json,
+            TEXT: json.dumps(arguments_json, ensure_ascii=False),
+            ID: "call00000",
+        }
+        body = "".join(values.get(part, part) for part in self.shape)
+        return f"{self.opener}{body}{self.closer}"

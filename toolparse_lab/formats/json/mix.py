@@ -9,7 +9,7 @@ from ..base import Protocol, Signs
 from ..prompt.wording import Wordings
 from ..results import JsonResult
 from .call import JsonCall
-from .grammar import JsonGrammar
+from .header import JsonGrammar
 from .scan import JsonTags
 
 FAILURE = "Could not process JSON tool call, keeping original text."

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 from ..base import Codec, Envelope, Grammar, Protocol
 from ..results import JsonResult, ResultForm, TextResult
-from .bare import BareJson
 from .call import JsonCall
 from .forms import CommandHeaders, JsonList, JsonOrCommand, JsonSection, NamedOrObject
-from .grammar import Frame, FramedGrammar, JsonGrammar
-from .openers import JsonHeaders
+from .header import Frame, FramedGrammar, JsonGrammar
+from .openers import BareJson, JsonHeaders
 from .scan import JsonTags
 
 

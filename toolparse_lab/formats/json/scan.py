@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...arguments.rjson.strict import read_one
+from ...core.types import Span
 from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools, make_opening
 from ..scan import SPACE, BodyScanner, Close, FollowCheck, Scanner, any_of, partial_pattern
 
@@ -68,6 +69,18 @@ def ends_in_value(text: str) -> bool:
         kind = token.lastindex
         depth += 0 if kind is None else 1 if kind == 1 else -1
     return depth > 0
+
+
+# A name that is first and whole, as nearly every call has it: its place needs no reading.
+_NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
+
+
+def name_first(body: str, name: str) -> Span | None:
+    """Return where `name` is if it is the first member, named "name", else None."""
+    match = _NAME_FIRST.match(body)
+    if match and match[1] == name:
+        return Span(match.start(1), match.end(1))
+    return None
 
 
 class _Delimiters:

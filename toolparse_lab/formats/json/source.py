@@ -17,9 +17,8 @@ from ...arguments.rjson.repair import read_damaged
 from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Places
+from .scan import name_first
 
-# A name that is first and whole, as nearly every call has it: its place needs no reading.
-_NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
 _VALUE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\]:,"]++', re.DOTALL)
 _ESCAPED = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
@@ -29,14 +28,6 @@ _ESCAPED = re.compile(
 _WRAPPER = "tool_calls"
 
 ONE_CALL = [(0, "")]
-
-
-def name_first(body: str, name: str) -> Span | None:
-    """Return where `name` is if it is the first member, named "name", else None."""
-    match = _NAME_FIRST.match(body)
-    if match and match[1] == name:
-        return Span(match.start(1), match.end(1))
-    return None
 
 
 def items_of(value: Value) -> tuple[list[Value] | None, str]:

@@ -28,8 +28,7 @@ from ..base import (
 )
 from ..json.call import json_calls
 from ..json.scan import JsonBody, ends_in_value
-from ..prompt.gbnf import literal
-from ..prompt.grammar import MAX_DEPTH, object_schema
+from ..prompt.grammar import MAX_DEPTH, literal, object_schema
 from ..prompt.shape import kind_of, resolve
 from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings

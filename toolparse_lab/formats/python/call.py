@@ -16,6 +16,7 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
 from ..base import Codec, Decoded, Message, Reading
 from ..json.call import JsonCall
+from ..prompt.type_rules import make_rules
 from .reader import NAME, PythonReader
 
 # Bounded, as what may become one has to be.
@@ -177,3 +178,22 @@ def _literal(value: Value, words: Mapping[str, str], depth: int = 0) -> str:
         return words[repr(value)]
     # Numbers that are more than a float keep the text that they were read from.
     return getattr(value, "text", None) or repr(value)
+
+
+# JSON's words for booleans and null are names in Python, so these rules cannot be JSON's.
+PYTHON_TYPE_RULES = make_rules(
+    "{name}={value}",
+    ("boolean", "enabled", "True", '"True"', "A boolean is the bare word True or False."),
+    (
+        *("string", "city", '"Tokyo"', "Tokyo"),
+        "A string always stands in quotes, also when it looks like a number.",
+    ),
+    (
+        *("array", "tags", '["red", "blue"]', '"red, blue"'),
+        "An array is a list in square brackets, not one string.",
+    ),
+    (
+        *("object", "size", '{"w": 3, "h": 4}', "\"{'w': 3, 'h': 4}\""),
+        "An object is a dict in braces with quoted keys, not a string that holds one.",
+    ),
+)

@@ -1,13 +1,228 @@
-"""Formats with delimiters around calls written as Python, as rows of constants."""
+"""Calls written as Python: their envelopes, and the formats as rows of constants."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-from ..base import Protocol, Signs
-from .call import PythonCalls
-from .tags import PythonTags, WholeList
-from .type_rules import PYTHON_TYPE_RULES
+from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
+from ..scan import Balanced, BodyScanner, Close, QuotedBody, Scanner, any_of
+from ..turns import TURN_ENDS
+from .call import HEAD, PYTHON_TYPE_RULES, PythonCalls
+
+# How it works: a list ends after the bracket that closes it, which `Balanced` finds. The rest of
+# that line decides if it was a list of calls at all: `[a(b)](c)` is a link in Markdown. So the scan
+# goes on for at most 64 blanks and a token after the bracket, and if text is there the body is made
+# to reach over it, so that the codec refuses it and the text stays text.
+#
+# Between delimiters strings decide: see `QuotedBody`.
+
+
+_SPACE = re.compile(r"\s*")
+# What a body begins with: a call, or a list with one in it or nothing.
+_NAME = r"(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}"
+_CALL = re.compile(rf"\[\s{{0,40}}\]|(?:\[\s{{0,40}})?['\"]?{_NAME}['\"]?\s{{0,40}}\(")
+_CALL_SO_FAR = re.compile(rf"(?:\[\s{{0,40}})?(?:['\"]?(?:{_NAME}|\\)?\\?['\"]?\s{{0,40}})?\Z")
+_FENCE = re.compile(r"```(?:python|py|tool_code|json)?[ \t]{0,8}\r?\n\s{0,40}")
+_FENCE_SO_FAR = re.compile(r"`{1,3}[a-z_]{0,9}[ \t]{0,8}\r?\Z")
+_LONGEST_LINE_END = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTags(Envelope):
+    """Envelope of Python calls between delimiters.
+
+    openers, closers: the literals. Any closer goes with any opener. line: the opener is a line of
+    its own, as a code fence is. fenced: the body is a code fence, by which it is told from that of
+    another format with the same opener. strict_head: the opener counts only in front of a call.
+    """
+
+    openers: tuple[str, ...]
+    closers: tuple[str, ...] = ()
+    line: bool = False
+    fenced: bool = False
+    strict_head: bool = False
+
+    calls_are_python = True
+
+    heads_are_fixed = True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return self.openers
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        opener = next((o for o in self.openers if text.startswith(o, pos)), None)
+        if opener is None:
+            return None
+        end = pos + len(opener)
+        if self.line:
+            while end < len(text) and text[end] in " \t\r" and end - pos < _LONGEST_LINE_END:
+                end += 1
+            if end >= len(text):
+                return None if final else NEED_MORE
+            if text[end] != "\n":
+                return None
+            end += 1
+        if self.strict_head:
+            begins = _begins_call(text, end, final, fenced=True)
+            if begins is not True:
+                return NEED_MORE if begins is None else None
+        return make_opening(end - pos)
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        # Without a closer a call ends after its bracket.
+        if not self.closers:
+            return LoneCall()
+        return QuotedBody(self.closers, () if self.line else self.openers)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        scan = QuotedBody(())
+        scan.scan(text, True)
+        return scan.in_string not in ("", "#") or "(" in text
+
+    def closer_of(self, opening: Opening) -> str | None:
+        return min(self.closers, key=len, default=None)
+
+    def suits(
+        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
+    ) -> bool | NeedMore | None:
+        match = _SPACE.match(text, at)
+        at = match.end() if match else at
+        if self.fenced:
+            if text.startswith("```", at):
+                return True
+            return NEED_MORE if not final and "```".startswith(text[at : at + 3]) else False
+        begins = _begins_call(text, at, final, fenced=self.strict_head)
+        return NEED_MORE if begins is None else begins
+
+
+def _begins_call(text: str, at: int, final: bool, *, fenced: bool) -> bool | None:
+    # None if more text decides. fenced: a code fence may be around it.
+    match = _SPACE.match(text, at)
+    at = match.end() if match else at
+    if fenced and text.startswith("`", at):
+        fence = _FENCE.match(text, at)
+        if fence is None:
+            return None if not final and _FENCE_SO_FAR.match(text, at) else False
+        at = fence.end()
+    if _CALL.match(text, at):
+        return True
+    return None if not final and _CALL_SO_FAR.match(text, at) else False
+
+
+# What may become the beginning of a call when more text comes.
+_LIST_SO_FAR = re.compile(r"\[\s{0,40}(?:[^\W\d][\w.]{0,200}\s{0,40})?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class WholeList(Envelope):
+    """Envelope: nothing opens a call but the beginning of the answer, `[name(`.
+
+    tokens: special tokens around a list, which are read where this format is named.
+    """
+
+    tokens: tuple[str, ...] = ()
+
+    @property
+    def among_others(self) -> Envelope:
+        # another format is known by the tokens
+        return WholeList()
+
+    calls_are_python = True
+
+    heads_are_fixed = True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return self.tokens
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+        token = next((token for token in self.tokens if text.startswith(token, pos)), None)
+        return Opening(len(token), "markup") if token else None
+
+    def speculates(self, text: str) -> Opening | NeedMore | None:
+        # if the body is no list of calls, the text is text
+        if HEAD.match(text):
+            return Opening(0, speculative=True)
+        return NEED_MORE if _LIST_SO_FAR.match(text) else None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return LoneList()
+
+
+# How special tokens begin that may end an answer, where they were not stripped from it.
+_TOKENS = ("<|", "<｜", *TURN_ENDS)
+# An argument after the bracket of its call, and what may become one.
+_ARGUMENT = re.compile(r"[ \t]{0,64}+,?[ \t]{0,64}+[A-Za-z_]\w{0,127}+[ \t]{0,64}+=(?!=)")
+_ARGUMENT_SO_FAR = re.compile(
+    r"[ \t]{0,64}+(?:,[ \t]{0,64}+)?(?:[A-Za-z_]\w{0,127}+[ \t]{0,64}+=?)?\Z"
+)
+# What follows the list on its line, not far away: such a token, or any character.
+_AFTER = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
+
+
+class _Bracketed(BodyScanner):
+    # Ends after the closing bracket, or past it where what follows says that it is not the end:
+    # then the body cannot be read.
+    __slots__ = ("_balanced", "_end")
+
+    def __init__(self) -> None:
+        self._at, self._hidden = 0, None
+        self._balanced = Balanced("\"'")
+        self._end: int | None = None  # after the bracket, from the body's beginning
+
+    def scan(self, tail: str, final: bool) -> Close | int:
+        # The bracket is final while what follows it is awaited.
+        if self._end is None:
+            answer = self._balanced.scan(tail, final)
+            if not isinstance(answer, Close):
+                return self._settle(answer)
+            self._end = answer.end
+
+        # The bracket may have come with an earlier chunk.
+        pos = self._end - self._at
+        end = self._end_after(tail, pos, final)
+        if end is None:
+            self._at = self._end
+            return pos
+        return Close(self._at + end, self._at + end, "end")
+
+    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+        raise NotImplementedError  # None if more text decides
+
+
+class LoneCall(_Bracketed):
+    """A call: if an argument follows its bracket, the bracket was closed too early."""
+
+    __slots__ = ()
+
+    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+        argument = _ARGUMENT.match(tail, pos)
+        if not final and (
+            _ARGUMENT_SO_FAR.match(tail, pos) or (argument and argument.end() == len(tail))
+        ):
+            return None
+        return argument.end() if argument else pos
+
+
+class LoneList(_Bracketed):
+    """A list: if something else is on the line of its bracket, it is no list of calls.
+
+    A special token that was not stripped may be there.
+    """
+
+    __slots__ = ()
+
+    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+        after = _AFTER.match(tail, pos)
+        # The end of the tail may become a special token.
+        rest = tail[after.start("char") :] if after else ""
+        if not final and any(
+            len(rest) < len(token) and token.startswith(rest) for token in _TOKENS
+        ):
+            return None
+        if after is None or after["char"] in _TOKENS or after["char"].isspace():
+            return pos
+        return after.end()
 
 
 def _row(id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases: str) -> Protocol:

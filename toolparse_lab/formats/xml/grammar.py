@@ -9,8 +9,18 @@ from typing import Any
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.values import write_canonical
-from ..prompt.gbnf import FORMATS, IN_XML, literal, one_of
-from ..prompt.grammar import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, GrammarWriter, bounds, object_schema
+from ..prompt.grammar import (
+    FORMATS,
+    IN_XML,
+    MAX_DEPTH,
+    MAX_ITEMS,
+    MAX_TEXT,
+    GrammarWriter,
+    bounds,
+    literal,
+    object_schema,
+    one_of,
+)
 from ..prompt.shape import (
     alternatives_of,
     choices_of,

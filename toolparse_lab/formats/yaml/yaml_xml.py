@@ -15,7 +15,7 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
 from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
 from ..json.mix import HERMES
-from ..prompt.gbnf import IN_YAML, literal
+from ..prompt.grammar import IN_YAML, literal
 from ..prompt.type_rules import make_rules
 from ..prompt.wording import Wordings
 from ..results import YamlResult
@@ -30,10 +30,9 @@ from ..xml.morph_xml import (
     headless,
     with_attributes,
 )
+from .damage import MappingDisambiguation, holds_unknown, raw_texts, wrapping
 from .flat import read_flat
-from .judge import MappingDisambiguation, holds_unknown
 from .reader import MAX_DEPTH, MappingReader, NoYaml
-from .repair import raw_texts, wrapping
 from .scan import YamlBody
 from .write import write_element
 
