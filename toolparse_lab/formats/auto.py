@@ -30,6 +30,7 @@ from ..core.toolspec import ToolSpec
 from ..core.types import Span
 from .base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
@@ -127,7 +128,7 @@ class AnyEnvelope(Envelope):
         heads = [head for _, member in self._varying for head in member.envelope.heads(tools)]
         return tuple(dict.fromkeys((*self._heads.literals, *heads)))
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         index = self._heads
         match = index.pattern.match(text, pos)
         head = match[0] if match else ""
@@ -205,24 +206,24 @@ class AnyEnvelope(Envelope):
         varying = [c for _, m in self._varying for c in m.envelope.closers_in_text(tools)]
         return tuple(dict.fromkeys((*self._heads.closers, *varying)))
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         members = self._resuming_at(text[0], tools)
         return _first((member, member.envelope.resumes(text, tools)) for member in members)
 
     repeats = True
 
-    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes_again(self, text: str, tools: Tools) -> Answer:
         members = self._resuming_at(text[0], tools)
         return _first((member, member.envelope.resumes_again(text, tools)) for member in members)
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         # NEED_MORE where none does yet, but one may with more text.
         return _first((m, m.envelope.speculates(text)) for m in self._speculating)
 
 
 def _first(
     answers: Iterable[tuple[Protocol, Opening | NeedMore | None]],
-) -> Opening | NeedMore | None:
+) -> Answer:
     # Else NEED_MORE if one of them needs more text.
     more: NeedMore | None = None
     for member, opening in answers:

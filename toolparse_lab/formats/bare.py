@@ -6,7 +6,6 @@ Nothing is evaluated.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..arguments.rjson.damage import Refusal
@@ -18,10 +17,11 @@ from ..core.types import Edit, Span
 from ..core.values import Value, escape_token, number, read_strict, same, write_canonical
 from .base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
+    Fit,
     Opening,
     Protocol,
     Reading,
@@ -380,7 +380,7 @@ class BareCalls(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (self.form.opener, HEAD, TAG)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         opener = self.form.opener
         if text.startswith(opener, pos):
             return make_opening(len(opener))
@@ -407,9 +407,7 @@ class BareCalls(Envelope):
         # a call that lost its opener may end without it
         return self.form.closer if opening.end else None
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         while at < len(text) and text[at].isspace():
             at += 1
         at += text.startswith(":", at)
@@ -461,8 +459,7 @@ class BareCodec(Codec):
             return "[" + ",".join(self._written(item, depth + 1) for item in value) + "]"
         return write_canonical(value)
 
-    def join(self, calls: Sequence[str]) -> str:
-        return "".join(calls)
+    between = ""
 
 
 def bare_protocol(id: str, form: BareForm) -> Protocol:

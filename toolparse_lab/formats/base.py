@@ -78,8 +78,18 @@ class Opening:
     text: tuple[str, ...] = ()
     lone: bool = False
 
+    @property
+    def name_in_body(self) -> Span | None:
+        """The place of the name, counted from the beginning of the body: offsets are negative."""
+        return self.name_span.shift(-self.end) if self.name_span else None
+
 
 make_opening = maker_of(Opening)
+
+Answer: TypeAlias = Opening | NeedMore | None
+"""What an envelope says of a place: an opener, that more text decides, or ordinary text."""
+Fit: TypeAlias = bool | NeedMore | None
+"""If a body is of a format: None where it takes any."""
 
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
@@ -147,6 +157,33 @@ class Piece:
 
     kind: Literal["call", "text", "reasoning"]
     span: Span
+
+
+def unread(
+    name: str,
+    refusal: Refusal,
+    span: Span | None,
+    *,
+    name_span: Span | None = None,
+    cut: Span | None = None,
+) -> Decoded:
+    """Return a call that was refused, although others of its body can be read.
+
+    span: where it went wrong. cut: the place of the call, where the text ends inside it.
+    """
+    problems = [Problem("decode", refusal.code, "error", refusal.message, "", span)]
+    if cut is not None:
+        # The engine takes a call for truncated that says so first.
+        message = "the text ends inside this call"
+        problems.insert(0, Problem("scan", "call.truncated", "error", message, "", cut))
+    return Decoded(
+        name,
+        None,
+        name_span=name_span,
+        problems=tuple(problems),
+        readable=False,
+        truncated=cut is not None,
+    )
 
 
 class Message(tuple[Decoded, ...]):
@@ -223,7 +260,7 @@ class Envelope(ABC):
         """Return the literals an opener may begin with."""
 
     @abstractmethod
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         """Return the opener at `text[pos]`, where one of the heads is.
 
         None for ordinary text.
@@ -236,14 +273,14 @@ class Envelope(ABC):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return a new scanner for the body after `opening`."""
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         """Return the opening of an answer that is a call without an opener, if this may be one.
 
         text: the answer so far, without white space before it. By default nothing opens so.
         """
         return None
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         """Return the opening of an answer whose opener was in the prompt, if this may be one.
 
         text: the answer so far, without white space before it. A forced prefix does that: the
@@ -256,7 +293,7 @@ class Envelope(ABC):
         """True if what `resumes` an answer may begin another call after a call as well."""
         return False
 
-    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes_again(self, text: str, tools: Tools) -> Answer:
         """Return the opening of a call that begins as an answer does, after another call.
 
         text: after that call, without white space or a separator before it.
@@ -337,9 +374,7 @@ class Envelope(ABC):
         """
         return False
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         """Return True if the body that begins at `text[at]` is of this format.
 
         None: it takes any.
@@ -396,9 +431,21 @@ class Codec(ABC):
         Raises UnwritableCall.
         """
 
+    @property
+    def edges(self) -> tuple[str, str]:
+        """What is written before the first call of an answer, and after its last."""
+        return "", ""
+
+    @property
+    def between(self) -> str:
+        """What is written between two calls."""
+        return "\n"
+
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls as one answer of the model, by default a line each."""
-        return "\n".join(calls)
+        """Return written calls as one answer of the model: they share its edges."""
+        start, end = self.edges
+        inner = (call[len(start) : len(call) - len(end)] for call in calls)
+        return f"{start}{self.between.join(inner)}{end}"
 
 
 @dataclass(frozen=True, slots=True)

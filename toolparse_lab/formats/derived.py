@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,11 @@ from ..core.types import Span
 from .bare import BareForm, bare_protocol
 from .base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
+    Fit,
     NeedMore,
     Opening,
     Protocol,
@@ -80,7 +82,7 @@ class SurroundedCalls(Envelope):
         lost = [Header.of(template).head for template in self.lost if _has_token(template)]
         return tuple(dict.fromkeys((*self._tokens, *self.inner.heads(tools), *lost)))
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # A longer head of the family may begin like a token.
         opening = self.inner.open(text, pos, final, tools)
         if opening is not None:
@@ -97,7 +99,7 @@ class SurroundedCalls(Envelope):
 
     def _open_lost(
         self, text: str, pos: int, final: bool, tools: Tools, *, tokens: bool = True
-    ) -> Opening | NeedMore | None:
+    ) -> Answer:
         # tokens: only headers that begin with a special token, else only the others
         waits = False
         for template in self.lost:
@@ -121,10 +123,10 @@ class SurroundedCalls(Envelope):
             return LiteralBody((self.thought[1],))
         return self.inner.scanner(opening, tools)
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         return self.inner.speculates(text)
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         opening = self.inner.resumes(text, tools)
         if opening is not None:
             return opening
@@ -140,9 +142,7 @@ class SurroundedCalls(Envelope):
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
         return self.inner.opens_parameter(opening, inner, tools)
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         return self.inner.suits(opening, text, at, final, tools)
 
 
@@ -159,9 +159,7 @@ def _has_token(template: str) -> bool:
     return template.startswith("<") or (template.startswith("[") and template[1:2].isalpha())
 
 
-def _open_header(
-    template: str, text: str, pos: int, final: bool, tools: Tools
-) -> Opening | NeedMore | None:
+def _open_header(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
     if _JOINED.search(template):
         return _open_joined(template, text, pos, final, tools)
     opening = Header.of(template).match(text, pos, final)
@@ -176,9 +174,7 @@ def _before_body(opening: Opening, text: str, pos: int) -> Opening:
     return make_opening(match.start() - pos if match else 0, speculative=True)
 
 
-def _open_joined(
-    template: str, text: str, pos: int, final: bool, tools: Tools
-) -> Opening | NeedMore | None:
+def _open_joined(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
     # Letters follow the name, so only the names on offer tell where it ends.
     before, _, behind = template.partition(_NAME)
     if before == "{id}":
@@ -204,9 +200,7 @@ def _open_joined(
     return NEED_MORE if waits else None
 
 
-def _open_behind_id(
-    template: str, text: str, pos: int, final: bool, tools: Tools
-) -> Opening | NeedMore | None:
+def _open_behind_id(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
     # an id and a name with nothing between them
     word = _WORD.match(text, pos)
     if word is None:
@@ -227,9 +221,7 @@ def _open_behind_id(
     return None
 
 
-def _before_json(
-    template: str, opening: Opening, text: str, pos: int, final: bool
-) -> Opening | NeedMore | None:
+def _before_json(template: str, opening: Opening, text: str, pos: int, final: bool) -> Answer:
     # One in JSON (the template ends in a quote) has it before it.
     at = pos + opening.end
     if template.endswith('"'):
@@ -264,10 +256,9 @@ class SurroundedCodec(Codec):
         opener, closer = self.section
         return f"{opener}{self.inner.write(name, arguments_json, tool)}{closer}"
 
-    def join(self, calls: Sequence[str]) -> str:
-        opener, closer = self.section
-        bodies = [call[len(opener) : len(call) - len(closer)] for call in calls]
-        return f"{opener}{self.between.join(bodies)}{closer}"
+    @property
+    def edges(self) -> tuple[str, str]:
+        return self.section
 
 
 _SPACE = re.compile(r"\s+")

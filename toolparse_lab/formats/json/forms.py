@@ -13,9 +13,9 @@ from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Span, Step
+from ...core.types import Edit, Step
 from ...core.values import Value, write_canonical
-from ..base import NEED_MORE, Codec, Decoded, Message, NeedMore, Opening, Reading, Tools
+from ..base import NEED_MORE, Answer, Codec, Decoded, Message, Opening, Reading, Tools
 from .call import JsonCall, read_body_values
 from .judge import read_words, settle
 from .openers import JsonHeaders
@@ -42,8 +42,17 @@ class NamedJson(Codec):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         # The header names the tool and the closer ends the call: nothing is left to be told.
+        opening = reading.opening
         if reading.closed and not body.strip():
-            return (_without_arguments(body, reading.opening),)
+            call = Decoded(
+                opening.name,
+                {},
+                name_span=opening.name_in_body,
+                wire_id=opening.wire_id,
+                steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
+                places=lambda: {"": (0, len(body))},
+            )
+            return (call,)
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
             repaired = values, edits = read_body_values(body, reading)
@@ -67,7 +76,7 @@ class NamedJson(Codec):
         call = Decoded(
             opening.name,
             values[0],
-            name_span=_name_span(opening),
+            name_span=opening.name_in_body,
             wire_id=opening.wire_id,
             edits=tuple(edits),
             places=source.places_of(0, "", ""),
@@ -75,26 +84,9 @@ class NamedJson(Codec):
         )
         return (call,)
 
-    # The name is the opener's business, so nothing but the frame can write it.
-
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        # The name is the opener's business, so nothing but the frame can write it.
         return self.frame(name, arguments_json)
-
-
-def _without_arguments(body: str, opening: Opening) -> Decoded:
-    return Decoded(
-        opening.name,
-        {},
-        name_span=_name_span(opening),
-        wire_id=opening.wire_id,
-        steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
-        places=lambda: {"": (0, len(body))},
-    )
-
-
-def _name_span(opening: Opening) -> Span | None:
-    # The name is in the opener, so its offsets are negative.
-    return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +109,9 @@ class JsonList(JsonCall):
             return JsonCall.write(self, name, arguments_json, tool)
         return f"{self.opener}{{{write_canonical(name)}:{arguments_json}}}{self.closer}"
 
-    def join(self, calls: Sequence[str]) -> str:
-        begin, end = len(self.opener), len(self.closer)
-        items = (call[begin : len(call) - end] for call in calls)
-        return f"{self.opener}{self.between.join(items)}{self.closer}"
+    @property
+    def edges(self) -> tuple[str, str]:
+        return self.opener, self.closer
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +128,9 @@ class JsonSection(NamedJson):
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return f"{self.opener}{self.frame(name, arguments_json)}{self.closer}"
 
-    def join(self, calls: Sequence[str]) -> str:
-        begin, end = len(self.opener), len(self.closer)
-        items = (call[begin : len(call) - end] for call in calls)
-        return f"{self.opener}{self.between.join(items)}{self.closer}"
+    @property
+    def edges(self) -> tuple[str, str]:
+        return self.opener, self.closer
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +178,7 @@ class CommandHeaders(JsonHeaders):
     Words after a tag are prose otherwise. Where no tool is known, the name begins a line.
     """
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         opening = JsonHeaders.open(self, text, pos, final, tools)
         if not isinstance(opening, Opening) or opening.name in tools:
             return opening
@@ -226,11 +216,10 @@ class JsonOrCommand(JsonSection):
 
         start = len(body) - len(body.lstrip())
         place = (start, start + len(text))
-        span = opening.name_span.shift(-opening.end) if opening.name_span else None
         call = Decoded(
             opening.name,
             {_PARAMETER: text},
-            name_span=span,
+            name_span=opening.name_in_body,
             places=lambda: {"": place, f"/{_PARAMETER}": place},
             unescape=lambda raw: list(range(len(raw) + 1)),
         )

@@ -8,7 +8,16 @@ import re
 from dataclasses import dataclass
 
 from ...core.types import Span
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Envelope,
+    Opening,
+    Protocol,
+    Signs,
+    Tools,
+    make_opening,
+)
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
 from .forms import NamedJson
@@ -67,7 +76,7 @@ class Channels(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_START, _CHANNEL, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # A recipient makes it a call, the channel "analysis" makes it thought. Around any other
         # text the header is markup, and the text is text.
         # Tokens that end a message are markup where no message is open.
@@ -86,7 +95,7 @@ class Channels(Envelope):
 
         return _opening_of(match, text, pos, tools)
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         if not text.startswith(_LONE_HEADS):
             return NEED_MORE if any(head.startswith(text) for head in _LONE_HEADS) else None
         stripped = _stripped_opening(text, 0, False, tools)
@@ -139,7 +148,7 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     return Opening(end, "markup", text=_MESSAGE_ENDS if is_text else ())
 
 
-def _before_json(opening: Opening, text: str) -> Opening | NeedMore | None:
+def _before_json(opening: Opening, text: str) -> Answer:
     # None for a call in tags, and for a message to the model itself: other formats write these.
     if opening.kind == "reasoning":
         return None if "to=self" in text[: opening.end] else opening
@@ -149,7 +158,7 @@ def _before_json(opening: Opening, text: str) -> Opening | NeedMore | None:
     return None if rest[0] == "<" else opening
 
 
-def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:
     # of a known tool only; NEED_MORE while a longer text may still be such a header
     begin = _STRIPPED_TO.match(text, pos)
     if not begin:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from ...core.toolspec import ToolSpec
 from ...core.types import Span
 from ...core.values import write_canonical
-from ..base import NEED_MORE, NeedMore, Opening, make_opening
+from ..base import NEED_MORE, Answer, make_opening
 from ..prompt.grammar import MAX_DEPTH, GrammarWriter, literal, object_schema
 
 # How it works: a header is read part by part, without going back, so that it is known at each
@@ -104,7 +104,7 @@ class Header:
             return _SIMPLE_WORD
         return _PATTERNS.get(self.parts[i])
 
-    def match(self, text: str, pos: int, final: bool) -> Opening | NeedMore | None:
+    def match(self, text: str, pos: int, final: bool) -> Answer:
         """Return the opening whose header is at `text[pos]`, with offsets that count from there.
 
         NEED_MORE where the text ends inside a possible one, unless it is `final`.

@@ -11,9 +11,9 @@ from ...arguments.schema.view import view_of
 from ...core.types import Span, Step
 from ..base import (
     NEED_MORE,
+    Answer,
     Decoded,
     Envelope,
-    NeedMore,
     Opening,
     Protocol,
     Reading,
@@ -79,7 +79,7 @@ class KimiSection(Envelope):
     def token(self, head: str) -> Opening | None:
         return Opening(len(head), "markup") if head in _SECTION else None
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # Offsets count from `pos`. White space around the id is no part of it.
         for token in _SECTION:
             if text.startswith(token, pos):
@@ -191,7 +191,7 @@ class KimiJson(NamedJson):
         return tuple(named)
 
 
-def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:
     match = _STRIPPED.match(text, pos)
     if match is None:
         return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE

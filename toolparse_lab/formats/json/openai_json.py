@@ -24,11 +24,11 @@ from ...core.types.call import Reading as Candidate
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
     Message,
-    NeedMore,
     Opening,
     Piece,
     Protocol,
@@ -179,10 +179,10 @@ class WholeMessage(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return ()
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         return None
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         if _HEAD.match(text):
             return Opening(0, speculative=True)
         return NEED_MORE if _HEAD_SO_FAR.match(text) else None

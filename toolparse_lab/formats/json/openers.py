@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools
+from ..base import NEED_MORE, Answer, Envelope, Fit, NeedMore, Opening, Tools
 from ..scan import LiteralBody, Scanner
 from .call import CALL_HEAD, CALL_HEAD_SO_FAR
 from .header import NO_TOOL_WORDS, Header
@@ -120,7 +120,7 @@ class JsonHeaders(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self._heads
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if self._long and not final and self._may_grow(text, pos):
             return NEED_MORE
         for token, opening in self._tokens:
@@ -160,7 +160,7 @@ class JsonHeaders(Envelope):
     def in_auto(self) -> bool:
         return not self.speculative
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # A name has to be a known tool's, since nothing else says that this is a call.
         more: NeedMore | None = None
         for template in self.lone:
@@ -194,9 +194,7 @@ class JsonHeaders(Envelope):
             return False if final else NEED_MORE
         return text[item] == "{"
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # after markup that is a call of this format
         if opening.kind == "markup":
             return self._opens_call(text, at, final, tools)
@@ -204,7 +202,7 @@ class JsonHeaders(Envelope):
             return None
         return self._begins(text, at, final)
 
-    def _opens_call(self, text: str, at: int, final: bool, tools: Tools) -> bool | NeedMore | None:
+    def _opens_call(self, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # None for anything else
         begin = _behind_space(text, at)
         if begin >= len(text):
@@ -290,7 +288,7 @@ class BareJson(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return ("{", "[")
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if CALL_HEAD.match(text, pos) or (self.wrapper and self._wraps(text, pos)):
             return _OPENING
         return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, pos) else None

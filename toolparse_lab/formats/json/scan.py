@@ -25,7 +25,7 @@ from functools import lru_cache
 
 from ...arguments.rjson.strict import read_one
 from ...core.types import Span
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools, make_opening
+from ..base import NEED_MORE, Answer, Envelope, Opening, Tools, make_opening
 from ..scan import SPACE, BodyScanner, Close, FollowCheck, Scanner, any_of, partial_pattern
 
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
@@ -378,7 +378,7 @@ class JsonTags(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self.openers
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for opener in self.openers:
             if not text.startswith(opener, pos):
                 continue
@@ -387,7 +387,7 @@ class JsonTags(Envelope):
             return self._open_line(text, pos, pos + len(opener), final)
         return None
 
-    def _open_line(self, text: str, pos: int, end: int, final: bool) -> Opening | NeedMore | None:
+    def _open_line(self, text: str, pos: int, end: int, final: bool) -> Answer:
         # end: after the opener itself. None if anything else is on the line.
         while end < len(text) and text[end] in " \t\r":
             end += 1

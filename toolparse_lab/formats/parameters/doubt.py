@@ -11,10 +11,10 @@ from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.refusal import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span, Step
+from ...core.types import Edit, Span, Step
 from ...core.types.spans import make_edit
 from ...core.values import Value, escape_token
-from ..base import Decoded, Reading, Tools
+from ..base import Decoded, Reading, Tools, unread
 from ..disambiguation import (
     Calls,
     Disambiguation,
@@ -228,17 +228,9 @@ class TagDisambiguation(Disambiguation):
         return self.in_raw(calls, edits) if calls and edits else None
 
     def refused(self, calls: Calls, doubts: Sequence[bool], refusal: Refusal) -> Calls:
-        message = "a value or a name looks like a damaged tag"
+        why = Refusal("decode.ambiguous", "a value or a name looks like a damaged tag", 0)
         out = [
-            Decoded(
-                call.name,
-                None,
-                name_span=call.name_span,
-                problems=(
-                    Problem("decode", "decode.ambiguous", "error", message, "", call.name_span),
-                ),
-                readable=False,
-            )
+            unread(call.name, why, call.name_span, name_span=call.name_span)
             if refuse and call.readable
             else call
             for call, refuse in zip(calls, doubts, strict=True)

@@ -10,19 +10,20 @@ from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span
+from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, read_strict, same
 from ..base import (
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
     Opening,
     Protocol,
     Reading,
     Signs,
     Tools,
     make_opening,
+    unread,
 )
 from ..prompt.type_rules import JSON_TYPE_RULES
 from ..results import Between, TextResult
@@ -114,7 +115,7 @@ class MarkedElements(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_OPENER, f"{_MARK}<invoke ")
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith(_OPENER, pos):
             return make_opening(len(_OPENER))
         return make_opening(0)
@@ -126,21 +127,6 @@ class MarkedElements(Envelope):
 
     def closer_of(self, opening: Opening) -> str | None:
         return _CLOSER if opening.end else None
-
-
-def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> Decoded:
-    # The call that the text ends in, after others of its block.
-    start = back.raw_span(*head.span())[0]
-    message = "the text ends inside this call"
-    place = Span(refusal.position, min(refusal.position + 1, end))
-    problems = (
-        Problem("scan", "call.truncated", "error", message, "", Span(start, end)),
-        Problem("decode", refusal.code, "error", refusal.message, "", place),
-    )
-    name_span = Span(*back.raw_span(*head.span("name")))
-    return Decoded(
-        head["name"], None, name_span=name_span, problems=problems, readable=False, truncated=True
-    )
 
 
 def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) -> Refusal:
@@ -199,7 +185,10 @@ class MarkedCalls(Codec):
                 # Those before the one that the text ends in are whole.
                 if not calls or reading.closed:
                     raise
-                return (*calls, _cut_off(head, refusal, back, len(body)))
+                place = Span(refusal.position, min(refusal.position + 1, len(body)))
+                whole = Span(back.raw_span(*head.span())[0], len(body))
+                span = Span(*back.raw_span(*head.span("name")))
+                return (*calls, unread(head["name"], refusal, place, name_span=span, cut=whole))
             calls.append(call)
         if not calls or text[pos:].strip():
             message = "there is no call" if not calls else "something stands between the calls"

@@ -13,9 +13,9 @@ from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
-from ...core.types import Edit, Problem, Span, Step
+from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token
-from ..base import Decoded, Reading
+from ..base import Decoded, Reading, unread
 from ..json.call import in_order
 from ..json.source import unescape_offsets as json_offsets
 from ..rxml.reader import ElementReader, unescape_offsets
@@ -156,21 +156,8 @@ class FunctionReader:
     def unread(self, refusal: Refusal) -> Decoded:
         """Return the function as an unreadable one, although others of its block can be read."""
         place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
-        problems = [Problem("decode", refusal.code, "error", refusal.message, "", place)]
-        if self._cut:
-            # The engine takes a call for truncated that says so first.
-            message = "the text ends inside this call"
-            span = Span(self._head.start, self._end)
-            problems.insert(0, Problem("scan", "call.truncated", "error", message, "", span))
-
-        return Decoded(
-            self._head.name,
-            None,
-            name_span=self._name_span,
-            problems=tuple(problems),
-            readable=False,
-            truncated=self._cut,
-        )
+        cut = Span(self._head.start, self._end) if self._cut else None
+        return unread(self._head.name, refusal, place, name_span=self._name_span, cut=cut)
 
     def read(self) -> Decoded:
         """Return the call. Raises Refusal if it cannot be read without inventing."""

@@ -15,10 +15,11 @@ from ...core.toolspec import ToolSpec
 from ...core.values import Value, read_strict, same, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
+    Fit,
     Opening,
     PlainCall,
     Protocol,
@@ -199,7 +200,7 @@ class ParameterTags(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self._heads
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # The opening of a function is empty: its own tag is part of the body, as it is
         # inside a block.
         opener = self.form.opener
@@ -217,9 +218,7 @@ class ParameterTags(Envelope):
             return NEED_MORE
         return self._alone(text, tag, final, tools)
 
-    def _alone(
-        self, text: str, tag: re.Match[str], final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
+    def _alone(self, text: str, tag: re.Match[str], final: bool, tools: Tools) -> Answer:
         if not self._opens_alone(tag, tools):
             return None
         if closes_itself(tag):
@@ -233,7 +232,7 @@ class ParameterTags(Envelope):
             return None if is_word and tag[function_group(tag)] not in tools else _ALONE
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
 
-    def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # JSON, or a tool on offer with something else after its name: such a body is read,
         # or it is refused, but not taken for text.
         # A special token says what it is; a mere tag has to be followed by a call.
@@ -278,9 +277,7 @@ class ParameterTags(Envelope):
         name = tag[function_group(tag)]
         return name in tools or self.form.owns(tag[0], name, function=True)
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # The block begins with a function's tag then, or with a stand-in for one.
         if opening.whole or opening.kind != "call" or opening.attributes == _OTHER:
             return False
@@ -308,9 +305,7 @@ class ParameterTags(Envelope):
             return NEED_MORE
         return NEED_MORE if self.form.may_begin(text[at : at + _LONGEST_WORD]) else False
 
-    def _suits_tag(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def _suits_tag(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # None if only its words are of this format.
         tag = self._tags.match(text, at)
         if tag is None or tag["cut"] is not None:
@@ -358,7 +353,7 @@ class ParameterTags(Envelope):
     def resume_starts(self, tools: Tools) -> str | None:
         return "".join(name[:1] for name in tools)
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # The tag of a known tool may have been in the prompt, or was a special token that
         # was stripped.
         if not self.form.bare_names:

@@ -16,10 +16,11 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
+    Fit,
     Opening,
     Places,
     Reading,
@@ -57,7 +58,7 @@ class MessageTags(ParameterTags):
     def may_open(self, literal: str) -> bool:
         return literal.startswith((_START, *self.ends)) or super().may_open(literal)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for end in self.ends:
             if text.startswith(end, pos):
                 return Opening(len(end), "markup")
@@ -75,7 +76,7 @@ class MessageTags(ParameterTags):
             return Opening(end, "reasoning")
         return Opening(end, "markup", text=(_START, *self.ends) if name == "user" else ())
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # An answer may begin inside the header of a message.
         match = _LONE_HEADER.match(text)
         if match is not None:
@@ -89,9 +90,7 @@ class MessageTags(ParameterTags):
     def may_resume(self) -> bool:
         return True
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         if opening.kind == "call":
             return super().suits(opening, text, at, final, tools)
         if opening.kind == "reasoning":
@@ -150,7 +149,7 @@ class HeadedTags(ParameterTags):
     def may_open(self, literal: str) -> bool:
         return True
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for token in _AROUND:
             if text.startswith(token, pos):
                 return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
@@ -164,9 +163,7 @@ class HeadedTags(ParameterTags):
         span = Span(match.start("name") - pos, match.end("name") - pos)
         return make_opening(match.end() - pos, name=match["name"], name_span=span)
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         return opening.kind == "call"
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
@@ -318,7 +315,7 @@ class Alikes:
         # The token's word is a name, which a model may write small.
         return tuple(dict.fromkeys((*heads, *map(str.lower, heads))))
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         whole, partial = _openers(self.word)
         match = whole.match(text, pos)
         if match is None:
@@ -387,7 +384,7 @@ class TokenTags(EitherTags):
     def may_open(self, literal: str) -> bool:
         return True
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         opening = super().open(text, pos, final, tools)
         if opening is None and self.alikes is not None:
             opening = self.alikes.open(text, pos, final, tools)
@@ -401,9 +398,7 @@ class TokenTags(EitherTags):
             return ParameterTags(self.alikes.form_of(opening))
         return self._plain if self._plain and opening.attributes == _PLAIN else self._own
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # No other format has such a spelling.
         if opening.attributes.startswith(_ALIKE):
             return True
@@ -460,7 +455,7 @@ class SuffixedBlocks(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (f"<{self.word}:", f"<{_THINK}:")
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         is_thought = text.startswith(f"<{_THINK}:", pos)
         whole, partial = _suffixed_openers(_THINK if is_thought else self.word)
         match = whole.match(text, pos)
@@ -495,7 +490,7 @@ class MaybeSuffixed(EitherTags):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (*super().heads(tools), *self.suffixed.heads(tools))
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith(self.suffixed.heads(tools), pos):
             return self.suffixed.open(text, pos, final, tools)
         return super().open(text, pos, final, tools)

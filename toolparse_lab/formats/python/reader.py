@@ -27,9 +27,9 @@ from math import isinf
 from ...arguments.rjson.damage import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span, Step
+from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token, number
-from ..base import Decoded, Reading
+from ..base import Decoded, Reading, unread
 from .strings import late_end, unescape_python
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
@@ -520,8 +520,7 @@ def _left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
     if head is None or end < 0:
         raise refusal
     span = Span(*head.span())
-    problem = Problem("decode", refusal.code, "error", refusal.message, "", span)
-    return Decoded(head[0], None, name_span=span, problems=(problem,), readable=False), end
+    return unread(head[0], refusal, span, name_span=span), end
 
 
 def _end(text: str, at: int) -> int:

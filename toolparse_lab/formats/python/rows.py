@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Envelope,
+    Fit,
+    Opening,
+    Protocol,
+    Signs,
+    Tools,
+    make_opening,
+)
 from ..scan import Balanced, BodyScanner, Close, QuotedBody, Scanner, any_of
 from ..turns import TURN_ENDS
 from .call import HEAD, PYTHON_TYPE_RULES, PythonCalls
@@ -50,7 +60,7 @@ class PythonTags(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self.openers
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         opener = next((o for o in self.openers if text.startswith(o, pos)), None)
         if opener is None:
             return None
@@ -83,9 +93,7 @@ class PythonTags(Envelope):
     def closer_of(self, opening: Opening) -> str | None:
         return min(self.closers, key=len, default=None)
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         match = _SPACE.match(text, at)
         at = match.end() if match else at
         if self.fenced:
@@ -135,11 +143,11 @@ class WholeList(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self.tokens
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         token = next((token for token in self.tokens if text.startswith(token, pos)), None)
         return Opening(len(token), "markup") if token else None
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         # if the body is no list of calls, the text is text
         if HEAD.match(text):
             return Opening(0, speculative=True)
@@ -290,7 +298,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         "gorilla_openfunctions",
         "Python calls behind <<function>>",
         PythonTags(("<<function>>",), (), strict_head=True),
-        PythonCalls("<<function>>", "", in_list=False, between="<<function>>"),
+        PythonCalls("<<function>>", "", in_list=False, line="<<function>>"),
     ),
     _row(
         "bfcl_python_tag",
@@ -307,6 +315,6 @@ PROTOCOLS: tuple[Protocol, ...] = (
         "llama3_python_calls",
         "Python calls behind <|python_tag|>",
         PythonTags(("<|python_tag|>",), (), strict_head=True),
-        PythonCalls("<|python_tag|>", "", in_list=False, between="<|python_tag|>"),
+        PythonCalls("<|python_tag|>", "", in_list=False, line="<|python_tag|>"),
     ),
 )

@@ -17,6 +17,7 @@ from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, read_strict
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
@@ -396,7 +397,7 @@ class ToolElements(Envelope):
         # A comment is a head because an opener inside it opens nothing.
         return ("<!--", *_tags(tuple(tools))) if tools else ()
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith("<!--", pos):
             # Markup: it holds no calls. One that is never closed, or too long to wait for, is text.
             end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
@@ -416,9 +417,7 @@ class ToolElements(Envelope):
 
         return self._open_any(text, pos, final, tools)
 
-    def _open_any(
-        self, text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
+    def _open_any(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # The first tool whose tag is complete wins, even if a longer name could still come.
         undecided: NeedMore | None = None
         for name in tools:
@@ -451,7 +450,7 @@ class ToolElements(Envelope):
     def resume_starts(self, tools: Tools) -> str | None:
         return "<"
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # Most answers begin with words, or with a tool's own tag.
         match = _FIRST_CHILD.match(text) if text[0] == "<" else None
         if match is None or match["name"] in tools:
@@ -465,7 +464,7 @@ class ToolElements(Envelope):
         return f"</{opening.name}>"
 
 
-def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
+def _tag(text: str, pos: int, name: str, final: bool) -> Answer:
     # The opening of a tag with its attributes. None if the name goes on.
     end = pos + 1 + len(name)
     match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
@@ -591,7 +590,7 @@ class ElementCall(Codec):
         return Decoded(
             reading.opening.name,
             values[0],
-            name_span=_before(reading.opening),
+            name_span=reading.opening.name_in_body,
             edits=fixed,
             steps=(Step("read", "read.json-body", "", span, None, values[0]),),
             places=places,
@@ -648,18 +647,13 @@ def _decoded(
     return Decoded(
         opening.name,
         value,
-        name_span=_before(opening),
+        name_span=opening.name_in_body,
         edits=edits,
         steps=steps,
         places=places,
         unescape=unescape_offsets,
         untyped=True,
     )
-
-
-def _before(opening: Opening) -> Span | None:
-    # Counted from the beginning of the body: the offsets are negative.
-    return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 
 def morph_xml_protocol() -> Protocol:

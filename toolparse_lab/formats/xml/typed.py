@@ -18,7 +18,6 @@ same with the value as an attribute, and `<function_call>` with elements for nam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -27,20 +26,22 @@ from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span
+from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
+    Fit,
     Message,
-    NeedMore,
     Opening,
     Protocol,
     Reading,
     Signs,
     Tools,
+    unread,
 )
 from ..disambiguation import Calls, Disambiguation
 from ..parameters.form import kind_of_value
@@ -127,7 +128,7 @@ class TypedXml(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (*_FOLLOWS, _LONE_HEAD)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith(_LONE_HEAD, pos):
             if _LONE.match(text, pos):
                 return Opening(0)
@@ -141,9 +142,7 @@ class TypedXml(Envelope):
             return Opening(0) if opener == _LONE_CALL else Opening(end - pos, attributes=opener)
         return NEED_MORE if follows is None and not final else None
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         return True
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
@@ -272,13 +271,6 @@ class _Function:
             untyped=bool(self._arguments) and not self._typed,
             places=lambda: places,
             unescape=unescape_offsets,
-        )
-
-    def unread(self, refusal: Refusal) -> Decoded:
-        place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
-        problem = Problem("decode", refusal.code, "error", refusal.message, "", place)
-        return Decoded(
-            self.name, None, name_span=self.name_span, problems=(problem,), readable=False
         )
 
     def _read_name(self) -> None:
@@ -463,7 +455,8 @@ def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
         except Refusal as refusal:
             if len(groups) == 1:
                 raise
-            calls.append(function.unread(refusal))
+            place = Span(refusal.position, min(refusal.position + 1, len(body)))
+            calls.append(unread(function.name, refusal, place, name_span=function.name_span))
     return tuple(calls)
 
 
@@ -522,7 +515,7 @@ class TypedCall(Codec):
         if not isinstance(arguments, dict):
             raise UnwritableCall("arguments have to be an object", got=arguments_json)
         parameters = "".join(self._pair(key, value) for key, value in arguments.items())
-        start, end = self._edges
+        start, end = self.edges
         if self.form == "elements":
             call = f"<name>{_escape(name)}</name><arguments>{parameters}</arguments>"
             return f"{start}<function_call>{call}</function_call>{end}"
@@ -530,13 +523,10 @@ class TypedCall(Codec):
             parameters = f"<params>{parameters}</params>"
         return f'{start}<function name="{_escape(name)}">{parameters}</function>{end}'
 
-    def join(self, calls: Sequence[str]) -> str:
-        start, end = self._edges
-        inner = (call[len(start) : len(call) - len(end)] for call in calls)
-        return f"{start}{''.join(inner)}{end}"
+    between = ""
 
     @property
-    def _edges(self) -> tuple[str, str]:
+    def edges(self) -> tuple[str, str]:
         block = "<function_calls>" if self.form == "elements" else "<functions>"
         return self.around + block, _BLOCKS[block] + _AROUND.get(self.around, "")
 

@@ -13,7 +13,18 @@ from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
-from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Codec,
+    Decoded,
+    NeedMore,
+    Opening,
+    Places,
+    Protocol,
+    Reading,
+    Tools,
+)
 from ..json.mix import HERMES
 from ..prompt.grammar import IN_YAML, literal
 from ..prompt.type_rules import make_rules
@@ -72,7 +83,7 @@ class YamlElements(ToolElements):
         own = ToolElements.heads(self, tools)
         return (*own, _OPENER) if own and "tool_call" not in tools else own
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # A call as `hermes` has it says who reads the body: its owner is HERMES.
         opening = ToolElements.open(self, text, pos, final, tools)
         if opening is not None or not tools:
@@ -100,7 +111,7 @@ class YamlElements(ToolElements):
             return NamedEnd(tools)
         return YamlBody(opening.name, tuple(tools))
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # an opening without a name, where the answer begins with a tool's parameter
         if not tools:
             return None
@@ -262,11 +273,10 @@ def _decoded(
     steps: tuple[Step, ...] = (),
 ) -> Decoded:
     # places: a function, since they are only worked out when asked for
-    name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
     return Decoded(
         opening.name,
         value,
-        name_span=name_span,
+        name_span=opening.name_in_body,
         edits=edits,
         steps=steps,
         places=places,
