@@ -109,52 +109,31 @@ def settle(
     if refusal is None:
         message = "the damage can be put right in more than one way"
         refusal = Refusal("decode.ambiguous", message, 0)
-    if not _may_search(body, reading, first, refusal):
-        if first is None or _may_swallow(first, reading):
+
+    edits = first.edits if first is not None else ()
+    guesses = _guesses(edits)
+    # JSON that is whole but for a key with two values says two things. What a moved bracket would
+    # make of it is an invention, however near it is.
+    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
+    # A quote too many hides the end from the scanner of a format that needs no closer.
+    ends_itself = first is not None and body.rstrip()[-1:] in ("}", "]")
+    ends_itself = ends_itself and all(edit.rule != "rjson.missing-bracket" for edit in edits)
+    may_search = reading.repair and not double and refusal.code not in _FINAL
+    may_search = may_search and (reading.closed or ends_itself)
+    if not may_search or _holds_delimiter(body, reading):
+        # No closer says that the body ends there, or a member is none of the tool's parameters.
+        if first is None or (guesses and (first.stray or not reading.closed)):
             raise refusal
         return first.calls
-    return _searched(body, reading, decode, first, refusal)
-
-
-def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
-    if not reading.repair or _is_final(refusal):
-        return False
-    whole = reading.closed or _ends_itself(body, first)
-    return whole and not _holds_delimiter(body, reading)
-
-
-def _searched(
-    body: str, reading: Reading, decode: Decode, first: _Proposal | None, refusal: Refusal
-) -> tuple[Decoded, ...]:
-    proposals = _proposals(body, reading, decode, first)
-    calls = _choose(proposals, first, refusal)
+    calls = _choose(_proposals(body, reading, decode, first), first, refusal)
     # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
-    if not reading.closed and first is not None and calls is first.calls and _guesses(first.edits):
+    if guesses and not reading.closed and first is not None and calls is first.calls:
         raise refusal
     return calls
 
 
 def _guesses(edits: Sequence[Edit]) -> bool:
     return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
-
-
-def _may_swallow(first: _Proposal, reading: Reading) -> bool:
-    # No closer says that the body ends there, or a member is none of the tool's parameters.
-    return _guesses(first.edits) and (first.stray or not reading.closed)
-
-
-def _ends_itself(body: str, first: _Proposal | None) -> bool:
-    # A quote too many hides the end from the scanner of a format that needs no closer.
-    if first is None or body.rstrip()[-1:] not in ("}", "]"):
-        return False
-    return not any(edit.rule == "rjson.missing-bracket" for edit in first.edits)
-
-
-def _is_final(refusal: Refusal) -> bool:
-    # JSON that is whole but for a key with two values says two things. What a moved bracket would
-    # make of it is an invention, however near it is.
-    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
-    return double or refusal.code in _FINAL
 
 
 class _Ambiguous(Refusal):
@@ -223,7 +202,11 @@ def _proposals(
     proposals: dict[str, _Proposal] = {}
     # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
     # search goes, and is never executed.
-    is_known = not reading.tools or reading.opening.name or _names_a_tool(body, reading.tools)
+    is_known = (
+        not reading.tools
+        or reading.opening.name
+        or any(name in body or name.replace(".", "_") in body for name in reading.tools)
+    )
     costs = _COSTS if is_known else _COSTS[:1]
     fence = _fence_edits(body)
     start, stop = (fence[0].span.end, fence[1].span.start) if fence else (0, len(body))
@@ -254,10 +237,6 @@ def _fence_edits(body: str) -> list[Edit]:
         return []
     edges = Span(0, opener.end()), Span(end, len(body))
     return [Edit(span, "", "rjson.fence") for span in edges]
-
-
-def _names_a_tool(body: str, tools: Iterable[str]) -> bool:
-    return any(name in body or name.replace(".", "_") in body for name in tools)
 
 
 def _choose(
@@ -309,56 +288,40 @@ def _price(edits: Sequence[Edit]) -> int:
 def _proposal(
     calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, reading: Reading
 ) -> _Proposal:
-    fits: bool | None = bool(calls)
+    all_fit: bool | None = bool(calls)
     stray = swallows_any = False
     whys: list[str] = []
     meanings: list[Value] = []
     for call in calls:
-        judged = _judged(call, reading)
-        fits = False if judged.fits is False or fits is False else judged.fits
-        whys.append(judged.why)
-        meanings.append([call.name, judged.value])
-        cost += judged.doubt
-        stray = stray or judged.stray
-        swallows_any = swallows_any or judged.swallows
+        value: Value = call.arguments
+        tool = reading.tools.get(call.name)
+        fits_one: bool | None = False
+        if not call.readable or not isinstance(value, dict):
+            value, why = None, "there is no call in it"
+        elif tool is None:
+            cost += loose_signs(value)
+            why = f"{call.name!r} is no tool"
+            if not reading.tools:
+                fits_one, why = None, "no schema says what is right"
+        else:
+            is_swallowed = swallows(value, tool)
+            coerced = coerce(value, tool.schema_json, "safe")
+            cost += loose_signs(value) + _SWALLOWED * is_swallowed + _COERCED * bool(coerced.steps)
+            value = coerced.value
+            problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
+            unknown = "" if problems else _unknown_key(value, tool.schema)
+            if problems:
+                why = problems[0].message
+            elif unknown:
+                stray, why = True, f"{unknown!r} is no parameter"
+            else:
+                fits_one, why = True, f"fits the parameters of {call.name}"
+                swallows_any = swallows_any or is_swallowed
+        all_fit = False if False in (fits_one, all_fit) else fits_one
+        whys.append(why)
+        meanings.append([call.name, value])
     key = write_canonical(meanings)
-    why = "; ".join(whys)
-    return _Proposal(calls, tuple(edits), cost, fits, why, key, stray, swallows_any)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    fits: bool | None
-    why: str
-    value: Value
-    doubt: int = 0
-    stray: bool = False
-    swallows: bool = False
-
-
-def _judged(call: Decoded, reading: Reading) -> _Judged:
-    arguments = call.arguments
-    if not call.readable or not isinstance(arguments, dict):
-        return _Judged(False, "there is no call in it", None)
-    doubt = loose_signs(arguments)
-    tool = reading.tools.get(call.name)
-    if tool is None:
-        if reading.tools:
-            return _Judged(False, f"{call.name!r} is no tool", arguments, doubt)
-        return _Judged(None, "no schema says what is right", arguments, doubt)
-
-    coerced = coerce(arguments, tool.schema_json, "safe")
-    value = coerced.value
-    is_swallowed = swallows(arguments, tool)
-    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * is_swallowed
-    problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
-    if problems:
-        return _Judged(False, problems[0].message, value, doubt)
-    unknown = _unknown_key(value, tool.schema)
-    if unknown:
-        return _Judged(False, f"{unknown!r} is no parameter", value, doubt, stray=True)
-    why = f"fits the parameters of {call.name}"
-    return _Judged(True, why, value, doubt, swallows=is_swallowed)
+    return _Proposal(calls, tuple(edits), cost, all_fit, "; ".join(whys), key, stray, swallows_any)
 
 
 def loose_signs(value: Value) -> int:
@@ -455,52 +418,36 @@ def read_words(
     """
     prose = [edit for edit in edits if edit.rule == _PROSE]
     behind = next((edit for edit in prose if not body[edit.span.end :].strip()), None)
-    words = [edit for edit in prose if edit is not behind and _says_something(edit.span.of(body))]
+    # A sign by itself is damage of the brackets around it.
+    words = [e for e in prose if e is not behind and any(map(str.isalnum, e.span.of(body)))]
     if not words:
-        _refuse_comment(body, edits, reading, whole_name)
+        for edit in edits:
+            if edit.rule != "rjson.comment" or not _is_first(edit, body):
+                continue
+            names = re.findall(r"[\w./@+-]+", edit.span.of(body))
+            if any(name in reading.tools and name != whole_name for name in names):
+                message = "a comment in front of this JSON names another tool"
+                raise Refusal("decode.words", message, edit.span.start)
         return values, edits
     match = None
     if len(words) == 1 and keys[0] and _is_first(words[0], body):
         match = _NAME.fullmatch(words[0].span.of(body))
-    if match is not None and _is_label(match, reading, whole_name):
-        return values, edits
-    if match is not None and _may_be_arguments(match["name"], values, reading):
-        named = _named(body, edits, words[0], behind, match, keys)
-        if named is not None:
-            return [{keys[0]: match["name"], keys[1]: values[0]}], named
+    if match is not None:
+        name = match["name"]
+        is_label = name in _LABELS and name not in reading.tools
+        # It only labels the whole call after it, or says its name beforehand.
+        if whole_name and not match["sign"] and (name == whole_name or is_label):
+            return values, edits
+        is_tool = name in reading.tools or not reading.tools
+        if is_tool and len(values) == 1 and isinstance(values[0], dict):
+            named = _named(body, edits, words[0], behind, match, keys)
+            if named is not None:
+                return [{keys[0]: name, keys[1]: values[0]}], named
     # A sign first, as in `("name": …`, is the damaged beginning of the object itself.
     if not words[0].span.of(body).lstrip()[:1].isalnum():
         raise Refusal("decode.json", "the beginning of this JSON is damaged", words[0].span.start)
     message = "the words in front of this JSON are no tool's name, so it may not be a call"
     raise Refusal("decode.words", message, words[0].span.start)
-
-
-def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_name: str) -> None:
-    for edit in edits:
-        if edit.rule != "rjson.comment" or not _is_first(edit, body):
-            continue
-        words = re.findall(r"[\w./@+-]+", edit.span.of(body))
-        if any(word in reading.tools and word != whole_name for word in words):
-            message = "a comment in front of this JSON names another tool"
-            raise Refusal("decode.words", message, edit.span.start)
-
-
-def _is_label(match: re.Match[str], reading: Reading, whole_name: str) -> bool:
-    # It only labels the whole call after it, or says its name beforehand.
-    name = match["name"]
-    if not whole_name or match["sign"]:
-        return False
-    return name == whole_name or (name in _LABELS and name not in reading.tools)
-
-
-def _may_be_arguments(name: str, values: list[Value], reading: Reading) -> bool:
-    is_tool = name in reading.tools or not reading.tools
-    return is_tool and len(values) == 1 and isinstance(values[0], dict)
-
-
-def _says_something(words: str) -> bool:
-    # A sign by itself is damage of the brackets around it.
-    return any(character.isalnum() for character in words)
 
 
 def _is_first(words: Edit, body: str) -> bool:

@@ -160,13 +160,12 @@ def _check_closers(value: dict[str, Value], at: int) -> None:
             stack.extend(member.items())
         elif isinstance(member, list):
             stack.extend((name, item) for item in member)
-        elif isinstance(member, str) and _ends_unopened(member, name):
+        elif (
+            isinstance(member, str)
+            and member.rstrip().endswith(f"</{name}>")
+            and member.count(f"<{name}>") < member.count(f"</{name}>")
+        ):
             raise Refusal("decode.tags", f"a tag of {name!r} stands without its mark", at)
-
-
-def _ends_unopened(text: str, name: str) -> bool:
-    closer = f"</{name}>"
-    return text.rstrip().endswith(closer) and text.count(f"<{name}>") < text.count(closer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,12 @@ class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        edits = [_unmarking(match) for match in _MARKED.finditer(body)]
+        edits = [
+            Edit(Span(*match.span("mark")), "", "")
+            if match["mark"]
+            else Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
+            for match in _MARKED.finditer(body)
+        ]
         text, back = apply_edits(body, edits), EditMap(edits)
         calls: list[Decoded] = []
         pos = 0
@@ -241,7 +245,7 @@ class MarkedCalls(Codec):
             _check_repeated(inner, value, view, back.raw_span(start, start)[0])
         edits = tuple(
             Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),
-                 _marked(e.text), e.rule)
+                 e.text.replace("<", f"{_MARK}<"), e.rule)
             for e in reader.edits
         )  # fmt: skip
 
@@ -309,16 +313,6 @@ def _texts(value: Value) -> Value:
         items = [_texts(item) for item in value]
         return {"item": items[0] if len(items) == 1 else items} if items else ""
     return _content(value, 0)
-
-
-def _unmarking(match: re.Match[str]) -> Edit:
-    if match["mark"]:
-        return Edit(Span(*match.span("mark")), "", "")
-    return Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
-
-
-def _marked(text: str) -> str:
-    return text.replace("<", f"{_MARK}<")
 
 
 MINIMAX_M3 = Protocol(

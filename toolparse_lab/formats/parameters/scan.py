@@ -288,19 +288,19 @@ class ValueScan:
         # Inside a quoted call no tag ends the value, however it looks.
         if self._nest:
             return self._in_quotation(tail, match, kind, final)
-        if kind == "parameter":
-            return self._next_parameter(match, tail)
-        if kind in ("function", "opener"):
-            return self._quotation(tail, match, kind, final)
-        return self._closer(tail, match, kind, final)
-
-    def _closer(
-        self, tail: str, match: re.Match[str], kind: str, final: bool
-    ) -> Close | Hold | int:
-        # One of another word than its opener's is content: `</param>` in the value of a
-        # `<parameter=…>` is text, and left to the reader where the value's own closer never comes.
         walk = self._walk
         start, end = match.span()
+        if kind == "parameter":
+            if self._begins_next(match, tail):
+                self.begin(match)
+            elif match["pt"]:
+                # The match reaches over the closer after the name, which may close this value.
+                return match.end("pt")
+            return end
+        if kind in ("function", "opener"):
+            return self._quotation(tail, match, kind, final)
+        # A closer of another word than its opener's is content: `</param>` in the value of a
+        # `<parameter=…>` is text, and left to the reader where the value's own closer never comes.
         if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
             return self._value_closer(tail, start, end, final)
         if kind == "/function" and walk.form.is_pair(walk.word, match["cf"]):
@@ -339,7 +339,21 @@ class ValueScan:
         if follows is None:
             return Hold(start)
         if follows == "closer" and not walk.whole:
-            return self._both_closers(tail, start, end, final)
+            # Alone, it may have the closer of a block whose opener was lost.
+            if not walk.wrapped:
+                walk.end_function(start, end)
+                return end
+            # After both the end or the next call has to follow: a value may quote the whole end of
+            # a call.
+            match = walk.pattern.search(tail, end)
+            behind = walk.following(tail, match.end(), final) if match else None
+            if match is None or behind is None:
+                return Hold(start)
+            if behind in _BEHIND_CALL:
+                walk.end_function(start, end)
+            else:
+                walk.hide(match.start(), match.end(), "rescued")
+            return end
 
         # In a finished body the engine has found the end already, so the lines prove nothing.
         fits = self._fits(tail, start)
@@ -351,26 +365,6 @@ class ValueScan:
         # With a block around it the block's own closer would be the place to go back to.
         if follows in _NO_TAG and fits and not walk.wrapped:
             walk.hide(end, end, "rescued")
-        return end
-
-    def _both_closers(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        # After both the end or the next call has to follow: a value may quote the whole end
-        # of a call.
-        walk = self._walk
-        # Alone, it may have the closer of a block whose opener was lost.
-        if not walk.wrapped:
-            walk.end_function(start, end)
-            return end
-
-        match = walk.pattern.search(tail, end)
-        behind = walk.following(tail, match.end(), final) if match else None
-        if match is None or behind is None:
-            return Hold(start)
-        if behind in _BEHIND_CALL:
-            walk.end_function(start, end)
-        else:
-            walk.hide(match.start(), match.end(), "rescued")
-
         return end
 
     def _block_closer(self, tail: str, start: int, end: int, final: bool) -> Close | Hold | int:
@@ -388,14 +382,6 @@ class ValueScan:
 
         walk.hide(start, end, "rescued")
         return end
-
-    def _next_parameter(self, match: re.Match[str], tail: str) -> int:
-        if self._begins_next(match, tail):
-            self.begin(match)
-        elif match["pt"]:
-            # The match reaches over the closer after the name, which may close this value.
-            return match.end("pt")
-        return match.end()
 
     def _begins_next(self, match: re.Match[str], tail: str) -> bool:
         # With its name between tags it is only believed after one like it.
@@ -453,10 +439,10 @@ class ValueScan:
 
 # How it works
 #
-# State: one of eight (`walk.py` lists them), and what the states share in a `Walk`. A step reads
+# State: one of eight (START to ENDED), and what the states share in a `Walk`. A step reads
 # from an offset of the tail to the next thing that matters and returns an offset to go on at, the
 # `Close` that was found, or a `Hold`: more text is needed, and only what lies before it is settled.
-# `value.py` has the steps inside a value, where nearly every question is; here are the others.
+# `ValueScan` has the steps inside a value, where nearly every question is; here are the others.
 #
 # Invariant: a tag is decided on once it is whole and the kind of what follows it is known. Both are
 # functions of the text alone, so the answer does not depend on the chunking. Until then the tag
@@ -565,10 +551,20 @@ class ParameterScan:
         walk = self._walk
         while True:
             # Most chunks of a stream are the middle of a value.
-            if walk.state == VALUE:
+            state = walk.state
+            answer: Close | Hold | int
+            if state == VALUE:
                 answer = self._value.step(tail, pos, final)
+            elif state in (TOP, INSIDE):
+                answer = self._between(tail, pos, final)
+            elif state == HEAD:
+                answer = self._value.head(tail, pos, final)
+            elif state == JSON:
+                answer = self._in_json(tail, pos, final)
+            elif state == ENDED:
+                answer = self._behind(tail, pos, final)
             else:
-                answer = self._step(tail, pos, final)
+                answer = self._first(tail, pos, final)
 
             if isinstance(answer, int):
                 pos = answer
@@ -576,18 +572,6 @@ class ParameterScan:
                 return walk.settle(tail, answer.at)
             else:
                 return answer
-
-    def _step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        state = self._walk.state
-        if state in (TOP, INSIDE):
-            return self._between(tail, pos, final)
-        if state == HEAD:
-            return self._value.head(tail, pos, final)
-        if state == JSON:
-            return self._in_json(tail, pos, final)
-        if state == ENDED:
-            return self._behind(tail, pos, final)
-        return self._first(tail, pos, final)
 
     def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
         # In a block JSON may be a list of calls, after a tag only the object of its arguments.
@@ -694,7 +678,9 @@ class ParameterScan:
         walk = self._walk
         match = walk.pattern.search(tail, pos)
         inside = walk.state == INSIDE
-        token = self._end_token(tail, pos, match.start() if match else len(tail))
+        # Half a token is held back as half a tag, since it begins with the same character.
+        ends = self._ends if not inside and walk.word else None
+        token = ends.search(tail, pos, match.start() if match else len(tail)) if ends else None
         if token is not None:
             start = walk.at + token.start()
             return Close(start, start, "implicit")
@@ -728,12 +714,6 @@ class ParameterScan:
 
         return match.end()
 
-    def _end_token(self, tail: str, pos: int, end: int) -> re.Match[str] | None:
-        # Half a token is held back as half a tag, since it begins with the same character.
-        if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
-            return None
-        return self._ends.search(tail, pos, end)
-
     # Behind a function without a block
 
     def _behind(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
@@ -745,9 +725,13 @@ class ParameterScan:
             after += 1
         # `<function>f</function>` closes the name, and the parameters come only now.
         if walk.early:
-            answer = self._late_parameter(tail, pos, after, final)
-            if answer is not None:
-                return answer
+            match = walk.pattern.match(tail, after)
+            kind = kind_of(match) if match else ""
+            if not final and (after == len(tail) or kind == "cut"):
+                return Hold(pos)
+            if match is not None and kind == "parameter" and walk.knows(match):
+                self._value.begin(match)
+                return match.end()
 
         # Too far after it, a closer belongs to something else.
         if closer and after - pos <= INDENT:
@@ -758,16 +742,3 @@ class ParameterScan:
                 return Hold(pos)
 
         return Close(end, end, "end")
-
-    def _late_parameter(self, tail: str, pos: int, after: int, final: bool) -> Hold | int | None:
-        # `<function>name</function>` may be followed by its parameters.
-        walk = self._walk
-        match = walk.pattern.match(tail, after)
-        kind = kind_of(match) if match else ""
-        if not final and (after == len(tail) or kind == "cut"):
-            return Hold(pos)
-        if match is None or kind != "parameter" or not walk.knows(match):
-            return None
-
-        self._value.begin(match)
-        return match.end()

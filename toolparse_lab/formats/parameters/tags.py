@@ -40,7 +40,6 @@ from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import (
     Form,
     Heads,
-    Mark,
     TagForm,
     bare_head,
     closes_itself,
@@ -219,7 +218,12 @@ class ParameterTags(Envelope):
         return self._alone(text, tag, final, tools)
 
     def _alone(self, text: str, tag: re.Match[str], final: bool, tools: Tools) -> Answer:
-        if not self._opens_alone(tag, tools):
+        # It is only believed in the format's own spelling, or if the tool is known: text about
+        # functions is full of such tags.
+        if tag["f"] is None:
+            return None
+        name = tag[function_group(tag)]
+        if name not in tools and not self.form.owns(tag[0], name, function=True):
             return None
         if closes_itself(tag):
             return _ALONE
@@ -229,7 +233,7 @@ class ParameterTags(Envelope):
         if inside is not None:
             # Words before a JSON object are no name where nothing but their place makes them one.
             is_word = self.form.bare_names and inside[0].endswith("{")
-            return None if is_word and tag[function_group(tag)] not in tools else _ALONE
+            return None if is_word and name not in tools else _ALONE
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
 
     def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
@@ -267,15 +271,6 @@ class ParameterTags(Envelope):
             if text.startswith(token, pos):
                 return Opening(len(token), "markup")
         return None
-
-    def _opens_alone(self, tag: re.Match[str], tools: Tools) -> bool:
-        # It is only believed in the format's own spelling, or if the tool is known: text
-        # about functions is full of such tags.
-        if tag["f"] is None:
-            return False
-
-        name = tag[function_group(tag)]
-        return name in tools or self.form.owns(tag[0], name, function=True)
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # The block begins with a function's tag then, or with a stand-in for one.
@@ -446,18 +441,20 @@ class ParameterCall(Codec):
     def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
         scan.scan(body, True)
-        starts = [
-            i
-            for i, mark in enumerate(scan.marks)
-            if mark.kind == "function" and not _is_doubled(body, scan.marks, i)
+        marks = scan.marks
+        starts: list[int] = []
+        for i, mark in enumerate(marks):
+            before = marks[i - 1] if i else mark
+            # The same function's tag twice, with nothing between them, is one.
+            doubled = i > 0 and (before.kind, before.name) == ("function", mark.name)
+            if mark.kind == "function" and not (
+                doubled and not body[before.end : mark.start].strip()
+            ):
+                starts.append(i)
+        return [
+            FunctionReader(self.form, body, reading, scan, start, stop, last=stop == len(marks))
+            for start, stop in zip(starts, [*starts[1:], len(marks)], strict=False)
         ]
-        stops = [*starts[1:], len(scan.marks)]
-
-        functions: list[FunctionReader] = []
-        for start, stop in zip(starts, stops, strict=False):
-            last = stop == len(scan.marks)
-            functions.append(FunctionReader(self.form, body, reading, scan, start, stop, last=last))
-        return functions
 
     def _is_proven(self, body: str, reading: Reading, calls: list[Decoded]) -> bool:
         # A tag that is put right can make others count, and a value can end elsewhere then.
@@ -484,7 +481,6 @@ class ParameterCall(Codec):
             raise UnwritableCall(
                 "arguments are written as tags, so they must be an object", got=arguments_json
             )
-
         texts = {key: _as_text(value) for key, value in arguments.items()}
         typed = self.form.flags and not self.form.flags_may_miss
         expected: Value = arguments if typed else {**texts}
@@ -509,18 +505,15 @@ class ParameterCall(Codec):
             return False
         return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, expected)
 
-    def _escaped(self, value: str, tags: bool) -> str:
-        # One with a bare `<` is raw, so its references need no escape.
-        if not self.form.entities or ("<" in value and not tags):
-            return value
-        return _NEEDS_AMP.sub("&amp;", value).replace("<", "&lt;")
-
     def _written(self, name: str, arguments: dict[str, Value], *, escape: bool) -> str:
         form = self.form
         line = "\n" if form.lines else ""
         parts = [form.opener, line if form.opener else "", form.function_tag(name), line]
         for key, value in arguments.items():
-            text = self._escaped(_as_text(value), escape)
+            text = _as_text(value)
+            # One with a bare `<` is raw, so its references need no escape.
+            if form.entities and (escape or "<" not in text):
+                text = _NEEDS_AMP.sub("&amp;", text).replace("<", "&lt;")
             parts += [form.parameter_tag(key, kind_of_value(value)), *_edges(form, text)]
             parts += [form.parameter_closer, line]
         parts += [form.function_closer, line if form.closer else "", form.closer]
@@ -546,13 +539,6 @@ def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else write_canonical(value)
 
 
-def _is_doubled(body: str, marks: Sequence[Mark], i: int) -> bool:
-    before, mark = marks[i - 1], marks[i]
-    if i == 0 or (before.kind, before.name) != ("function", mark.name):
-        return False
-    return not body[before.end : mark.start].strip()
-
-
 def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
     # A function after one that breaks off in the middle of words is what those words quote.
     calls: list[Decoded] = []
@@ -564,13 +550,11 @@ def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
             call = function.unread(refusal)
         # Its own tags are sound, so only what is before it tells that it is quoted.
         if open_before and call.readable:
-            call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
+            message = "the call stands inside another call, whose own text is not over"
+            call = function.unread(Refusal("call.inside-value", message, function.start))
         open_before = open_before or (not call.readable and function.breaks_off)
         calls.append(call)
     return calls
-
-
-_QUOTED = "the call stands inside another call, whose own text is not over"
 
 
 def _holds_call(form: Form, text: str) -> bool:
