@@ -31,7 +31,7 @@ from .base import (
 )
 from .json.call import json_calls
 from .prompt.type_rules import JSON_TYPE_RULES
-from .scan import QuotedBody, Scanner
+from .scan import QuotedBody, Scanner, ends_inside, skip_space
 
 # How it works
 #
@@ -408,13 +408,11 @@ class BareCalls(Envelope):
         return self.form.closer if opening.end else None
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
-        while at < len(text) and text[at].isspace():
-            at += 1
+        at = skip_space(text, at)
         at += text.startswith(":", at)
         if text.startswith((HEAD, TAG), at):
             return True
-        rest = text[at : at + len(TAG)]
-        return NEED_MORE if not final and any(h.startswith(rest) for h in (HEAD, TAG)) else False
+        return NEED_MORE if not final and ends_inside(text, at, (HEAD, TAG)) else False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from .python.call import PYTHON_TYPE_RULES, PythonCalls
 from .python.rows import PythonTags
 from .registry import protocol_of
 from .results import Between, TextResult
-from .scan import LiteralBody, Scanner
+from .scan import LiteralBody, Scanner, ends_inside
 from .turns import THINK_TAGS
 
 
@@ -93,7 +93,7 @@ class SurroundedCalls(Envelope):
                     len(token), "reasoning" if token == self.thought[0] else "markup"
                 )
             # The rest of a longer token may still come, whatever shorter one is there already.
-            if not final and len(text) - pos < len(token) and token.startswith(text[pos:]):
+            if not final and ends_inside(text, pos, (token,)):
                 return NEED_MORE
         return self._open_lost(text, pos, final, tools)
 

@@ -67,6 +67,22 @@ class Scanner(Protocol):
     def finish(self) -> Close | None: ...
 
 
+def skip_space(text: str, pos: int, most: int | None = None) -> int:
+    """Return the offset after white space at `pos`, or after `most` characters of it."""
+    match = SPACE.match(text, pos, len(text) if most is None else pos + most)
+    return match.end() if match else pos
+
+
+def ends_inside(text: str, pos: int, literals: Iterable[str]) -> bool:
+    """Return True if the text ends inside one of the literals, which begins at `pos`.
+
+    >>> ends_inside("a<ca", 1, ("<call>",)), ends_inside("a<call>", 1, ("<call>",))
+    (True, False)
+    """
+    rest = len(text) - pos
+    return any(rest < len(literal) and literal.startswith(text[pos:]) for literal in literals)
+
+
 def any_of(literals: tuple[str, ...]) -> str:
     """Return the source of a pattern that matches one of the literals.
 
@@ -258,10 +274,7 @@ class LiteralBody(BodyScanner):
             return self._settle(len(tail) if final else partial_start(tail, self._literals))
 
         # One literal may begin with another, and the rest of the longer one may be yet to come.
-        rest = tail[match.start() :]
-        if not final and any(
-            len(lit) > len(rest) and lit.startswith(rest) for lit in self._literals
-        ):
+        if not final and ends_inside(tail, match.start(), self._literals):
             return self._settle(match.start())
         start = self._at + match.start()
         if match["close"] is not None:
@@ -467,7 +480,7 @@ class QuotedBody(BodyScanner):
         closer = self._closers[0]
         if tail.startswith(closer, after):
             return Close(self._at + end, self._at + after + len(closer), "closer")
-        if not final and len(tail) - after < len(closer) and closer.startswith(tail[after:]):
+        if not final and ends_inside(tail, after, (closer,)):
             self._level += 1  # the bracket is looked at again with what follows it
             return self._settle(match.start())
         return Close(self._at + end, self._at + end, "end")

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..base import NEED_MORE, Answer, Envelope, Fit, NeedMore, Opening, Tools
-from ..scan import LiteralBody, Scanner
+from ..scan import LiteralBody, Scanner, ends_inside, skip_space
 from .call import CALL_HEAD, CALL_HEAD_SO_FAR
 from .header import NO_TOOL_WORDS, Header
 from .run import ValueRun
 from .scan import JsonBody, ends_in_value
 
 _MOST_SPACE = 64
+_KEY = re.compile(r"\{\s{0,40}[\"']([a-z_]{1,20})[\"']\s{0,10}:")
+_BARE = Opening(0, speculative=True)
 _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> what it begins with
 
 
@@ -75,11 +77,6 @@ class JsonHeaders(Envelope):
         return (*markup, *texts, *thoughts)
 
     @cached_property
-    def _beginnings(self) -> frozenset[str]:
-        # every beginning of a head, the whole left out
-        return frozenset(head[:n] for head in self._heads for n in range(1, len(head)))
-
-    @cached_property
     def _long(self) -> tuple[str, ...]:
         # heads that begin with another head, and may still come where that one is
         heads = self._heads
@@ -121,7 +118,7 @@ class JsonHeaders(Envelope):
         return self._heads
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
-        if self._long and not final and self._may_grow(text, pos):
+        if self._long and not final and ends_inside(text, pos, self._long):
             return NEED_MORE
         for token, opening in self._tokens:
             if text.startswith(token, pos):
@@ -130,7 +127,8 @@ class JsonHeaders(Envelope):
             call = header.match(text, pos, final)
             if isinstance(call, NeedMore):
                 return call
-            if call is not None and not _calls_nothing(call, tools):
+            # `Action: None` calls nothing.
+            if call is not None and (call.name not in NO_TOOL_WORDS or call.name in tools):
                 sure = self.sure and i < len(self.templates)
                 sure = sure and not (self.first and header.ends_in_name)
                 fits: bool | NeedMore = True
@@ -143,10 +141,6 @@ class JsonHeaders(Envelope):
                 if fits:
                     return replace(call, speculative=True) if self.speculative else call
         return None
-
-    def _may_grow(self, text: str, pos: int) -> bool:
-        rest = len(text) - pos
-        return any(rest < len(head) and head.startswith(text[pos:]) for head in self._long)
 
     @property
     def may_resume(self) -> bool:
@@ -183,13 +177,13 @@ class JsonHeaders(Envelope):
         return "".join(names if head == "{name}" else head[0] for head in heads)
 
     def _begins(self, text: str, at: int, final: bool) -> bool | NeedMore:
-        begin = _behind_space(text, at)
+        begin = skip_space(text, at, _MOST_SPACE)
         if begin >= len(text):
             return False if final else NEED_MORE
         if text[begin] not in self.first or text[begin] != "[":
             return text[begin] in self.first
         # A list of calls, and not the one of a Python format or of any text in brackets.
-        item = _behind_space(text, begin + 1)
+        item = skip_space(text, begin + 1, _MOST_SPACE)
         if item >= len(text):
             return False if final else NEED_MORE
         return text[item] == "{"
@@ -204,13 +198,13 @@ class JsonHeaders(Envelope):
 
     def _opens_call(self, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # None for anything else
-        begin = _behind_space(text, at)
+        begin = skip_space(text, at, _MOST_SPACE)
         if begin >= len(text):
             return None if final else NEED_MORE
         call = self.open(text, begin, final, tools)
         if isinstance(call, NeedMore):
             return call
-        if call is None and not final and text[begin:] in self._beginnings:
+        if call is None and not final and ends_inside(text, begin, self._heads):
             return NEED_MORE
         return True if call is not None and call.kind == "call" else None
 
@@ -241,27 +235,10 @@ class JsonHeaders(Envelope):
 
 def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
     # words are a sentence about the token before them
-    begin = _behind_space(text, at)
+    begin = skip_space(text, at, _MOST_SPACE)
     if begin >= len(text):
         return True if final else NEED_MORE
     return not text[begin].isalnum()
-
-
-def _calls_nothing(call: Opening, tools: Tools) -> bool:
-    # `Action: None`
-    return call.name in NO_TOOL_WORDS and call.name not in tools
-
-
-def _behind_space(text: str, at: int) -> int:
-    # a bounded run of it
-    stop = min(len(text), at + _MOST_SPACE)
-    while at < stop and text[at].isspace():
-        at += 1
-    return at
-
-
-_KEY = re.compile(r"\{\s{0,40}[\"']([a-z_]{1,20})[\"']\s{0,10}:")
-_OPENING = Opening(0, speculative=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,13 +266,10 @@ class BareJson(Envelope):
         return ("{", "[")
 
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
-        if CALL_HEAD.match(text, pos) or (self.wrapper and self._wraps(text, pos)):
-            return _OPENING
+        key = _KEY.match(text, pos) if self.wrapper else None
+        if CALL_HEAD.match(text, pos) or (key is not None and key[1] == self.wrapper):
+            return _BARE
         return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, pos) else None
-
-    def _wraps(self, text: str, pos: int) -> bool:
-        key = _KEY.match(text, pos)
-        return key is not None and key[1] == self.wrapper
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         return ValueRun(self.ends, separators=self.separators, calls=True)

@@ -17,11 +17,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..scan import BodyScanner, Close, any_of, partial_start
+from ..scan import BodyScanner, Close, any_of, partial_start, skip_space
 from .call import behind_stray_brackets, next_call
 
 _MOST_SPACE = 64
-_SPACE = re.compile(rf"\s{{0,{_MOST_SPACE}}}")
 # A key right after a value, and what may become one. Both are shorter than `_MOST_SPACE`.
 _KEY = re.compile(r"""(?:,\s{0,8}+)?"[^"\\\n]{1,40}+"\s{0,8}+:""")
 _KEY_SO_FAR = re.compile(r"""(?:,\s{0,8}+)?(?:"[^"\\\n]{0,40}+(?:"\s{0,8}+)?)?\Z""")
@@ -151,7 +150,7 @@ class ValueRun(BodyScanner):
     def _end_at(self, tail: str, pos: int, final: bool) -> Close | int:
         # as `_behind_value`, for a value that is no call or the last one
         end = self._at + pos
-        after = _skip_space(tail, pos)
+        after = skip_space(tail, pos, _MOST_SPACE)
         rest = tail[after : after + _MOST_SPACE]
         if not rest and not final and after - pos < _MOST_SPACE:
             return -1
@@ -174,7 +173,7 @@ class ValueRun(BodyScanner):
         # None if no call follows, -1 to wait
         begin = next_call(tail, pos, final)
         # Behind nothing but white space it is for recovery to say whether that is a call.
-        if begin is None or (begin >= 0 and _SPACE.fullmatch(tail, pos, begin)):
+        if begin is None or (begin >= 0 and skip_space(tail, pos, _MOST_SPACE) == begin):
             return None
         if begin >= 0:
             self._stray = self._begin == "["
@@ -184,12 +183,7 @@ class ValueRun(BodyScanner):
         # None if no value follows, -1 to wait
         begin = after
         if tail[after] in self._separators:
-            begin = _skip_space(tail, after + 1)
+            begin = skip_space(tail, after + 1, _MOST_SPACE)
         if begin >= len(tail) and not final and begin - after <= _MOST_SPACE:
             return -1
         return begin if tail[begin : begin + 1] == "{" else None
-
-
-def _skip_space(text: str, pos: int) -> int:
-    match = _SPACE.match(text, pos)
-    return match.end() if match else pos

@@ -26,7 +26,15 @@ from functools import lru_cache
 from ...arguments.rjson.strict import read_one
 from ...core.types import Span
 from ..base import NEED_MORE, Answer, Envelope, Opening, Tools, make_opening
-from ..scan import SPACE, BodyScanner, Close, FollowCheck, Scanner, any_of, partial_pattern
+from ..scan import (
+    BodyScanner,
+    Close,
+    FollowCheck,
+    Scanner,
+    any_of,
+    partial_pattern,
+    skip_space,
+)
 
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
 # after a string: anything else says that its quotes are out of step, and a text goes on. The last
@@ -237,8 +245,7 @@ class JsonBody(BodyScanner):
                 # A strict string is followed by a comma, colon or bracket. After a hidden closer
                 # anything else says that the quotes are out of step.
                 if self._hidden and kind == '"':
-                    space = SPACE.match(tail, pos)
-                    after = space.end() if space else pos
+                    after = skip_space(tail, pos)
                     if after < len(tail):
                         if tail[after] not in ",:}]":
                             return self._rescue(pos)

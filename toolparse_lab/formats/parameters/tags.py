@@ -34,7 +34,7 @@ from ..prompt.shape import kind_of, resolve
 from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..results import Between, TextResult
-from ..scan import Scanner
+from ..scan import Scanner, ends_inside, skip_space
 from ..xml.grammar import BARE_SCALARS, ElementGrammar
 from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import (
@@ -206,8 +206,7 @@ class ParameterTags(Envelope):
         # The block's opener is the surest sign, and asked for first.
         if opener and text.startswith(opener, pos):
             return self._block
-        cut = text[pos : pos + len(opener)]
-        if opener and not final and opener.startswith(cut):
+        if not final and ends_inside(text, pos, (opener,)):
             return NEED_MORE
 
         tag = self._tags.match(text, pos)
@@ -276,9 +275,7 @@ class ParameterTags(Envelope):
         # The block begins with a function's tag then, or with a stand-in for one.
         if opening.whole or opening.kind != "call" or opening.attributes == _OTHER:
             return False
-        while at < len(text) and text[at].isspace():
-            at += 1
-
+        at = skip_space(text, at)
         # A tag with its bracket decides at once; without it the tool has to be known.
         if _head_patterns(self.form).block.match(text, at):
             return self._suits_tag(opening, text, at, final, tools)

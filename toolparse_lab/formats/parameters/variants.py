@@ -27,7 +27,7 @@ from ..base import (
     Tools,
     make_opening,
 )
-from ..scan import LiteralBody, Scanner
+from ..scan import LiteralBody, Scanner, ends_inside, skip_space
 from .form import Form, TagForm
 from .scan import ParameterScan
 from .tags import ParameterCall, ParameterTags
@@ -95,12 +95,10 @@ class MessageTags(ParameterTags):
             return super().suits(opening, text, at, final, tools)
         if opening.kind == "reasoning":
             return True
-        while at < len(text) and text[at].isspace():
-            at += 1
-        opener = self.form.opener
+        at, opener = skip_space(text, at), self.form.opener
         if text.startswith(opener, at):
             return True
-        return NEED_MORE if not final and opener.startswith(text[at : at + len(opener)]) else False
+        return NEED_MORE if not final and ends_inside(text, at, (opener,)) else False
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         if opening.kind == "reasoning":
@@ -130,7 +128,6 @@ _THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>
 _END = "<|end|>"
 _THOUGHTS = (_THOUGHT, _ROLE + _THOUGHT)
 _AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what is around calls
-_LONGEST_AROUND = max(map(len, _AROUND))
 
 
 @dataclass(frozen=True)
@@ -155,10 +152,7 @@ class HeadedTags(ParameterTags):
                 return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
         match = _RECIPIENT.match(text, pos)
         if match is None:
-            rest = text[pos : pos + _LONGEST_AROUND]
-            begins = _RECIPIENT_SO_FAR.match(text, pos) or any(
-                len(rest) < len(token) and token.startswith(rest) for token in _AROUND
-            )
+            begins = _RECIPIENT_SO_FAR.match(text, pos) or ends_inside(text, pos, _AROUND)
             return NEED_MORE if begins and not final else None
         span = Span(match.start("name") - pos, match.end("name") - pos)
         return make_opening(match.end() - pos, name=match["name"], name_span=span)

@@ -16,7 +16,16 @@ from ..base import (
     Tools,
     make_opening,
 )
-from ..scan import Balanced, BodyScanner, Close, QuotedBody, Scanner, any_of
+from ..scan import (
+    Balanced,
+    BodyScanner,
+    Close,
+    QuotedBody,
+    Scanner,
+    any_of,
+    ends_inside,
+    skip_space,
+)
 from ..turns import TURN_ENDS
 from .call import HEAD, PYTHON_TYPE_RULES, PythonCalls
 
@@ -28,7 +37,6 @@ from .call import HEAD, PYTHON_TYPE_RULES, PythonCalls
 # Between delimiters strings decide: see `QuotedBody`.
 
 
-_SPACE = re.compile(r"\s*")
 # What a body begins with: a call, or a list with one in it or nothing.
 _NAME = r"(?:[^\W\d]|\\_)(?:[\w.]|\\_){0,200}"
 _CALL = re.compile(rf"\[\s{{0,40}}\]|(?:\[\s{{0,40}})?['\"]?{_NAME}['\"]?\s{{0,40}}\(")
@@ -94,8 +102,7 @@ class PythonTags(Envelope):
         return min(self.closers, key=len, default=None)
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
-        match = _SPACE.match(text, at)
-        at = match.end() if match else at
+        at = skip_space(text, at)
         if self.fenced:
             if text.startswith("```", at):
                 return True
@@ -106,8 +113,7 @@ class PythonTags(Envelope):
 
 def _begins_call(text: str, at: int, final: bool, *, fenced: bool) -> bool | None:
     # None if more text decides. fenced: a code fence may be around it.
-    match = _SPACE.match(text, at)
-    at = match.end() if match else at
+    at = skip_space(text, at)
     if fenced and text.startswith("`", at):
         fence = _FENCE.match(text, at)
         if fence is None:
@@ -223,10 +229,8 @@ class LoneList(_Bracketed):
     def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
         after = _AFTER.match(tail, pos)
         # The end of the tail may become a special token.
-        rest = tail[after.start("char") :] if after else ""
-        if not final and any(
-            len(rest) < len(token) and token.startswith(rest) for token in _TOKENS
-        ):
+        begin = after.start("char") if after else len(tail)
+        if not final and ends_inside(tail, begin, _TOKENS):
             return None
         if after is None or after["char"] in _TOKENS or after["char"].isspace():
             return pos

@@ -49,7 +49,7 @@ from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..python.reader import PythonReader
 from ..rxml.element import unescape, unescape_offsets
-from ..scan import Close, LiteralBody, Scanner
+from ..scan import Close, LiteralBody, Scanner, skip_space
 from .grammar import BARE_SCALARS
 
 _BLOCKS = {"<functions>": "</functions>", "<function_calls>": "</function_calls>"}
@@ -166,9 +166,7 @@ def _follows(opener: str, text: str, at: int) -> bool | None:
     if opener in _AROUND:
         fence = _FENCE.match(text, at)
         at = fence.end() if fence else at
-    stop = min(len(text), at + _MOST_SPACE)
-    while at < stop and text[at].isspace():
-        at += 1
+    at = skip_space(text, at, _MOST_SPACE)
     if text.startswith(_FOLLOWS[opener], at):
         return True
     rest = text[at : at + _MOST_SPACE]

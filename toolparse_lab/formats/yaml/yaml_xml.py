@@ -30,7 +30,7 @@ from ..prompt.grammar import IN_YAML, literal
 from ..prompt.type_rules import make_rules
 from ..prompt.wording import Wordings
 from ..results import YamlResult
-from ..scan import Scanner
+from ..scan import Scanner, skip_space
 from ..xml.grammar import XML_NAME, ElementGrammar
 from ..xml.morph_xml import (
     ElementCall,
@@ -51,7 +51,6 @@ _LOOK = 256  # white space before the first key that is looked past
 _OPENER = "<tool_call>"  # around JSON it is a call of another format
 _ELEMENTS = ElementCall()
 
-_SPACE = re.compile(rf"\s{{0,{_LOOK}}}")
 _KEY = re.compile(
     r"(?:(?P<q>[\"'])(?P<quoted>[^\"'\\\n]{1,128})(?P=q)|(?P<plain>[\w.$-]{1,128}))"
     r"[ \t]{0,8}:(?P<after>\s|\Z)"
@@ -96,7 +95,7 @@ class YamlElements(ToolElements):
             cut = not final and _OPENER.startswith(text[pos : pos + len(_OPENER)])
             return NEED_MORE if cut else None
         # A brace has to follow: it is text otherwise, or the opener of another format.
-        at = _after_space(text, pos + len(_OPENER))
+        at = skip_space(text, pos + len(_OPENER), _LOOK)
         if at == len(text):
             return None if final else NEED_MORE
         return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
@@ -134,7 +133,7 @@ class YamlElements(ToolElements):
         if opening.owner is HERMES or opening.whole:
             return False
 
-        start = _after_space(text, at)
+        start = skip_space(text, at, _LOOK)
         if start == len(text):
             return False if final else NEED_MORE
         if text[start] == "<":  # an element, as most bodies with such an opener begin
@@ -160,12 +159,6 @@ def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
     if not match["after"] and not final:
         return NEED_MORE
     return match["quoted"] or match["plain"]
-
-
-def _after_space(text: str, pos: int) -> int:
-    # The bound keeps the tail of a stream short, whatever a hostile text contains.
-    match = _SPACE.match(text, pos)
-    return match.end() if match else pos
 
 
 @dataclass(frozen=True, slots=True)
