@@ -35,7 +35,8 @@ from .json.header import Frame, FramedGrammar, Header, JsonGrammar
 from .json.mix import FAILURE
 from .json.openers import JsonHeaders
 from .json.scan import JsonTags
-from .parameters.form import SlotForm, TagForm
+from .parameters.form import TagForm
+from .parameters.slots import SlotForm
 from .parameters.tags import tag_protocol
 from .prompt.wording import Wordings
 from .python.call import PYTHON_TYPE_RULES, PythonCalls

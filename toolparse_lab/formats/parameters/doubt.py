@@ -22,7 +22,8 @@ from ..disambiguation import (
     is_plain_object,
     near_edits,
 )
-from .form import Form, SlotForm
+from .form import Form
+from .slots import SlotForm
 from .strict import read_functions
 
 # How it works. A body is a row of tags with texts between them, walked over once. A value is the
@@ -263,7 +264,7 @@ def _swallows(form: Form, arguments: Value, view: View) -> bool:
         if member is not None and not member.admits_string():
             return True
         # One of the two tags around a key, in a format that has them.
-        key, value = _pairs(form)[-2:]
+        key, value = form.pairs[-2:]
         if value[0][-1:] == ">" and text.count(key[0]) != text.count(key[1]):
             return True
         # In any order: models do not keep to that of the schema.
@@ -281,7 +282,7 @@ def ends_in_tag(form: Form, text: Value) -> bool:
     stripped = text.strip()
     if stripped[:1] != "<" and stripped[-1:] != ">":
         return False
-    pairs = _pairs(form)
+    pairs = form.pairs
     for opener, closer in pairs:
         whole = opener[:1] == "<" and opener[-1:] == ">"
         if whole and stripped.endswith(opener):
@@ -294,16 +295,11 @@ def ends_in_tag(form: Form, text: Value) -> bool:
     return begins and text.count(opener) != text.count(closer)
 
 
-@lru_cache(maxsize=256)
-def _pairs(form: Form) -> tuple[tuple[str, str], ...]:
-    return form.pairs
-
-
 def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
     # A value begins before its own tag, or goes on over the next parameter's. Prose about tags
     # names parameters that the tool does not have.
     texts = arguments.values() if isinstance(arguments, dict) else ()
-    head = _pairs(form)[-1][0]
+    head = form.pairs[-1][0]
     for text in texts:
         if not isinstance(text, str) or "<" not in text:
             continue
@@ -322,7 +318,7 @@ def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
 
 def _runs_into(form: Form, text: str, view: View) -> bool:
     # As in `</parameter<>parameter=days>`. Whole tags are the value's own.
-    pairs = _pairs(form)
+    pairs = form.pairs
     closer = pairs[-1][1].rstrip(">]")
     at = text.find(closer) if closer else -1
     if at < 0:

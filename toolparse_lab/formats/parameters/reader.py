@@ -22,7 +22,6 @@ from ..rxml.reader import ElementReader, unescape_offsets
 from .form import (
     Form,
     Mark,
-    SlotForm,
     decoded_text,
     inner_places,
     kind_of_flag,
@@ -32,6 +31,7 @@ from .form import (
     value_offsets,
 )
 from .scan import ParameterScan
+from .slots import SlotForm
 from .strict import trimmed
 
 # How it works: the schema of the items decides. Where it names the kind of the JSON, coercion reads

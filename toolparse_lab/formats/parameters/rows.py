@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..base import Protocol, Signs
-from .form import SlotForm, TagForm
+from .form import TagForm
 from .namespaced import MINIMAX_M3
+from .slots import SlotForm
 from .tags import tag_protocol
 from .variants import (
     Alikes,

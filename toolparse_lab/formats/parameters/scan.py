@@ -14,13 +14,11 @@ from .form import (
     Form,
     Mark,
     MarkKind,
-    bare_head,
     closes_itself,
     function_group,
     kind_of,
     names_function,
     parameter_group,
-    tag_pattern,
 )
 from .strict import strict_form
 
@@ -75,7 +73,7 @@ class Walk:
         self.tools = tools
         self.wrapped = wrapped
         self.whole = whole
-        self.pattern = tag_pattern(form)
+        self.pattern = form.tags
         self.space = form.space
         self.state = START if wrapped else TOP
         self.at = 0  # characters settled so far
@@ -600,7 +598,7 @@ class ParameterScan:
         # A tag that lost its bracket, or a known tool's name on a line. Anything else is
         # skipped: words that mean nothing, which the reader removes or refuses.
         walk = self._walk
-        whole, partial = bare_head(walk.form)
+        whole, partial = walk.form.bare
         match = whole.match(tail, start)
         if match is None and not final and partial.match(tail, start):
             return Hold(start)

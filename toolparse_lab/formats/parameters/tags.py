@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from ...arguments.rjson.damage import Refusal
@@ -39,14 +39,11 @@ from ..xml.grammar import BARE_SCALARS, ElementGrammar
 from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import (
     Form,
-    Heads,
     TagForm,
-    bare_head,
     closes_itself,
     function_group,
     kind_of_value,
     names_function,
-    tag_pattern,
 )
 from .reader import FunctionReader
 from .scan import ParameterScan
@@ -131,11 +128,6 @@ _RESPONSE = ("<tool_response>", "</tool_response>")
 _LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by, with its `<`
 
 
-@lru_cache(maxsize=256)
-def _head_patterns(form: Form) -> Heads:
-    return form.heads()
-
-
 _JSON = re.compile(r"\s{0,64}\{")
 
 
@@ -158,10 +150,6 @@ class ParameterTags(Envelope):
     @cached_property
     def _block(self) -> Opening:
         return Opening(len(self.form.opener))
-
-    @cached_property
-    def _tags(self) -> re.Pattern[str]:
-        return tag_pattern(self.form)
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
@@ -209,7 +197,7 @@ class ParameterTags(Envelope):
         if not final and ends_inside(text, pos, (opener,)):
             return NEED_MORE
 
-        tag = self._tags.match(text, pos)
+        tag = self.form.tags.match(text, pos)
         if tag is None or (tag["cut"] is not None and final):
             return self._other(text, pos, final, tools)
         if tag["cut"] is not None:
@@ -227,7 +215,7 @@ class ParameterTags(Envelope):
         if closes_itself(tag):
             return _ALONE
         # What follows has to be the inside of a call: prose about a function ends or goes on there.
-        heads = _head_patterns(self.form)
+        heads = self.form.heads
         inside = heads.inside.match(text, tag.end())
         if inside is not None:
             # Words before a JSON object are no name where nothing but their place makes them one.
@@ -243,7 +231,7 @@ class ParameterTags(Envelope):
             return self._markup(text, pos)
         if not self.form.bare_names:
             return None
-        head = _head_patterns(self.form).block.match(text, pos)
+        head = self.form.heads.block.match(text, pos)
         if head is None:
             return None
         inside = _OTHER_INSIDE.match(text, head.end())
@@ -262,7 +250,7 @@ class ParameterTags(Envelope):
             return True
         if self._markup(literal, 0) is not None:
             return True
-        tag = self._tags.match(literal)
+        tag = self.form.tags.match(literal)
         return tag is not None and (tag["cut"] is None or self.form.may_go_on(literal))
 
     def _markup(self, text: str, pos: int) -> Opening | None:
@@ -277,14 +265,14 @@ class ParameterTags(Envelope):
             return False
         at = skip_space(text, at)
         # A tag with its bracket decides at once; without it the tool has to be known.
-        if _head_patterns(self.form).block.match(text, at):
+        if self.form.heads.block.match(text, at):
             return self._suits_tag(opening, text, at, final, tools)
-        bare, partial = bare_head(self.form)
+        bare, partial = self.form.bare
         match = bare.match(text, at)
         if match is not None and names_function(match, tools):
             return True
         # A word or two before the tag are a slip of the model, not another format.
-        words, words_so_far = _head_patterns(self.form).words
+        words, words_so_far = self.form.heads.words
         if opening.end and words.match(text, at):
             return True
         if final:
@@ -299,7 +287,7 @@ class ParameterTags(Envelope):
 
     def _suits_tag(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # None if only its words are of this format.
-        tag = self._tags.match(text, at)
+        tag = self.form.tags.match(text, at)
         if tag is None or tag["cut"] is not None:
             return NEED_MORE if tag is not None and not final else True
         if self.form.bare_names and not opening.end:
@@ -307,7 +295,7 @@ class ParameterTags(Envelope):
             # format with the same opener may take any body.
             if tag[function_group(tag)] in tools:
                 return True
-            inside = _head_patterns(self.form).inside.match(text, tag.end())
+            inside = self.form.heads.inside.match(text, tag.end())
             return inside is not None and not inside[0].endswith(self.form.function_closer)
         if self.form.owns(tag[0], tag[function_group(tag)], function=True):
             # JSON after a tag without its block is rather a call of a format that writes it so.
@@ -350,7 +338,7 @@ class ParameterTags(Envelope):
         # was stripped.
         if not self.form.bare_names:
             return None
-        bare, partial = bare_head(self.form)
+        bare, partial = self.form.bare
         match = bare.match(text)
         if match is not None:
             return Opening(0, attributes=_BARE) if names_function(match, tools) else None
@@ -559,7 +547,7 @@ def _holds_call(form: Form, text: str) -> bool:
     # if it reads back as it is with the tools that are known here.
     if form.next_parameter.search(text):
         return True
-    for tag in tag_pattern(form).finditer(text):
+    for tag in form.tags.finditer(text):
         if not (tag["f"] or tag["opener"]):
             continue
         if text[tag.end() :].lstrip()[:1] in ("<", "{"):

@@ -15,7 +15,8 @@ from ...core.toolspec import ToolSpec, tool_specs
 from ...formats.bare import BareCodec
 from ...formats.base import Protocol
 from ...formats.derived import SurroundedCalls, SurroundedCodec
-from ...formats.parameters.form import Form, SlotForm, TagForm
+from ...formats.parameters.form import Form, TagForm
+from ...formats.parameters.slots import SlotForm
 from ...formats.parameters.tags import ParameterCall
 from .families import Around
 
