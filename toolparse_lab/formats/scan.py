@@ -358,15 +358,8 @@ class QuotedBody(BodyScanner):
     """
 
     __slots__ = (
-        "_closers",
-        "_escapes",
-        "_held",
-        "_level",
-        "_literals",
-        "_lone",
-        "_outside",
-        "in_string",
-    )
+        "_closers", "_escapes", "_held", "_level", "_literals", "_lone", "_outside", "in_string",
+    )  # fmt: skip
 
     def __init__(
         self,

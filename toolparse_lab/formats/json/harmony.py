@@ -109,7 +109,15 @@ class Channels(Envelope):
         if "xml" in match[0]:
             return None
         opening = _opening_of(match, text, 0, tools)
-        return opening if opening.kind == "markup" else _before_json(opening, text)
+        if opening.kind == "markup":
+            return opening
+        # A call in tags, and a message to the model itself, are of other formats.
+        if opening.kind == "reasoning":
+            return None if "to=self" in text[: opening.end] else opening
+        rest = text[opening.end : opening.end + _MAX_TAIL].lstrip()
+        if not rest:
+            return NEED_MORE if len(text) < opening.end + _MAX_TAIL else opening
+        return None if rest[0] == "<" else opening
 
     def resume_starts(self, tools: Tools) -> str | None:
         return "".join({head[0] for head in _LONE_HEADS})
@@ -146,16 +154,6 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
         return Opening(end, "reasoning")
     is_text = channel.startswith("final") or name in _READERS
     return Opening(end, "markup", text=_MESSAGE_ENDS if is_text else ())
-
-
-def _before_json(opening: Opening, text: str) -> Answer:
-    # None for a call in tags, and for a message to the model itself: other formats write these.
-    if opening.kind == "reasoning":
-        return None if "to=self" in text[: opening.end] else opening
-    rest = text[opening.end : opening.end + _MAX_TAIL].lstrip()
-    if not rest:
-        return NEED_MORE if len(text) < opening.end + _MAX_TAIL else opening
-    return None if rest[0] == "<" else opening
 
 
 def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:

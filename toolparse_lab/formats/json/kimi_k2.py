@@ -86,16 +86,36 @@ class KimiSection(Envelope):
                 return Opening(len(token), "markup")
 
         if text[pos] != "<":
-            return _stripped_opening(text, pos, final, tools)
+            match = _STRIPPED.match(text, pos)
+            if match is None:
+                return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE
+            if match["name"] not in tools:
+                return None
+            return make_opening(
+                match.end() - pos,
+                name=match["name"],
+                name_span=Span(match.start("name") - pos, match.end("name") - pos),
+                wire_id=match[0].rstrip(),
+                speculative=True,
+            )
 
         start = pos + len(_BEGIN)
         mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
         end = mark.start() if mark else -1
         # No id contains a brace: arguments begin there, whatever follows them.
         if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
-            short = _without_token(text, start, pos, tools)
-            if short is not None:
-                return short
+            # The id names a tool on offer, or there is none and the body says the name.
+            alone = _BODY_ALONE.match(text, start)
+            if alone is not None:
+                return make_opening(alone.end() - pos)
+            short = _NO_TOKEN.match(text, start)
+            name, offset = _name_of(short["id"], tools) if short else ("", -1)
+            if short is not None and offset >= 0 and name in tools:
+                at = short.start("id") + offset - pos
+                span = Span(at, at + len(name))
+                return make_opening(
+                    short.end() - pos, name=name, name_span=span, wire_id=short["id"]
+                )
         # No id contains a token: one that is there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -110,9 +130,9 @@ class KimiSection(Envelope):
         wire_id = padded.strip().strip(_QUOTES).strip()
         name, offset = _name_of(wire_id, tools)
         name_start = start + padded.find(wire_id) + offset - pos
-        span = Span(name_start, name_start + len(name)) if offset >= 0 else None
+        place = Span(name_start, name_start + len(name)) if offset >= 0 else None
         after = mark.end() if mark else end
-        return make_opening(after - pos, name=name, name_span=span, wire_id=wire_id)
+        return make_opening(after - pos, name=name, name_span=place, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         # the next call or the section's end closes too
@@ -138,22 +158,6 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
     if damaged and damaged["name"] in tools:
         return damaged["name"], damaged.start("name")
     return (match["name"], match.start("name")) if match else (wire_id, 0)
-
-
-def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
-    # The id names a tool on offer, or there is none and the body says the name.
-    match = _BODY_ALONE.match(text, start)
-    if match is not None:
-        return make_opening(match.end() - pos)
-    match = _NO_TOKEN.match(text, start)
-    if match is None:
-        return None
-    name, offset = _name_of(match["id"], tools)
-    if offset < 0 or name not in tools:
-        return None
-    at = match.start("id") + offset - pos
-    span = Span(at, at + len(name))
-    return make_opening(match.end() - pos, name=name, name_span=span, wire_id=match["id"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +193,6 @@ class KimiJson(NamedJson):
             step = Step("read", "read.name-in-body", "", None, opening.wire_id, call.name)
             named.append(replace(call, wire_id=opening.wire_id, steps=(step, *call.steps)))
         return tuple(named)
-
-
-def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:
-    match = _STRIPPED.match(text, pos)
-    if match is None:
-        return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE
-    if match["name"] not in tools:
-        return None
-    span = Span(match.start("name") - pos, match.end("name") - pos)
-    wire_id = match[0].rstrip()
-    return make_opening(
-        match.end() - pos, name=match["name"], name_span=span, wire_id=wire_id, speculative=True
-    )
 
 
 def _frame(name: str, arguments_json: str) -> str:

@@ -41,17 +41,9 @@ class ValueRun(BodyScanner):
     """Ends after the values of a body, and after a closer that may follow them."""
 
     __slots__ = (
-        "_begin",
-        "_calls",
-        "_closers",
-        "_level",
-        "_literals",
-        "_patterns",
-        "_quote",
-        "_separators",
-        "_stray",
-        "_whole",
-    )
+        "_begin", "_calls", "_closers", "_level", "_literals", "_patterns", "_quote", "_separators",
+        "_stray", "_whole",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -111,19 +111,9 @@ class ElementBody:
     """
 
     __slots__ = (
-        "_at",
-        "_follow",
-        "_fresh",
-        "_hidden",
-        "_inner",
-        "_look",
-        "_name",
-        "_openers",
-        "_param",
-        "_raw",
-        "_text",
-        "_until",
-    )
+        "_at", "_follow", "_fresh", "_hidden", "_inner", "_look", "_name", "_openers", "_param",
+        "_raw", "_text", "_until",
+    )  # fmt: skip
 
     def __init__(self, name: str, text_params: frozenset[str], openers: tuple[str, ...]) -> None:
         self._name = name

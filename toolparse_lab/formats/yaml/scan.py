@@ -37,15 +37,7 @@ class YamlBody(BodyScanner):
     own that is not deeper is a call begun again.
     """
 
-    __slots__ = (
-        "_first",
-        "_follow",
-        "_indent",
-        "_inline",
-        "_line",
-        "_patterns",
-        "_quotes",
-    )
+    __slots__ = ("_first", "_follow", "_indent", "_inline", "_line", "_patterns", "_quotes")
 
     def __init__(self, name: str, tools: tuple[str, ...]) -> None:
         # name: of the element, which is the tool's. tools: the names of all tools, which open
