@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from ..scan import Close, skip_space
+from ..scan import Balanced, Close, skip_space
 from .call import behind_stray_brackets, next_call
 
 _MOST_SPACE = 64
