@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
@@ -17,6 +16,7 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token
 from ..base import Decoded, Reading, unread
 from ..json.call import in_order
+from ..json.source import ONE_CALL, BodySource
 from ..json.source import unescape_offsets as json_offsets
 from ..rxml.reader import ElementReader, unescape_offsets
 from .form import (
@@ -508,14 +508,7 @@ class FunctionReader:
             raise Refusal("call.not-an-object", message, mark.start)
         value = values[0]
 
-        def places() -> dict[str, tuple[int, int]]:
-            back = EditMap(json_edits)
-            shifted: dict[str, tuple[int, int]] = {}
-            for path, (a, b) in find_places(apply_edits(text, json_edits)).values.items():
-                start, end = back.raw_span(a, b)
-                shifted[path] = (start + mark.start, end + mark.start)
-            return shifted
-
+        inner = BodySource(text, tuple(json_edits), ONE_CALL).places_of(0, "", "")
         for edit in json_edits:
             self._edits.append(Edit(edit.span.shift(mark.start), edit.text, edit.rule))
 
@@ -526,7 +519,9 @@ class FunctionReader:
             name_span=self._name_span,
             edits=in_order(*self._edits),
             steps=(step,),
-            places=places,
+            places=lambda: {
+                path: (a + mark.start, b + mark.start) for path, (a, b) in inner().items()
+            },
             unescape=json_offsets,
         )
 
