@@ -31,7 +31,8 @@ from .base import (
 )
 from .json.call import json_calls
 from .prompt.type_rules import JSON_TYPE_RULES
-from .scan import QuotedBody, Scanner, ends_inside, skip_space
+from .python.reader import LiteralReader
+from .scan import SPACE, QuotedBody, Scanner, ends_inside, skip_space
 
 # How it works
 #
@@ -74,7 +75,6 @@ class BareForm:
     ends: tuple[str, ...] = ()
 
 
-_SPACE = re.compile(r"\s*")
 _KEY = re.compile(
     r"[^\s:={}()\[\],<>\"'|](?:[^:={}()\[\],<>\"'|\r\n]{0,127}[^\s:={}()\[\],<>\"'|])?"
 )
@@ -94,28 +94,16 @@ _NEXT_MEMBER = re.compile(rf",\s{{0,64}}{_KEY.pattern}[:=]")
 _BRACKETS = {"{": "}", "(": ")"}
 
 
-class BareReader:
-    """Reads forward through one body. Every method raises Refusal if the text is else."""
+class BareReader(LiteralReader):
+    """Reads calls with bare keys."""
+
+    code = "decode.bare"
+    space = SPACE
+    modules = MODULES
 
     def __init__(self, text: str, form: BareForm, reading: Reading) -> None:
-        self.text = text
-        self.pos = 0
+        super().__init__(text, reading)
         self.form = form
-        self.reading = reading
-        self.repair = reading.repair
-        self.max_depth = min(reading.max_depth, 200)
-        self.edits: list[Edit] = []
-        self.places: dict[str, tuple[int, int]] = {}
-
-    def skip(self) -> str:
-        match = _SPACE.match(self.text, self.pos)
-        self.pos = match.end() if match else self.pos
-        return self.text[self.pos : self.pos + 1]
-
-    def fail(self, message: str) -> Refusal:
-        # At the end of the text it is a truncation.
-        code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.bare"
-        return Refusal(code, message, self.pos)
 
     def fix(self, start: int, end: int, text: str, rule: str) -> None:
         if not self.repair:
@@ -142,20 +130,17 @@ class BareReader:
         match = CALL.match(self.text, self.pos)
         if match is None:
             match = CALL_IN_BLOCK.match(self.text, self.pos)
-            if match is None or not self.is_named(match):
+            # A call that is not written in full has to name a tool on offer.
+            whole = match is not None and (self.reading.closed or match["open"])
+            if match is None or not whole or self.offered(match["name"]) not in self.reading.tools:
                 raise self.fail("expected call:name{")
         if match["head"] != HEAD:
             at = match.start("head") if match["head"] else match.start("name")
             rule = {TAG: "barekey.tag", ":": "barekey.colon"}.get(match["head"], "barekey.head")
             self.fix(at, match.end("head") if match["head"] else at, HEAD, rule)
         self.places = {}
-        name, start = match["name"], match.start("name")
-        tools = self.reading.tools
-        for module in MODULES:
-            rest = name.removeprefix(module)
-            if rest != name and name not in tools and rest in tools:
-                name, start = rest, start + len(module)
-        tool = tools.get(name)
+        name = self.offered(match["name"])
+        tool = self.reading.tools.get(name)
         view = view_of(tool.schema_json) if tool is not None else None
 
         self.pos = match.end()
@@ -173,21 +158,8 @@ class BareReader:
             raise self.fail("a word after a call")
         self.places[""] = (opened, self.pos)
 
-        places = self.places  # the next call has others
-        edits = sorted(self.edits[first:], key=lambda edit: edit.span.start)
-        return Decoded(
-            name,
-            arguments,
-            name_span=Span(start, start + len(name)),
-            edits=tuple(edits),
-            places=lambda: places,
-        )
-
-    def is_named(self, match: re.Match[str]) -> bool:
-        # a call that is not written in full has to name a tool on offer
-        names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
-        whole = self.reading.closed or match["open"]
-        return bool(whole) and not names.isdisjoint(self.reading.tools)
+        end = match.end("name")
+        return self.decoded(name, arguments, Span(end - len(name), end), first)
 
     def members(self, closer: str, path: str, view: View | None, depth: int) -> dict[str, Value]:
         # view: the schema of the object
@@ -278,10 +250,7 @@ class BareReader:
         text_alone = view is not None and tuple(view.types or ()) == ("string",)
         if match is not None and not (self.repair and text_alone):
             self.pos = match.end()
-            try:
-                return number(match[0])
-            except ValueError as error:
-                raise Refusal("decode.json", str(error), start) from None
+            return self.number(match[0], start)
         match = _OPEN_FRACTION.match(self.text, start)
         if match is not None and not takes_text:
             self.pos = match.end()

@@ -193,7 +193,12 @@ def raw_texts(body: str, view: View, max_depth: int) -> tuple[Edit, ...]:
             MappingReader(body[start:end], max_depth).read(view)
         except NoYaml:
             edit = None
-            if _wants_text(view.properties[match[1]]):
+            # Nothing but a text, or null. Of several schemas each has to agree, and one has to want
+            # a text.
+            member = view.properties[match[1]]
+            kinds = [set(branch.types or ("any",)) for branch in member.any_of or (member,)]
+            wants_text = any("string" in kind for kind in kinds)
+            if wants_text and all(kind <= {"string", "null"} for kind in kinds):
                 edit = _quoting(body, body.index(":", match.end(1)) + 1, end, names)
             if edit is None:
                 return ()
@@ -221,11 +226,3 @@ def _quoting(body: str, start: int, end: int, names: str) -> Edit | None:
     if body[start:at].strip(" \t"):
         return None
     return Edit(Span(at, at + len(text)), write_quoted(text), "yaml.raw-text")
-
-
-def _wants_text(view: View) -> bool:
-    # Nothing but a text, or null. Of several schemas each has to agree, and one has to want a text.
-    kinds = [set(branch.types or ("any",)) for branch in view.any_of or (view,)]
-    return any("string" in kind for kind in kinds) and all(
-        kind <= {"string", "null"} for kind in kinds
-    )

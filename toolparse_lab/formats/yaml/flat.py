@@ -163,54 +163,37 @@ def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[
 
         key = line["key"]
         pos = line.end()
-        if line.lastgroup == "block":
-            literal = _block(text, line, block)
-            if literal is None:
+        kind = line.lastgroup or "key"
+        value: Value
+        if kind == "block":
+            # A header on the last line has nothing below it: then `find` returns -1.
+            start = text.find("\n", line.end("block")) + 1
+            lines = block.match(text, start) if start else None
+            if lines is None:
                 return None
-            value, place = literal
-            pos = place[1]
+            # One line break at the end, or none with `|-`.
+            lead_in = lines["lead"]
+            value = lines[0][len(lead_in) :].replace("\n" + lead_in, "\n").rstrip("\n")
+            value += "" if line["block"] == "|-" else "\n"
+            pos = lines.end()
+            place = start, pos
             # White space at the end that is not even a line of the mapping belongs to nothing.
             if len(text) - pos <= indent and not text[pos:].strip(" "):
                 pos = len(text)
+        elif kind == "key":
+            # Nothing there is null, or an empty text where the schema wants one. Its place is after
+            # the colon.
+            end = line.end("key") + 1
+            value, place = resolve_plain("", view.child(key)), (end, end)
+        elif kind == "plain":
+            value, place = resolve_plain(line["plain"], view.child(key)), line.span("plain")
         else:
-            value, place = _on_line(line, view)
+            value, place = line[kind], line.span(kind)
+            # The escapes that the pattern lets through are those of JSON.
+            if kind == "double" and "\\" in value:
+                value = json.loads(f'"{value}"')
 
         values[key] = value
         places["/" + key] = place  # such keys hold nothing that a pointer escapes
 
     return values, places
-
-
-def _block(
-    text: str, line: re.Match[str], block: re.Pattern[str]
-) -> tuple[str, tuple[int, int]] | None:
-    # None if it is not a plain one. block: the pattern of a block literal's lines.
-    # A header on the last line has nothing below it: then `find` returns -1, and this is 0.
-    start = text.find("\n", line.end("block")) + 1
-    lines = block.match(text, start) if start else None
-    if lines is None:
-        return None
-    return _literal(lines[0], lines["lead"], line["block"]), (start, lines.end())
-
-
-def _on_line(line: re.Match[str], view: View) -> tuple[Value, tuple[int, int]]:
-    # Nothing there is null, or an empty text where the schema wants one. Its place is after the
-    # colon.
-    kind = line.lastgroup or "key"
-    if kind == "key":
-        end = line.end("key") + 1
-        return resolve_plain("", view.child(line["key"])), (end, end)
-    if kind == "plain":
-        return resolve_plain(line["plain"], view.child(line["key"])), line.span("plain")
-
-    text = line[kind]
-    # The escapes that the pattern lets through are those of JSON.
-    if kind == "double" and "\\" in text:
-        text = json.loads(f'"{text}"')
-    return text, line.span(kind)
-
-
-def _literal(lines: str, lead: str, header: str) -> str:
-    # lead: the indentation that all lines have. One line break at the end, or none with `|-`.
-    text = lines[len(lead) :].replace("\n" + lead, "\n").rstrip("\n")
-    return text if header == "|-" else text + "\n"

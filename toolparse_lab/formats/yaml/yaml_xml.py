@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...arguments.rjson.damage import Refusal
@@ -194,24 +195,18 @@ class YamlCall(Codec):
             if opening.attributes:
                 call = with_attributes(call, view, opening)
         else:
-            call = self._unusual(body, view, reading)
+            # No mapping begins with `<`.
+            elements = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
+            reader = partial(self._mapping, view=view)
+            call = elements or MappingDisambiguation(body, view, reading, reader).call()
+            if elements is None and opening.attributes:
+                call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
         if opening.speculative and opening.end == 0:
             call = checked(call, body, reading)
         return (call,)
 
-    def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        # No mapping begins with `<`.
-        call = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
-        if call is not None:
-            return call
-        call = MappingDisambiguation(
-            body, view, reading, lambda text, manner: self._mapping(text, view, manner)
-        ).call()
-        opening = reading.opening
-        return with_attributes(call, view, opening) if opening.attributes else call
-
-    def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
+    def _mapping(self, body: str, reading: Reading, view: View) -> Decoded:
         # As PyYAML reads it, repaired once if need be. The refusal is that of the body as it came,
         # if there is nothing to repair.
         depth = min(reading.max_depth, MAX_DEPTH)
@@ -273,13 +268,9 @@ def _decoded(
         edits=edits,
         steps=steps,
         places=places,
-        unescape=_unescape_offsets,
+        # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
+        unescape=lambda raw: None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1)),
     )
-
-
-def _unescape_offsets(raw: str) -> list[int] | None:
-    # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
-    return None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1))
 
 
 def yaml_grammar(tools: Sequence[ToolSpec]) -> str:
