@@ -38,7 +38,6 @@ from .json.scan import JsonTags
 from .parameters.form import TagForm
 from .parameters.slots import SlotForm
 from .parameters.tags import tag_protocol
-from .prompt.wording import Wordings
 from .python.call import PYTHON_TYPE_RULES, PythonCalls
 from .python.rows import PythonTags
 from .registry import protocol_of
@@ -110,7 +109,11 @@ class SurroundedCalls(Envelope):
             if isinstance(opening, NeedMore):
                 waits = True
             elif opening is not None:
-                return _before_body(opening, text, pos) if self.whole else opening
+                if not self.whole:
+                    return opening
+                # The body is the JSON that the header's match begins or ends with.
+                match = _BRACKET.search(text, pos, pos + opening.end)
+                return make_opening(match.start() - pos if match else 0, speculative=True)
         return NEED_MORE if waits else None
 
     @property
@@ -167,12 +170,6 @@ def _open_header(template: str, text: str, pos: int, final: bool, tools: Tools) 
     if opening is None or isinstance(opening, NeedMore):
         return opening
     return _before_json(template, opening, text, pos, final) if opening.name in tools else None
-
-
-def _before_body(opening: Opening, text: str, pos: int) -> Opening:
-    # the JSON that a header's match begins or ends with
-    match = _BRACKET.search(text, pos, pos + opening.end)
-    return make_opening(match.start() - pos if match else 0, speculative=True)
 
 
 def _open_joined(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
@@ -273,34 +270,17 @@ def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
     family.
     """
     family = _FAMILIES[constants["family"]](constants["form"])
-    return replace(
-        _surrounded(family, constants),
-        id=constants["id"],
-        title=constants.get("title", ""),
-        aliases=(),
-        wordings=_wordings(family, constants),
-        spec=json.dumps(dict(constants), ensure_ascii=False),
-    )
-
-
-def _wordings(family: Protocol, constants: Mapping[str, Any]) -> Wordings:
-    # with 'model' where there is a template to render tools
-    if "prompt" not in constants:
-        return family.wordings
-    own = ("model", "{{model_prompt}}")
-    return replace(family.wordings, texts=(*family.wordings.texts, own))
-
-
-def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
-    envelope, codec = protocol.envelope, protocol.codec
+    wordings = family.wordings
+    if "prompt" in constants:  # there is a template to render tools
+        wordings = replace(wordings, texts=(*wordings.texts, ("model", "{{model_prompt}}")))
+    envelope, codec = family.envelope, family.codec
     opener, closer = constants.get("thought", ("", ""))
     # Readers take these for reasoning in every format.
     thought = ("", "") if THINK_TAGS.get(opener) == closer else (opener, closer)
     own = {*envelope.heads({}), *envelope.closers}
     # Of two tokens at one place the longer one counts.
     others = set(constants.get("markup", ())) - own
-    tokens = sorted(others, key=lambda token: (-len(token), token))
-    markup = tuple(tokens)
+    markup = tuple(sorted(others, key=lambda token: (-len(token), token)))
     lost = tuple(constants.get("lost", ()))
     if thought[0] or markup or lost:
         whole = constants["family"] == "json"
@@ -308,11 +288,21 @@ def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
     if "section" in constants or "between" in constants:
         section = tuple(constants.get("section", ("", "")))
         codec = SurroundedCodec(codec, section, constants.get("between", "\n"))
-    results = protocol.results
+    results = family.results
     if "result" in constants:
         pair = tuple(constants["result"])
         results = TextResult(Between(*pair), tuple(tag for tag in pair if tag.strip()))
-    return replace(protocol, envelope=envelope, codec=codec, results=results)
+    return replace(
+        family,
+        id=constants["id"],
+        title=constants.get("title", ""),
+        aliases=(),
+        envelope=envelope,
+        codec=codec,
+        results=results,
+        wordings=wordings,
+        spec=json.dumps(dict(constants), ensure_ascii=False),
+    )
 
 
 def _json(form: Mapping[str, Any]) -> Protocol:
@@ -376,14 +366,6 @@ def _named(form: Mapping[str, Any]) -> Protocol:
     )
 
 
-def _tags(form: Mapping[str, Any]) -> Protocol:
-    return tag_protocol(TagForm(**_tuples(form)), "")
-
-
-def _slots(form: Mapping[str, Any]) -> Protocol:
-    return tag_protocol(SlotForm(**_tuples(form)), "")
-
-
 def _tuples(form: Mapping[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in form.items()}
 
@@ -403,22 +385,14 @@ def _python(form: Mapping[str, Any]) -> Protocol:
     )
 
 
-def _bare(form: Mapping[str, Any]) -> Protocol:
-    return bare_protocol("", BareForm(**form))
-
-
-def _row(form: Mapping[str, Any]) -> Protocol:
-    return protocol_of(form["id"])
-
-
 _FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], Protocol]] = {
     "json": _json,
     "named": _named,
-    "tags": _tags,
-    "slots": _slots,
+    "tags": lambda form: tag_protocol(TagForm(**_tuples(form)), ""),
+    "slots": lambda form: tag_protocol(SlotForm(**_tuples(form)), ""),
     "python": _python,
-    "bare": _bare,
-    "row": _row,
+    "bare": lambda form: bare_protocol("", BareForm(**form)),
+    "row": lambda form: protocol_of(form["id"]),
 }
 FAMILIES = tuple(_FAMILIES)
 """The families of which derived protocols are, and 'row' for a shipped one."""

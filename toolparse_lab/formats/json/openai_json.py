@@ -502,7 +502,22 @@ class StrictCalls(MessageCalls):
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         # Not `super()`: a dataclass with slots is another class than the one its methods close over
         message = MessageCalls.read(self, body, reading)
-        calls = [_without_nulls(call, reading.tools) for call in message]
+        calls: list[Decoded] = []
+        for call in message:
+            # A provider writes underscores for the dots of a tool's name. Of two such tools nobody
+            # knows which one was meant.
+            tools = reading.tools
+            names = [name for name in tools if call.name in (name, name.replace(".", "_"))]
+            if call.readable and len(names) == 1:
+                schema = tools[names[0]].schema_json
+                arguments, changes = plain_arguments(call.arguments, schema)
+                steps = [
+                    Step("read", "read.strict-null", c.path, None, c.before, c.after)
+                    for c in changes
+                ]
+                if changes:
+                    call = replace(call, arguments=arguments, steps=(*call.steps, *steps))
+            calls.append(call)
         return Message(calls, message.pieces) if isinstance(message, Message) else tuple(calls)
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
@@ -510,19 +525,6 @@ class StrictCalls(MessageCalls):
             strict = strict_arguments(read_strict(arguments_json), tool.schema_json)
             arguments_json = write_canonical(strict)
         return MessageCalls.write(self, name, arguments_json, tool)
-
-
-def _without_nulls(call: Decoded, tools: Tools) -> Decoded:
-    # A provider writes underscores for the dots of a tool's name. Of two such tools nobody knows
-    # which one was meant.
-    names = [name for name in tools if call.name in (name, name.replace(".", "_"))]
-    if not call.readable or len(names) != 1:
-        return call
-    arguments, changes = plain_arguments(call.arguments, tools[names[0]].schema_json)
-    if not changes:
-        return call
-    steps = [Step("read", "read.strict-null", c.path, None, c.before, c.after) for c in changes]
-    return replace(call, arguments=arguments, steps=(*call.steps, *steps))
 
 
 OPENAI_STRICT = replace(

@@ -389,22 +389,18 @@ class JsonTags(Envelope):
         for opener in self.openers:
             if not text.startswith(opener, pos):
                 continue
+            end = pos + len(opener)
             if not self.line:
                 return _opening(len(opener))
-            return self._open_line(text, pos, pos + len(opener), final)
+            while end < len(text) and text[end] in " \t\r":
+                end += 1
+                if end - pos > _MAX_LINE_END:
+                    return None
+            # The line break may be in the next chunk. Nothing else can be on the line.
+            if end >= len(text):
+                return None if final else NEED_MORE
+            return make_opening(end + 1 - pos) if text[end] == "\n" else None
         return None
-
-    def _open_line(self, text: str, pos: int, end: int, final: bool) -> Answer:
-        # end: after the opener itself. None if anything else is on the line.
-        while end < len(text) and text[end] in " \t\r":
-            end += 1
-            if end - pos > _MAX_LINE_END:
-                return None
-
-        # The line break may be in the next chunk.
-        if end >= len(text):
-            return None if final else NEED_MORE
-        return make_opening(end + 1 - pos) if text[end] == "\n" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         # In a body that was never closed, an opener begins the next call. Not so for a fence: its

@@ -85,17 +85,14 @@ class BodySource:
         if len(self.units) <= 1 or not self.edits:
             return self.edits
         if self._shares is None:
-            self._shares = self._shared_out()
+            starts = [edit.span.start for edit in self.edits]
+            places = self._all()
+            # Both are sorted, so each unit's share is a slice.
+            inner = (bisect_left(starts, places[i][at][0]) for i, at in self.units[1:])
+            cuts = [0, *inner, len(starts)]
+            shares = (self.edits[cuts[k] : cuts[k + 1]] for k in range(len(self.units)))
+            self._shares = dict(zip(self.units, shares, strict=True))
         return self._shares[index, path]
-
-    def _shared_out(self) -> dict[tuple[int, str], tuple[Edit, ...]]:
-        starts = [edit.span.start for edit in self.edits]
-        places = self._all()
-
-        # Both are sorted, so each unit's share is a slice.
-        inner = (bisect_left(starts, places[i][path][0]) for i, path in self.units[1:])
-        cuts = [0, *inner, len(starts)]
-        return {unit: self.edits[cuts[k] : cuts[k + 1]] for k, unit in enumerate(self.units)}
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
         # Found in the edited body, and moved back by the edits. Once for all questions.

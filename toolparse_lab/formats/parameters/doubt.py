@@ -98,8 +98,12 @@ class KeyReader:
             if key or self._text(matches, i).strip():
                 return None
             i += 1
-        if not key:
-            i = self._drop_strays(matches, i)
+        # Closers after a name, which close nothing.
+        while not key and i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
+            if self._text(matches, i).strip():
+                break
+            self._repairs.append(make_edit(Span(*matches[i].span()), "", RULE))
+            i += 1
         while i < len(matches) and matches[i].lastgroup != "function_end":
             end = self._parameter(matches, i, key, key_at)
             if end is None:
@@ -112,15 +116,6 @@ class KeyReader:
         if key or i >= len(matches):
             return None
         return i + 1
-
-    def _drop_strays(self, matches: list[re.Match[str]], i: int) -> int:
-        # Closers after a name, which close nothing.
-        while i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
-            if self._text(matches, i).strip():
-                break
-            self._repairs.append(make_edit(Span(*matches[i].span()), "", RULE))
-            i += 1
-        return i
 
     def _split(self, word: str) -> tuple[str, str] | None:
         # The tool's name and the parameter's, of which one may be "".
@@ -210,7 +205,9 @@ class TagDisambiguation(Disambiguation):
                 return False
             # A repair that leaves part of a closer in a value has put the wrong thing right.
             tokens = _SPECIAL.findall(form.parameter_closer) if call.edits else ()
-            left = any(token in text for text in _strings(call.arguments) for token in tokens)
+            values = call.arguments.values() if isinstance(call.arguments, dict) else ()
+            texts = [value for value in values if isinstance(value, str)]
+            left = any(token in text for text in texts for token in tokens)
             return left or _went_on(form, call.arguments, None)
         # A tag says a value's type, but no quotes keep its text from swallowing other tags.
         if form.flags and not by_json:
@@ -239,11 +236,6 @@ class TagDisambiguation(Disambiguation):
         if refusal.readings:  # they are of the first call, as each of them is shown
             out[0] = replace(out[0], readings=refusal.readings)
         return tuple(out)
-
-
-def _strings(arguments: Value) -> list[str]:
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return [value for value in values if isinstance(value, str)]
 
 
 def _swallows(form: Form, arguments: Value, view: View) -> bool:

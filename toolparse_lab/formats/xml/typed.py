@@ -465,7 +465,20 @@ class _TypedDisambiguation(Disambiguation):
         return _functions(text, replace(self.reading, repair=False))
 
     def tags(self) -> list[str]:
-        return _near_tags(self.body, self.reading.tools)
+        # The literals of which one may be damaged: tags, or parts of a tag around a value.
+        words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in self.body]
+        literals = [f"</{word}>" for word in words]
+        literals += [f"<{word}>" for word in _GROUPS if word in words]
+        literals += [f'" type="{kind}"{end}' for kind in _KINDS for end in ("/>", " />", ">")]
+        own = [word for word in words if word in _PARAMETERS]
+        for name, tool in self.reading.tools.items():
+            if name not in self.body:
+                continue
+            literals.append(f'<function name="{name}">')
+            for key in view_of(tool.schema_json).properties:
+                begins = [f'<{word} name="{key}" ' for word in own]
+                literals += [begin + rest for begin in begins for rest in ('value="', 'type="')]
+        return list(dict.fromkeys(literals))
 
     def may_search(self) -> bool:
         return self.reading.closed
@@ -475,23 +488,6 @@ class _TypedDisambiguation(Disambiguation):
 
     def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
         return False
-
-
-def _near_tags(body: str, tools: Tools) -> list[str]:
-    # The literals of which one may be damaged: tags, or parts of a tag around a value.
-    words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in body]
-    literals = [f"</{word}>" for word in words]
-    literals += [f"<{word}>" for word in _GROUPS if word in words]
-    literals += [f'" type="{kind}"{end}' for kind in _KINDS for end in ("/>", " />", ">")]
-    for name, tool in tools.items():
-        if name not in body:
-            continue
-        literals.append(f'<function name="{name}">')
-        for key in view_of(tool.schema_json).properties:
-            for word in words:
-                if word in _PARAMETERS:
-                    literals += [f'<{word} name="{key}" {rest}="' for rest in ("value", "type")]
-    return list(dict.fromkeys(literals))
 
 
 Form: TypeAlias = Literal["attribute", "text", "elements"]
