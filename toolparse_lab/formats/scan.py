@@ -73,6 +73,14 @@ def skip_space(text: str, pos: int, most: int | None = None) -> int:
     return match.end() if match else pos
 
 
+def line_end(text: str, pos: int, most: int) -> int:
+    """Return the offset after the blanks at `pos` before a line's end, or after `most` of them."""
+    stop = min(len(text), pos + most)
+    while pos < stop and text[pos] in " \t\r":
+        pos += 1
+    return pos
+
+
 def ends_inside(text: str, pos: int, literals: Iterable[str]) -> bool:
     """Return True if the text ends inside one of the literals, which begins at `pos`.
 

@@ -32,6 +32,7 @@ from ..scan import (
     FollowCheck,
     Scanner,
     any_of,
+    line_end,
     partial_pattern,
     skip_space,
 )
@@ -392,10 +393,9 @@ class JsonTags(Envelope):
             end = pos + len(opener)
             if not self.line:
                 return _opening(len(opener))
-            while end < len(text) and text[end] in " \t\r":
-                end += 1
-                if end - pos > _MAX_LINE_END:
-                    return None
+            end = line_end(text, end, _MAX_LINE_END + 1 - len(opener))
+            if end - pos > _MAX_LINE_END:
+                return None
             # The line break may be in the next chunk. Nothing else can be on the line.
             if end >= len(text):
                 return None if final else NEED_MORE

@@ -16,16 +16,7 @@ from ..base import (
     Tools,
     make_opening,
 )
-from ..scan import (
-    Balanced,
-    BodyScanner,
-    Close,
-    QuotedBody,
-    Scanner,
-    any_of,
-    ends_inside,
-    skip_space,
-)
+from ..scan import Balanced, Close, QuotedBody, Scanner, any_of, ends_inside, line_end, skip_space
 from ..turns import TURN_ENDS
 from .call import HEAD, PYTHON_TYPE_RULES, PythonCalls
 
@@ -74,8 +65,7 @@ class PythonTags(Envelope):
             return None
         end = pos + len(opener)
         if self.line:
-            while end < len(text) and text[end] in " \t\r" and end - pos < _LONGEST_LINE_END:
-                end += 1
+            end = line_end(text, end, _LONGEST_LINE_END - len(opener))
             if end >= len(text):
                 return None if final else NEED_MORE
             if text[end] != "\n":
@@ -90,7 +80,7 @@ class PythonTags(Envelope):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         # Without a closer a call ends after its bracket.
         if not self.closers:
-            return LoneCall()
+            return LoneCall("\"'")
         return QuotedBody(self.closers, () if self.line else self.openers)
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
@@ -160,7 +150,7 @@ class WholeList(Envelope):
         return NEED_MORE if _LIST_SO_FAR.match(text) else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        return LoneList()
+        return LoneList("\"'")
 
 
 # How special tokens begin that may end an answer, where they were not stripped from it.
@@ -174,51 +164,23 @@ _ARGUMENT_SO_FAR = re.compile(
 _AFTER = re.compile(rf"[ \t]{{0,64}}+(?P<char>{any_of(_TOKENS)}|\S|\s)")
 
 
-class _Bracketed(BodyScanner):
-    # Ends after the closing bracket, or past it where what follows says that it is not the end:
-    # then the body cannot be read.
-    __slots__ = ("_balanced", "_end")
-
-    def __init__(self) -> None:
-        self._at, self._hidden = 0, None
-        self._balanced = Balanced("\"'")
-        self._end: int | None = None  # after the bracket, from the body's beginning
-
-    def scan(self, tail: str, final: bool) -> Close | int:
-        # The bracket is final while what follows it is awaited.
-        if self._end is None:
-            answer = self._balanced.scan(tail, final)
-            if not isinstance(answer, Close):
-                return self._settle(answer)
-            self._end = answer.end
-
-        # The bracket may have come with an earlier chunk.
-        pos = self._end - self._at
-        end = self._end_after(tail, pos, final)
-        if end is None:
-            self._at = self._end
-            return pos
-        return Close(self._at + end, self._at + end, "end")
-
-    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
-        raise NotImplementedError  # None if more text decides
-
-
-class LoneCall(_Bracketed):
+class LoneCall(Balanced):
     """A call: if an argument follows its bracket, the bracket was closed too early."""
 
     __slots__ = ()
 
-    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+    def _behind_value(self, tail: str, pos: int, final: bool) -> Close | int:
+        # The body ends past the bracket then, and cannot be read.
         argument = _ARGUMENT.match(tail, pos)
         if not final and (
             _ARGUMENT_SO_FAR.match(tail, pos) or (argument and argument.end() == len(tail))
         ):
-            return None
-        return argument.end() if argument else pos
+            return -1
+        end = self._at + (argument.end() if argument else pos)
+        return Close(end, end, "end")
 
 
-class LoneList(_Bracketed):
+class LoneList(Balanced):
     """A list: if something else is on the line of its bracket, it is no list of calls.
 
     A special token that was not stripped may be there.
@@ -226,15 +188,17 @@ class LoneList(_Bracketed):
 
     __slots__ = ()
 
-    def _end_after(self, tail: str, pos: int, final: bool) -> int | None:
+    def _behind_value(self, tail: str, pos: int, final: bool) -> Close | int:
         after = _AFTER.match(tail, pos)
         # The end of the tail may become a special token.
         begin = after.start("char") if after else len(tail)
         if not final and ends_inside(tail, begin, _TOKENS):
-            return None
-        if after is None or after["char"] in _TOKENS or after["char"].isspace():
-            return pos
-        return after.end()
+            return -1
+        # The body ends past the bracket where text follows it, and cannot be read.
+        is_text = after is not None and after["char"] not in _TOKENS
+        if after is not None and is_text and not after["char"].isspace():
+            pos = after.end()
+        return Close(self._at + pos, self._at + pos, "end")
 
 
 def _row(id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases: str) -> Protocol:

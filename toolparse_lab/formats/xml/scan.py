@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..scan import Close, FollowCheck, skip_space
+from ..scan import BodyScanner, Close, FollowCheck, skip_space
 
 # Lengths are bounded so that a hostile text cannot make the unsettled tail grow. Every pattern that
 # is searched for begins with a literal `<`, which the search then finds at the speed of memchr.
@@ -102,7 +102,7 @@ def ends_in_element(text: str) -> bool:
     return param != "" or text[pos:].strip() != ""
 
 
-class ElementBody:
+class ElementBody(BodyScanner):
     """Finds the closing tag of an XML element whose children are parameters.
 
     Text parameters are raw: whatever is in them is content, up to a closing tag of theirs that
@@ -111,7 +111,7 @@ class ElementBody:
     """
 
     __slots__ = (
-        "_at", "_follow", "_fresh", "_hidden", "_inner", "_look", "_name", "_openers", "_param",
+        "_follow", "_fresh", "_inner", "_look", "_name", "_openers", "_param",
         "_raw", "_text", "_until",
     )  # fmt: skip
 
@@ -121,17 +121,12 @@ class ElementBody:
         self._openers = openers
         self._fresh = True  # nothing was looked at yet
         self._follow: FollowCheck | None = None
-        self._at = 0
+        self._at, self._hidden = 0, None  # a closing tag in a text parameter that never ended
         self._param: str | None = None
         self._raw: re.Pattern[str] | None = None  # what to look for inside a text parameter
         self._inner = 0  # elements of the parameter's own name that are open inside it
         self._until = ""  # inside CDATA or a comment: what ends it
-        self._hidden: tuple[int, int] | None = None
         self._look = 0  # white space after a parameter's closing tag that was looked at already
-
-    def finish(self) -> Close | None:
-        # It is in a text parameter that never ended.
-        return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         """Return the close, or how many characters of the tail are final."""
@@ -223,7 +218,3 @@ class ElementBody:
         if self._hidden is None:
             self._hidden = (start, end)
         return None
-
-    def _settle(self, settled: int) -> int:
-        self._at += settled
-        return settled
