@@ -14,7 +14,7 @@ from ..arguments.schema.view import View, view_of
 from ..core.errors import UnwritableCall
 from ..core.toolspec import ToolSpec
 from ..core.types import Edit, Span
-from ..core.values import Value, escape_token, number, read_strict, same, write_canonical
+from ..core.values import Value, escape_token, number, read_strict, write_canonical
 from .base import (
     NEED_MORE,
     Answer,
@@ -403,11 +403,7 @@ class BareCodec(Codec):
             raise UnwritableCall("a call of a name and an object", got=name)
         form = self.form
         inner = f"{HEAD}{name}{self._written(arguments)}"
-        try:
-            calls = self.read(inner, Reading(Opening(1), True, False, 200, {}))
-        except Refusal:
-            calls = ()
-        if len(calls) != 1 or not same(calls[0].arguments, arguments):
+        if not self.says(inner, arguments):
             raise UnwritableCall("a value that cannot be told from the notation", got=name)
         return f"{form.opener}{inner}{form.closer}"
 

@@ -232,10 +232,7 @@ class Envelope(ABC):
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True if `heads` and `closers_in_text` are the same for any tools.
-
-        `auto` then works them out once, and asks the envelope only where one of them is.
-        """
+        """True if `heads` and `closers_in_text` are the same for any tools."""
         return False
 
     @property
@@ -261,9 +258,7 @@ class Envelope(ABC):
 
     @abstractmethod
     def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
-        """Return the opener at `text[pos]`, where one of the heads is.
-
-        None for ordinary text.
+        """Return the opener at `text[pos]`, where one of the heads is, or None for ordinary text.
 
         final: the text is complete. NEED_MORE where more text may change the answer, never once
         `final` is set.
@@ -310,10 +305,7 @@ class Envelope(ABC):
         return ()
 
     def token(self, head: str) -> Opening | None:
-        """Return what a head opens whatever follows it.
-
-        None where the text after it decides. `auto` then asks nobody about such a token.
-        """
+        """Return what a head opens whatever follows it, None where the text after it decides."""
         return None
 
     @property
@@ -322,17 +314,11 @@ class Envelope(ABC):
         return False
 
     def may_open(self, literal: str) -> bool:
-        """Return False if no text that begins with a literal opens anything of this format.
-
-        `auto` asks once for each literal, and then spares the question at every such text.
-        """
+        """Return False if no text that begins with a literal opens anything of this format."""
         return True
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the characters that an answer may begin with which `resumes`.
-
-        None for any.
-        """
+        """Return the characters that an answer may begin with which `resumes`, None for any."""
         return None
 
     @property
@@ -351,7 +337,7 @@ class Envelope(ABC):
         return self
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the literal that every closer of the body after `opening` contains, if any.
+        """Return the literal that every closer of the body contains, if any.
 
         The engine reads ahead to it, so that a whole body is scanned in one go.
         """
@@ -360,24 +346,17 @@ class Envelope(ABC):
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return True if a body that was given up after `text` ends inside one of its values.
 
-        text: the body so far. The text after it is then part of that value: it is part of the
-        value's quotation, and no call of the model's own. By default every character but white
-        space counts as the beginning of a value.
+        The text after it is then part of that value, and no call of the model's own. By default
+        every character but white space counts as the beginning of a value.
         """
         return bool(text.strip())
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return True if text that looks like an opener inside a body is a parameter of its call.
-
-        opening: of the body. inner: the answer of `open` about the place inside it. By default
-            never.
-        """
+        """Return True if `inner`, an opener inside a body, is a parameter of its call."""
         return False
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
-        """Return True if the body that begins at `text[at]` is of this format.
-
-        None: it takes any.
+        """Return True if the body that begins at `text[at]` is of this format; None: it takes any.
 
         Called where formats share an opener. A function of the text alone, so that chunking cannot
         change it.
@@ -400,8 +379,7 @@ class Codec(ABC):
     def strict(self, body: str, reading: Reading) -> bool:
         """Return True if the body, taken as closed, reads without any repair.
 
-        The engine asks this where a body could end at two places. By default the body is read for
-        it. A format that has a shorter way to tell overrides this.
+        The engine asks this where a body could end at two places.
         """
         try:
             calls = self.read(body, replace(reading, closed=True, repair=False))
@@ -410,26 +388,36 @@ class Codec(ABC):
         return all(call.readable for call in calls)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls that are whole in front of the damage of a body that was refused.
-
-        By default none does.
-        """
+        """Return the calls that are whole in front of the damage of a body that was refused."""
         return ()
 
     def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
         """Return the call whose body begins at `text[start]`, where one look shows all of it.
 
-        Scanner and `read` then say the same of it. None says nothing of the body, and is the
-        default. opening: the opener before the body. tools: a call of any other is none.
+        Scanner and `read` then say the same of it. None says nothing of the body. tools: a call of
+        any other is none.
         """
         return None
 
     @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as this format writes it, delimiters included.
+        """Return the call as this format writes it, delimiters included. Raises UnwritableCall."""
 
-        Raises UnwritableCall.
+    def says(
+        self, body: str, arguments: Value, tool: ToolSpec | None = None, name: str = ""
+    ) -> bool:
+        """Return True if a body reads strictly as one call with these arguments.
+
+        name: the call's, "" for any.
         """
+        tools = {tool.name: tool} if tool is not None else {}
+        try:
+            calls = self.read(body, Reading(Opening(1), True, False, 1000, tools))
+        except Refusal:
+            return False
+        if len(calls) != 1 or not calls[0].readable or name not in ("", calls[0].name):
+            return False
+        return same(calls[0].arguments, arguments)
 
     @property
     def edges(self) -> tuple[str, str]:
@@ -548,10 +536,7 @@ class Protocol:
 
     @property
     def among_others(self) -> Protocol:
-        """The protocol as `auto` asks it: without openers that belong to another format.
-
-        The protocol itself where there are none.
-        """
+        """The protocol as `auto` asks it: without openers that belong to another format."""
         envelope = self.envelope.among_others
         return self if envelope is self.envelope else replace(self, envelope=envelope)
 

@@ -11,7 +11,7 @@ from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span
-from ...core.values import Value, escape_token, read_strict, same
+from ...core.values import Value, escape_token, read_strict
 from ..base import (
     Answer,
     Codec,
@@ -273,17 +273,8 @@ class MarkedCalls(Codec):
         lines += [_element(key, value, 0) for key, value in arguments.items()]
         text = "\n".join([*lines, f"{_MARK}</invoke>", _CLOSER])
         inner = text[len(_OPENER) : -len(_CLOSER)]
-        tools = {tool.name: tool} if tool is not None else {}
         view = view_of(tool.schema_json if tool is not None else "{}")
-        try:
-            calls = self.read(inner, Reading(Opening(1), True, False, _MAX_DEPTH, tools))
-        except Refusal:
-            calls = ()
-        if (
-            len(calls) != 1
-            or calls[0].name != name
-            or not same(calls[0].arguments, ItemLists(_texts(arguments), view).value)
-        ):
+        if not self.says(inner, ItemLists(_texts(arguments), view).value, tool, name):
             raise UnwritableCall("a value that its elements do not say", got=name)
         return text
 

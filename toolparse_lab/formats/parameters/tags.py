@@ -472,7 +472,8 @@ class ParameterCall(Codec):
         # The plainest text first: escapes are for values that would not survive.
         if not any(_holds_call(self.form, text) for text in texts.values()):
             text = self._written(name, arguments, escape=False)
-            if self._reads_back(text, expected, tool):
+            form = self.form
+            if self.says(text[len(form.opener) : len(text) - len(form.closer)], expected, tool):
                 return text
 
         if not self.form.entities:
@@ -480,15 +481,6 @@ class ParameterCall(Codec):
                 "a value holds tags of the format, which has no way to escape them", got=name
             )
         return self._written(name, arguments, escape=True)
-
-    def _reads_back(self, text: str, expected: Value, tool: ToolSpec | None) -> bool:
-        tools = {tool.name: tool} if tool is not None else {}
-        inner = text[len(self.form.opener) : len(text) - len(self.form.closer)]
-        try:
-            calls = self.read(inner, Reading(Opening(1), True, False, 1000, tools))
-        except Refusal:
-            return False
-        return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, expected)
 
     def _written(self, name: str, arguments: dict[str, Value], *, escape: bool) -> str:
         form = self.form
