@@ -84,8 +84,8 @@ MUTANTS = (
     ),
     Mutant(
         "formats/xml/scan.py",
-        'return tail[end : end + 1] in ("<", "")',
-        "return True",
+        'ends = tail[after : after + 1] in ("<", "")',
+        "ends = True",
         "a closing tag inside a text parameter",
     ),
     Mutant(
