@@ -38,11 +38,11 @@ from .json.scan import JsonTags
 from .parameters.form import TagForm
 from .parameters.slots import SlotForm
 from .parameters.tags import tag_protocol
-from .python.call import PYTHON_TYPE_RULES, PythonCalls
-from .python.rows import PythonTags
+from .python.call import PythonCalls
+from .python.rows import between, python_row
 from .registry import protocol_of
 from .results import Between, TextResult
-from .scan import LiteralBody, Scanner, ends_inside
+from .scan import LiteralBody, Scanner, ends_inside, with_or_without_space
 from .turns import THINK_TAGS
 
 
@@ -323,8 +323,7 @@ def _json(form: Mapping[str, Any]) -> Protocol:
 
 def _between(opener: str, closer: str) -> Protocol:
     head = opener.strip()
-    # Models drop the white space of a delimiter.
-    closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
+    closers = with_or_without_space(closer)
     envelope: Envelope
     if closers and not _SPACE.search(head):
         envelope = JsonTags((head,), closers)
@@ -350,7 +349,7 @@ def _relaxed(header: str) -> str:
 
 def _named(form: Mapping[str, Any]) -> Protocol:
     header, closer = form["header"], form["closer"]
-    closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
+    closers = with_or_without_space(closer)
     relaxed = _relaxed(header)
     frame = Frame(header.replace("{any}", "0"), closer)
     return Protocol(
@@ -372,17 +371,9 @@ def _tuples(form: Mapping[str, Any]) -> dict[str, Any]:
 
 def _python(form: Mapping[str, Any]) -> Protocol:
     opener, closer = form["opener"], form["closer"]
-    closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
-    return Protocol(
-        id="",
-        envelope=PythonTags((opener.strip(),), closers),
-        codec=PythonCalls(
-            opener, closer, form["listed"], form["between"], json_words=form["json_words"]
-        ),
-        tags=frozenset(("delimited",)),
-        type_rules=PYTHON_TYPE_RULES,
-        signs=Signs(openers=(re.escape(opener.strip()),)),
-    )
+    words = form["json_words"]
+    codec = PythonCalls(opener, closer, form["listed"], form["between"], json_words=words)
+    return python_row("", "", between(opener, closer), codec)
 
 
 _FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], Protocol]] = {

@@ -73,6 +73,11 @@ def skip_space(text: str, pos: int, most: int | None = None) -> int:
     return match.end() if match else pos
 
 
+def with_or_without_space(literal: str) -> tuple[str, ...]:
+    """Return a delimiter as it is, and without white space around it, which models drop."""
+    return tuple(dict.fromkeys(text for text in (literal, literal.strip()) if text.strip()))
+
+
 def line_end(text: str, pos: int, most: int) -> int:
     """Return the offset after the blanks at `pos` before a line's end, or after `most` of them."""
     stop = min(len(text), pos + most)

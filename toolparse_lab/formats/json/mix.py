@@ -9,6 +9,7 @@ from ...core.errors import BadOptions
 from ..base import Protocol, Signs
 from ..prompt.wording import Wordings
 from ..results import JsonResult
+from ..scan import with_or_without_space
 from .call import JsonCall
 from .header import JsonGrammar
 from .scan import JsonTags
@@ -58,11 +59,9 @@ def json_protocol(
     """
     # The text before the object: an opener on a line of its own ends with a line break.
     prefix = f"{opener}\n" if line else opener
-    # Models leave out line breaks around a delimiter more often than the delimiter.
-    closers = tuple(dict.fromkeys((closer, closer.strip())))
     return Protocol(
         id=id,
-        envelope=JsonTags((opener,), closers, line=line),
+        envelope=JsonTags((opener,), with_or_without_space(closer), line=line),
         codec=JsonCall(prefix, closer, *keys),
         tags=frozenset(("delimited",)),
         grammar=JsonGrammar(prefix, closer, *keys),

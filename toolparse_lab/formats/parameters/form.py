@@ -302,7 +302,6 @@ _BEHIND_WORD = r"(?:[\s=>\u0120]|name[ \t]{0,8}=)"
 class TagForm(Form):
     """The constants of one format whose tags are words: `<function=f>` or `<invoke name="f">`.
 
-    opener, closer: around a block of functions, both begin with `<`, or empty if there is none.
     attribute: names are written `name="…"`, else `=…`. trim: a value loses one line break at each
     end. lines: tags are written on lines of their own. entities, markup, flags, sections: see
     `Form`. wrapper: the word of an element that may stand around all parameters and means nothing.

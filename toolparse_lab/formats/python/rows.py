@@ -16,7 +16,17 @@ from ..base import (
     Tools,
     make_opening,
 )
-from ..scan import Balanced, Close, QuotedBody, Scanner, any_of, ends_inside, line_end, skip_space
+from ..scan import (
+    Balanced,
+    Close,
+    QuotedBody,
+    Scanner,
+    any_of,
+    ends_inside,
+    line_end,
+    skip_space,
+    with_or_without_space,
+)
 from ..turns import TURN_ENDS
 from .call import HEAD, PYTHON_TYPE_RULES, PythonCalls
 
@@ -201,7 +211,9 @@ class LoneList(Balanced):
         return Close(self._at + pos, self._at + pos, "end")
 
 
-def _row(id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases: str) -> Protocol:
+def python_row(
+    id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases: str
+) -> Protocol:
     return Protocol(
         id=id,
         aliases=aliases,
@@ -214,10 +226,8 @@ def _row(id: str, title: str, envelope: PythonTags, codec: PythonCalls, *aliases
     )
 
 
-def _between(opener: str, closer: str, **fields: bool) -> PythonTags:
-    # with or without white space before the closer
-    closers = tuple(dict.fromkeys((closer, closer.strip())))
-    return PythonTags((opener.strip(),), tuple(c for c in closers if c), **fields)
+def between(opener: str, closer: str, **fields: bool) -> PythonTags:
+    return PythonTags((opener.strip(),), with_or_without_space(closer), **fields)
 
 
 PYTHONIC = Protocol(
@@ -231,31 +241,31 @@ PYTHONIC = Protocol(
 )
 
 PROTOCOLS: tuple[Protocol, ...] = (
-    _row("llama4_python_start",
+    python_row("llama4_python_start",
          "a list of Python calls between <|python_start|> and <|python_end|>",
-         _between("<|python_start|>", "<|python_end|>"),
+         between("<|python_start|>", "<|python_end|>"),
          PythonCalls("<|python_start|>", "<|python_end|>"), "llama4_pythonic"),
-    _row("gemma_fence_tool_code", "Python calls in a fence of tool_code",
-         _between("```tool_code", "\n```", line=True), PythonCalls("```tool_code\n", "\n```")),
-    _row("olmo3", "Python calls on lines in <function_calls>",
-         _between("<function_calls>", "</function_calls>"),
+    python_row("gemma_fence_tool_code", "Python calls in a fence of tool_code",
+         between("```tool_code", "\n```", line=True), PythonCalls("```tool_code\n", "\n```")),
+    python_row("olmo3", "Python calls on lines in <function_calls>",
+         between("<function_calls>", "</function_calls>"),
          PythonCalls("<function_calls>", "</function_calls>", in_list=False, json_words=True)),
-    _row("lfm2", "a list of Python calls between <|tool_call_start|> and <|tool_call_end|>",
-         _between("<|tool_call_start|>", "<|tool_call_end|>"),
+    python_row("lfm2", "a list of Python calls between <|tool_call_start|> and <|tool_call_end|>",
+         between("<|tool_call_start|>", "<|tool_call_end|>"),
          PythonCalls("<|tool_call_start|>", "<|tool_call_end|>")),
-    _row("minicpm3",
+    python_row("minicpm3",
          "Python calls in a fence between <|tool_call_start|> and <|tool_call_end|>",
-         _between("<|tool_call_start|>", "<|tool_call_end|>", fenced=True),
+         between("<|tool_call_start|>", "<|tool_call_end|>", fenced=True),
          PythonCalls("<|tool_call_start|>\n```python\n", "\n```\n<|tool_call_end|>",
                      in_list=False)),
-    _row("gorilla_openfunctions", "Python calls behind <<function>>",
+    python_row("gorilla_openfunctions", "Python calls behind <<function>>",
          PythonTags(("<<function>>",), (), strict_head=True),
          PythonCalls("<<function>>", "", in_list=False, line="<<function>>")),
-    _row("bfcl_python_tag", "a list of Python calls in <TOOLCALL>",
+    python_row("bfcl_python_tag", "a list of Python calls in <TOOLCALL>",
          PythonTags(("<TOOLCALL>", "<tool_call>", "<tool_calls>"),
                     ("</TOOLCALL>", "</tool_call>", "</tool_calls>"), strict_head=True),
          PythonCalls("<TOOLCALL>", "</TOOLCALL>"), "toolcall_python"),
-    _row("llama3_python_calls", "Python calls behind <|python_tag|>",
+    python_row("llama3_python_calls", "Python calls behind <|python_tag|>",
          PythonTags(("<|python_tag|>",), (), strict_head=True),
          PythonCalls("<|python_tag|>", "", in_list=False, line="<|python_tag|>")),
 )  # fmt: skip
