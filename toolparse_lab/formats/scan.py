@@ -316,15 +316,8 @@ class Balanced(BodyScanner):
     """
 
     __slots__ = (
-        "_begin",
-        "_closers",
-        "_last",
-        "_level",
-        "_literals",
-        "_patterns",
-        "_quote",
-        "_whole",
-    )
+        "_begin", "_closers", "_last", "_level", "_literals", "_patterns", "_quote", "_whole",
+    )  # fmt: skip
 
     def __init__(
         self,

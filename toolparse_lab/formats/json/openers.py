@@ -135,7 +135,10 @@ class JsonHeaders(Envelope):
                 if not sure:
                     fits = self._begins(text, pos + call.end, final)
                 elif self.first and not call.name:
-                    fits = _no_words(text, pos + call.end, final)
+                    # Words are a sentence about the token before them.
+                    begin = skip_space(text, pos + call.end, _MOST_SPACE)
+                    fits = NEED_MORE if begin >= len(text) and not final else fits
+                    fits = not text[begin].isalnum() if begin < len(text) else fits
                 if isinstance(fits, NeedMore):
                     return fits
                 if fits:
@@ -189,24 +192,20 @@ class JsonHeaders(Envelope):
         return text[item] == "{"
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
-        # after markup that is a call of this format
         if opening.kind == "markup":
-            return self._opens_call(text, at, final, tools)
+            # A call of this format is after it. None for anything else.
+            begin = skip_space(text, at, _MOST_SPACE)
+            if begin >= len(text):
+                return None if final else NEED_MORE
+            call = self.open(text, begin, final, tools)
+            if isinstance(call, NeedMore):
+                return call
+            if call is None and not final and ends_inside(text, begin, self._heads):
+                return NEED_MORE
+            return True if call is not None and call.kind == "call" else None
         if opening.kind != "call" or not self.first:
             return None
         return self._begins(text, at, final)
-
-    def _opens_call(self, text: str, at: int, final: bool, tools: Tools) -> Fit:
-        # None for anything else
-        begin = skip_space(text, at, _MOST_SPACE)
-        if begin >= len(text):
-            return None if final else NEED_MORE
-        call = self.open(text, begin, final, tools)
-        if isinstance(call, NeedMore):
-            return call
-        if call is None and not final and ends_inside(text, begin, self._heads):
-            return NEED_MORE
-        return True if call is not None and call.kind == "call" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         if opening.kind == "reasoning":
@@ -233,14 +232,6 @@ class JsonHeaders(Envelope):
         return shortest if all(shortest in closer for closer in self.closers) else None
 
 
-def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
-    # words are a sentence about the token before them
-    begin = skip_space(text, at, _MOST_SPACE)
-    if begin >= len(text):
-        return True if final else NEED_MORE
-    return not text[begin].isalnum()
-
-
 @dataclass(frozen=True, slots=True)
 class BareJson(Envelope):
     """Envelope of objects, or one list of objects, whose first key is one that calls have.
@@ -255,7 +246,8 @@ class BareJson(Envelope):
 
     heads_are_fixed = True
 
-    in_auto = False  # see the head of this module
+    # The text they read is what `auto` recovers, with a warning.
+    in_auto = False
 
     @property
     def among_others(self) -> Envelope:
