@@ -246,14 +246,10 @@ class JsonCall(Codec):
         unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
         self._unwrap(unit)
         key = self._name_key(unit.value)
-        # `{"get_tide": {…}}`: only a known tool makes such a key a name. Without that tool the
-        # object may be anything, such as arguments without a name.
-        if key is None and len(unit.value) == 1:
-            ((only, inside),) = unit.value.items()
-            is_name = self.name_is_key or (only in reading.tools and inside is not None)
-            if is_name and (inside is None or isinstance(inside, dict)):
-                call = _name_is_key(unit, only)
-                return replace(call, steps=()) if self.name_is_key else call
+        only = self._only_known_key(unit) if key is None else None
+        if only is not None:
+            call = _name_is_key(unit, only)
+            return replace(call, steps=()) if self.name_is_key else call
 
         name = unit.value[key] if key is not None else ""
         if key is None or not name:
@@ -309,6 +305,15 @@ class JsonCall(Codec):
             call.problems = (Problem("read", "call.not-an-object", "error", message, ""),)
 
         return call
+
+    def _only_known_key(self, unit: _Unit) -> str | None:
+        # `{"get_tide": {…}}`: only a known tool makes such a key a name. Without that tool the
+        # object may be anything, such as arguments without a name.
+        if len(unit.value) != 1:
+            return None
+        ((key, inside),) = unit.value.items()
+        is_name = self.name_is_key or (key in unit.reading.tools and inside is not None)
+        return key if is_name and (inside is None or isinstance(inside, dict)) else None
 
     def _unwrap(self, unit: _Unit) -> None:
         # {"function": {…}}, which OpenAI has around name and arguments

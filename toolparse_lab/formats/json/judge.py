@@ -110,17 +110,8 @@ def settle(
         message = "the damage can be put right in more than one way"
         refusal = Refusal("decode.ambiguous", message, 0)
 
-    edits = first.edits if first is not None else ()
-    guesses = _guesses(edits)
-    # JSON that is whole but for a key with two values says two things. What a moved bracket would
-    # make of it is an invention, however near it is.
-    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
-    # A quote too many hides the end from the scanner of a format that needs no closer.
-    ends_itself = first is not None and body.rstrip()[-1:] in ("}", "]")
-    ends_itself = ends_itself and all(edit.rule != "rjson.missing-bracket" for edit in edits)
-    may_search = reading.repair and not double and refusal.code not in _FINAL
-    may_search = may_search and (reading.closed or ends_itself)
-    if not may_search or _holds_delimiter(body, reading):
+    guesses = first is not None and _guesses(first.edits)
+    if not _may_search(body, reading, first, refusal):
         # No closer says that the body ends there, or a member is none of the tool's parameters.
         if first is None or (guesses and (first.stray or not reading.closed)):
             raise refusal
@@ -130,6 +121,21 @@ def settle(
     if guesses and not reading.closed and first is not None and calls is first.calls:
         raise refusal
     return calls
+
+
+def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
+    # JSON that is whole but for a key with two values says two things. What a moved bracket would
+    # make of it is an invention, however near it is.
+    double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
+    if not reading.repair or double or refusal.code in _FINAL:
+        return False
+    # A quote too many hides the end from the scanner of a format that needs no closer.
+    ends_itself = (
+        first is not None
+        and body.rstrip()[-1:] in ("}", "]")
+        and all(edit.rule != "rjson.missing-bracket" for edit in first.edits)
+    )
+    return (reading.closed or ends_itself) and not _holds_delimiter(body, reading)
 
 
 def _guesses(edits: Sequence[Edit]) -> bool:
@@ -421,13 +427,7 @@ def read_words(
     # A sign by itself is damage of the brackets around it.
     words = [e for e in prose if e is not behind and any(map(str.isalnum, e.span.of(body)))]
     if not words:
-        for edit in edits:
-            if edit.rule != "rjson.comment" or not _is_first(edit, body):
-                continue
-            names = re.findall(r"[\w./@+-]+", edit.span.of(body))
-            if any(name in reading.tools and name != whole_name for name in names):
-                message = "a comment in front of this JSON names another tool"
-                raise Refusal("decode.words", message, edit.span.start)
+        _refuse_comment(body, edits, reading, whole_name)
         return values, edits
     match = None
     if len(words) == 1 and keys[0] and _is_first(words[0], body):
@@ -448,6 +448,16 @@ def read_words(
         raise Refusal("decode.json", "the beginning of this JSON is damaged", words[0].span.start)
     message = "the words in front of this JSON are no tool's name, so it may not be a call"
     raise Refusal("decode.words", message, words[0].span.start)
+
+
+def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_name: str) -> None:
+    for edit in edits:
+        if edit.rule != "rjson.comment" or not _is_first(edit, body):
+            continue
+        words = re.findall(r"[\w./@+-]+", edit.span.of(body))
+        if any(word in reading.tools and word != whole_name for word in words):
+            message = "a comment in front of this JSON names another tool"
+            raise Refusal("decode.words", message, edit.span.start)
 
 
 def _is_first(words: Edit, body: str) -> bool:

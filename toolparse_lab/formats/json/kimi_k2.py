@@ -104,18 +104,9 @@ class KimiSection(Envelope):
         end = mark.start() if mark else -1
         # No id contains a brace: arguments begin there, whatever follows them.
         if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
-            # The id names a tool on offer, or there is none and the body says the name.
-            alone = _BODY_ALONE.match(text, start)
-            if alone is not None:
-                return make_opening(alone.end() - pos)
-            short = _NO_TOKEN.match(text, start)
-            name, offset = _name_of(short["id"], tools) if short else ("", -1)
-            if short is not None and offset >= 0 and name in tools:
-                at = short.start("id") + offset - pos
-                span = Span(at, at + len(name))
-                return make_opening(
-                    short.end() - pos, name=name, name_span=span, wire_id=short["id"]
-                )
+            without = _without_token(text, start, pos, tools)
+            if without is not None:
+                return without
         # No id contains a token: one that is there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -158,6 +149,20 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
     if damaged and damaged["name"] in tools:
         return damaged["name"], damaged.start("name")
     return (match["name"], match.start("name")) if match else (wire_id, 0)
+
+
+def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
+    # The id names a tool on offer, or there is none and the body says the name.
+    alone = _BODY_ALONE.match(text, start)
+    if alone is not None:
+        return make_opening(alone.end() - pos)
+    match = _NO_TOKEN.match(text, start)
+    name, offset = _name_of(match["id"], tools) if match else ("", -1)
+    if match is None or offset < 0 or name not in tools:
+        return None
+    at = match.start("id") + offset - pos
+    span = Span(at, at + len(name))
+    return make_opening(match.end() - pos, name=name, name_span=span, wire_id=match["id"])
 
 
 @dataclass(frozen=True, slots=True)
