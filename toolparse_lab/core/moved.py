@@ -50,8 +50,12 @@ MOVED = {
     "values": "core.values",
     "widgets": "notebook",
 }
-# Files whose classes are in stored pickles, and that another file took in.
-MERGED = {"types.readings": "core.types.call", "types.sources": "core.types.call"}
+# Files that another file took in, of a documented path or with classes in stored pickles.
+MERGED = {
+    "formats.neutral": "formats.surface",
+    "types.readings": "core.types.call",
+    "types.sources": "core.types.call",
+}
 # Names that the API promises for good: `import toolparse_lab.errors` is no mistake.
 KEPT = ("errors", "litellm_bridge", "rjson", "rxml", "types")
 
