@@ -137,8 +137,10 @@ class JsonHeaders(Envelope):
                 elif self.first and not call.name:
                     # Words are a sentence about the token before them.
                     begin = skip_space(text, pos + call.end, _MOST_SPACE)
-                    fits = NEED_MORE if begin >= len(text) and not final else fits
-                    fits = not text[begin].isalnum() if begin < len(text) else fits
+                    if begin < len(text):
+                        fits = not text[begin].isalnum()
+                    elif not final:
+                        return NEED_MORE
                 if isinstance(fits, NeedMore):
                     return fits
                 if fits:

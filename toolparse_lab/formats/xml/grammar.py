@@ -118,9 +118,7 @@ class ElementGrammar(GrammarWriter):
             case "object" if self.nested and properties_of(node):
                 children = self.children(node, depth)
                 return None if children is None else f'"\\n" {children}'
-            case "object":
-                return self.json_value(node, depth, IN_XML)
-            case "array":
+            case "object" | "array":
                 return self.json_value(node, depth, IN_XML)
             case "string" | "any":
                 return self._text(node)
