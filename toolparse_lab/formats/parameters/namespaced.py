@@ -104,13 +104,9 @@ class MarkedElements(Envelope):
 
     closers: tuple[str, ...] = (_CLOSER,)
 
-    @property
-    def restarts(self) -> tuple[str, ...]:
-        return (_OPENER,)
+    restarts = (_OPENER,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_OPENER, f"{_MARK}<invoke ")

@@ -180,9 +180,7 @@ class ParameterTags(Envelope):
     def opener_is_body(self) -> bool:
         return not self.form.opener
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self._heads

@@ -86,9 +86,7 @@ class MessageTags(ParameterTags):
     def resume_starts(self, tools: Tools) -> str | None:
         return "t"
 
-    @property
-    def may_resume(self) -> bool:
-        return True
+    may_resume = True
 
     def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         if opening.kind == "call":
@@ -136,9 +134,7 @@ class HeadedTags(ParameterTags):
 
     form: TagForm
 
-    @property
-    def closers(self) -> tuple[str, ...]:
-        return (_CALL,)
+    closers = (_CALL,)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_ROLE + " to=", " to=", "to=", *_AROUND)
@@ -442,9 +438,7 @@ class SuffixedBlocks(Envelope):
     maker: Callable[[str], Form]
     restarts: tuple[str, ...] = ()
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (f"<{self.word}:", f"<{_THINK}:")

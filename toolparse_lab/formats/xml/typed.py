@@ -109,21 +109,13 @@ _HALF_TAG = re.compile(
 class TypedXml(Envelope):
     """Envelope of all forms of the family: a block, one in a tag, or one call alone."""
 
-    @property
-    def closers(self) -> tuple[str, ...]:
-        return tuple(_BLOCKS.values())
+    closers = tuple(_BLOCKS.values())
+    restarts = ()  # the reader finds by itself where a function begins
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
         return (*self.closers, *_AROUND.values())
 
-    @property
-    def restarts(self) -> tuple[str, ...] | None:
-        # The reader finds by itself where a function begins.
-        return ()
-
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (*_FOLLOWS, _LONE_HEAD)
