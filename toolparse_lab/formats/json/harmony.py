@@ -21,6 +21,7 @@ from ..base import (
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
 from .forms import NamedJson
+from .header import Frame
 from .scan import JsonBody, ends_in_value
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
@@ -177,9 +178,7 @@ def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:
     return longest
 
 
-def _frame(name: str, arguments_json: str) -> str:
-    header = f"{_START}assistant{_CHANNEL}commentary to=functions.{name} <|constrain|>json"
-    return f"{header}{_MESSAGE}{arguments_json}{_CALL}"
+_HEAD = f"{_START}assistant{_CHANNEL}commentary to=functions.{{name}} <|constrain|>json{_MESSAGE}"
 
 
 def _result(name: str, call_id: str, content: str) -> str:
@@ -191,7 +190,7 @@ HARMONY = Protocol(
     aliases=("harmony_role", "gpt_oss"),
     title="messages in channels",
     envelope=Channels(),
-    codec=NamedJson(_frame),
+    codec=NamedJson(Frame(_HEAD, _CALL)),
     tags=frozenset(("delimited", "channels")),
     results=TextResult(_result, (_MESSAGE, "<|constrain|>")),
     signs=Signs(marks=(r"<\|channel\|>\s*\w+\s+to=[\w.]+|to=functions\.[\w.]+",)),

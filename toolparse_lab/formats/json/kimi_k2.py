@@ -25,6 +25,7 @@ from ..results import TextResult
 from ..scan import Scanner, any_of, begun
 from .call import JsonCall
 from .forms import NamedJson
+from .header import Frame
 from .scan import JsonBody, ends_in_value
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
@@ -200,9 +201,7 @@ class KimiJson(NamedJson):
         return tuple(named)
 
 
-def _frame(name: str, arguments_json: str) -> str:
-    call = f"{_BEGIN}functions.{name}:0{_ARGUMENTS}{arguments_json}{_END}"
-    return f"{_SECTION[0]}{call}{_SECTION[1]}"
+_HEAD = f"{_SECTION[0]}{_BEGIN}functions.{{name}}:0{_ARGUMENTS}"
 
 
 def _result(name: str, call_id: str, content: str) -> str:
@@ -215,7 +214,7 @@ KIMI_K2 = Protocol(
     id="kimi_k2",
     title="a section of calls with ids",
     envelope=KimiSection(),
-    codec=KimiJson(_frame),
+    codec=KimiJson(Frame(_HEAD, _END + _SECTION[1])),
     tags=frozenset(("delimited", "section")),
     results=TextResult(_result, ("## Return of", _ARGUMENTS, "<|im_")),
     signs=Signs(openers=(r"<\|tool_calls?_(?:section_)?(?:begin|start)\|>",)),

@@ -226,7 +226,19 @@ class MessageCalls(Codec):
         if values is None and not reading.repair:
             raise Refusal("decode.json", "the message is no strict JSON, and repair is off", 0)
         if values is None or len(values) != 1:
-            return _damaged_message(body, reading)
+            # The calls of a damaged message are one segment, since edits may be between them. It
+            # may be beyond repair and still plainly have calls: they are reported then.
+            try:
+                values, edits = read_body_values(body, reading)
+                calls = calls_in(values[0]) if len(values) == 1 else {}
+                if not calls:
+                    raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
+                source = BodySource(body, tuple(edits), [(0, path) for path in calls])
+                return tuple(_read_call(calls[path], path, source, reading) for path in calls)
+            except Refusal as refusal:
+                if not _CALLED.search(body):
+                    raise
+                return _unread(body, refusal)
 
         calls = calls_in(values[0])
         if not calls and not is_message(values[0]):
@@ -423,22 +435,6 @@ def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
 
 
 # Messages that are no strict JSON
-
-
-def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    # They are one segment, since edits may be between them.
-    # The whole message may be beyond repair and still plainly have calls: they are reported then.
-    try:
-        values, edits = read_body_values(body, reading)
-        calls = calls_in(values[0]) if len(values) == 1 else {}
-        if not calls:
-            raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
-        source = BodySource(body, tuple(edits), [(0, path) for path in calls])
-        return tuple(_read_call(calls[path], path, source, reading) for path in calls)
-    except Refusal as refusal:
-        if not _CALLED.search(body):
-            raise
-        return _unread(body, refusal)
 
 
 # The endings that make a message whole that was cut off inside its last call, from the innermost

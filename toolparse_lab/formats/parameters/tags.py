@@ -413,7 +413,21 @@ class ParameterCall(Codec):
                 return json_calls(self.form.opener, self.form.closer, body, reading)
             raise _no_function(body)
 
-        calls = _calls_of(functions)
+        calls: list[Decoded] = []
+        open_before = False
+        for function in functions:
+            try:
+                call = function.read()
+            except Refusal as reason:
+                call = function.unread(reason)
+            # A function after one that breaks off in the middle of words is what those words
+            # quote. Its own tags are sound, so only what is before it tells.
+            if open_before and call.readable:
+                message = "the call stands inside another call, whose own text is not over"
+                call = function.unread(Refusal("call.inside-value", message, function.start))
+            open_before = open_before or (not call.readable and function.breaks_off)
+            calls.append(call)
+
         # Without edits the body says what it says; each repair has to be proved.
         if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
             refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
@@ -512,24 +526,6 @@ def _edges(form: Form, text: str) -> tuple[str, str, str]:
 
 def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else write_canonical(value)
-
-
-def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
-    # A function after one that breaks off in the middle of words is what those words quote.
-    calls: list[Decoded] = []
-    open_before = False
-    for function in functions:
-        try:
-            call = function.read()
-        except Refusal as refusal:
-            call = function.unread(refusal)
-        # Its own tags are sound, so only what is before it tells that it is quoted.
-        if open_before and call.readable:
-            message = "the call stands inside another call, whose own text is not over"
-            call = function.unread(Refusal("call.inside-value", message, function.start))
-        open_before = open_before or (not call.readable and function.breaks_off)
-        calls.append(call)
-    return calls
 
 
 def _holds_call(form: Form, text: str) -> bool:
