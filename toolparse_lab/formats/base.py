@@ -778,9 +778,11 @@ class Protocol:
         opening, start = self._open_call(text, tools, name)
         if opening is None:
             return False
-        body = self._body_of(opening, text[start:], tools)
-        if body is None:
+        body = text[start:]
+        close = None if opening.whole else self.envelope.scanner(opening, tools).scan(body, True)
+        if close is not None and not isinstance(close, Close):
             return False
+        body = body[: close.start] if close else ""
         try:
             calls = self.codec.read(body, Reading(opening, True, False, 1000, tools))
         except Refusal:
@@ -813,9 +815,3 @@ class Protocol:
         if not isinstance(opening, Opening) or opening.kind != "call":
             return None, start
         return opening, start + opening.end
-
-    def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
-        if opening.whole:
-            return ""
-        close = self.envelope.scanner(opening, tools).scan(text, True)
-        return text[: close.start] if isinstance(close, Close) else None

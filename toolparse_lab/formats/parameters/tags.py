@@ -503,7 +503,14 @@ class ParameterCall(Codec):
             # One with a bare `<` is raw, so its references need no escape.
             if form.entities and (escape or "<" not in text):
                 text = _NEEDS_AMP.sub("&amp;", text).replace("<", "&lt;")
-            parts += [form.parameter_tag(key, kind_of_value(value)), *_edges(form, text)]
+            # One more line break is written before or after its own, if the reader would take that
+            # for the format's. After a carriage return none may, or both would be one line break.
+            before = behind = form.edge
+            if form.trim and text.startswith(("\n", "\r\n")):
+                before = "\n"
+            if form.trim and text.endswith(("\n", "\r")):
+                behind = "\n" if text.endswith("\n") else ""
+            parts += [form.parameter_tag(key, kind_of_value(value)), before, text, behind]
             parts += [form.parameter_closer, line]
         parts += [form.function_closer, line if form.closer else "", form.closer]
         return "".join(parts)
@@ -511,17 +518,6 @@ class ParameterCall(Codec):
 
 # An ampersand that would be read as the beginning of a reference.
 _NEEDS_AMP = re.compile(r"&(?=#[0-9]{1,8};|#[xX][0-9a-fA-F]{1,6};|(?:lt|gt|amp|quot|apos);)")
-
-
-def _edges(form: Form, text: str) -> tuple[str, str, str]:
-    # One more line break is written before or after its own, if the reader would take that for
-    # the format's. After a carriage return none may, or both would be taken for one line break.
-    before = behind = form.edge
-    if form.trim and text.startswith(("\n", "\r\n")):
-        before = "\n"
-    if form.trim and text.endswith(("\n", "\r")):
-        behind = "\n" if text.endswith("\n") else ""
-    return before, text, behind
 
 
 def _as_text(value: Value) -> str:

@@ -392,7 +392,8 @@ class PythonReader(LiteralReader):
             self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
         else:
             call = self.call()
-        return replace(call, edits=_in_order(self.edits[first:]))
+        edits = sorted(self.edits[first:], key=lambda edit: edit.span.start)
+        return replace(call, edits=tuple(edits))
 
     def statements(self, closer: str) -> list[Decoded]:
         # One with a value that is no literal is refused alone, if another one can be read.
@@ -403,8 +404,17 @@ class PythonReader(LiteralReader):
             try:
                 calls.append(self.statement())
             except NoLiteral as refusal:
-                call, self.pos = _left_out(self.text, start, refusal)
-                calls.append(call)
+                # The call is left out from its bracket to the one that closes it. That is only sure
+                # where no quote is out of step, so each string on the way has to begin where a
+                # value may, and to end in front of a separator: an apostrophe in loose words does
+                # neither.
+                head = _CALL_HEAD.match(self.text, start)
+                end = _end(self.text, head.end()) if head else -1
+                if head is None or end < 0:
+                    raise
+                self.pos = end
+                span = Span(*head.span())
+                calls.append(unread(head[0], refusal, span, name_span=span))
                 del self.edits[first_edit:]
                 first = first or refusal
             self.comma(closer)
@@ -512,10 +522,6 @@ class PythonReader(LiteralReader):
         return self.unescaped(match)
 
 
-def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:
-    return tuple(sorted(edits, key=lambda edit: edit.span.start))
-
-
 def _is_signature(tool: ToolSpec | None, count: int) -> bool:
     # in which no parameter that is required comes after one that is not
     schema = tool.schema if tool else None
@@ -530,18 +536,6 @@ def _parameters(tool: ToolSpec | None) -> list[str]:
     schema = tool.schema if tool else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return list(properties) if isinstance(properties, dict) else []
-
-
-def _left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
-    # The call as an unreadable one, from its bracket to the one that closes it, and where it ends.
-    # That is only sure where no quote is out of step, so each string on the way has to begin where
-    # a value may, and to end in front of a separator: an apostrophe in loose words does neither.
-    head = _CALL_HEAD.match(text, start)
-    end = _end(text, head.end()) if head and isinstance(refusal, NoLiteral) else -1
-    if head is None or end < 0:
-        raise refusal
-    span = Span(*head.span())
-    return unread(head[0], refusal, span, name_span=span), end
 
 
 def _end(text: str, at: int) -> int:
