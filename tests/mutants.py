@@ -85,8 +85,8 @@ MUTANTS = (
     ),
     Mutant(
         "formats/xml/scan.py",
-        'return tail[end : end + 1] in ("<", "")',
-        "return True",
+        'ends = tail[after : after + 1] in ("<", "")',
+        "ends = True",
         "a closing tag inside a text parameter",
     ),
     Mutant(
@@ -167,8 +167,8 @@ MUTANTS = (
     ),
     Mutant(
         "formats/parameters/strict.py",
-        "return values if len(values) == len(pairs) else None",
-        "return values",
+        "if len(values) < count:",
+        "if False:",
         "the short way of parameter tags drops the first of two values",
     ),
     Mutant(

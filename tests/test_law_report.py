@@ -14,8 +14,8 @@ import toolparse_lab as tp
 from toolparse_lab.arguments.rjson.damage import Refusal
 from toolparse_lab.formats.base import NeedMore, Opening, Protocol, Reading, Tools
 from toolparse_lab.formats.json.call import JsonCall
+from toolparse_lab.formats.json.scan import JsonTags
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.formats.tags import JsonTags
 from toolparse_lab.parser.laws import LawBroken, check_all, check_protocol
 from toolparse_lab.parser.laws.check_protocol import LAWS, shrink
 from toolparse_lab.parser.laws.texts import TOOLS as SHIPPED_TOOLS

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.formats.tags import THINK_ENDS, THINK_TAGS
+from toolparse_lab.formats.turns import THINK_ENDS, THINK_TAGS
 from toolparse_lab.middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
 from toolparse_lab.parser.laws.texts import TOOLS
 

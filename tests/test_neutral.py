@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolparse_lab as tp
-from toolparse_lab.formats.neutral import delimiters_of, neutral, with_delimiters
+from toolparse_lab.formats.surface import delimiters_of, neutral, with_delimiters
 
 from .quotations import TOOLS, asked, formats, written
 

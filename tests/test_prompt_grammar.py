@@ -23,8 +23,7 @@ import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions, BadToolSpec, UnwritableCall
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.formats.prompt import shape as schema_shape
-from toolparse_lab.formats.prompt.gbnf import literal
-from toolparse_lab.formats.prompt.grammar import MAX_TEXT
+from toolparse_lab.formats.prompt.grammar import MAX_TEXT, literal
 
 CASES = Path(__file__).parent.parent / "datasets" / "cases.jsonl"
 ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]

@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 
 from toolparse_lab.core.toolspec import ToolSpec, tool_specs
 from toolparse_lab.core.values import leaves
-from toolparse_lab.formats.prompt.example_values import example_arguments
-from toolparse_lab.formats.prompt.shots import FIXED_SHOTS, Shot, make_shots
+from toolparse_lab.formats.prompt.shots import FIXED_SHOTS, Shot, example_arguments, make_shots
 
 CASES = Path(__file__).parent.parent / "datasets" / "cases.jsonl"
 ROWS = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]

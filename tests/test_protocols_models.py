@@ -9,7 +9,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.formats.models import MODEL_FORMATS, model_format, reason_for
-from toolparse_lab.formats.parser_names import PARSER_NAMES, parser_key
+from toolparse_lab.formats.registry import PARSER_NAMES, parser_key
 
 
 @pytest.mark.parametrize(

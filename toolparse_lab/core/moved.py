@@ -64,6 +64,7 @@ MERGED = {
     "experiments.fitting": "experiments.models",
     "experiments.ingest.names": "experiments.ingest.columns",
     "experiments.limits": "experiments.rounds",
+    "formats.neutral": "formats.surface",
     "types.readings": "core.types.call",
     "types.sources": "core.types.call",
 }

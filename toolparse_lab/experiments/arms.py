@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 from ..core.errors import BadOptions, BadPlan, UnknownProtocol, near
 from ..formats.auto import AUTO
 from ..formats.base import Protocol
-from ..formats.json.openai_json import OPENAI_JSON
-from ..formats.json.openai_strict import OPENAI_STRICT
+from ..formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
 from ..formats.prompt.own_prompt import OwnPrompt, is_own_prompt
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.plans import PLAN

@@ -20,7 +20,7 @@ Formats without delimiters compete only where the whole answer begins like one o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -30,6 +30,7 @@ from ..core.toolspec import ToolSpec
 from ..core.types import Span
 from .base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
@@ -43,17 +44,16 @@ from .base import (
 from .registry import protocols
 from .scan import Scanner, longest_of
 
+_MOST_STARTS = 512  # characters whose formats are kept
+
+
+_Candidate: TypeAlias = tuple[Protocol, Opening]
+
 
 def _owner(opening: Opening) -> Protocol:
     if opening.owner is None:
         raise LookupError("an opening without its format")
     return opening.owner
-
-
-_MOST_STARTS = 512  # characters whose formats are kept
-
-
-_Candidate: TypeAlias = tuple[Protocol, Opening]
 
 
 class AnyEnvelope(Envelope):
@@ -127,7 +127,7 @@ class AnyEnvelope(Envelope):
         heads = [head for _, member in self._varying for head in member.envelope.heads(tools)]
         return tuple(dict.fromkeys((*self._heads.literals, *heads)))
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         index = self._heads
         match = index.pattern.match(text, pos)
         head = match[0] if match else ""
@@ -205,24 +205,24 @@ class AnyEnvelope(Envelope):
         varying = [c for _, m in self._varying for c in m.envelope.closers_in_text(tools)]
         return tuple(dict.fromkeys((*self._heads.closers, *varying)))
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         members = self._resuming_at(text[0], tools)
         return _first((member, member.envelope.resumes(text, tools)) for member in members)
 
     repeats = True
 
-    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes_again(self, text: str, tools: Tools) -> Answer:
         members = self._resuming_at(text[0], tools)
         return _first((member, member.envelope.resumes_again(text, tools)) for member in members)
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         # NEED_MORE where none does yet, but one may with more text.
         return _first((m, m.envelope.speculates(text)) for m in self._speculating)
 
 
 def _first(
     answers: Iterable[tuple[Protocol, Opening | NeedMore | None]],
-) -> Opening | NeedMore | None:
+) -> Answer:
     # Else NEED_MORE if one of them needs more text.
     more: NeedMore | None = None
     for member, opening in answers:
@@ -238,6 +238,7 @@ class _Heads:
     # always opens the same -> its opening. places: a head -> the formats that have one that it
     # begins with. beginnings: what may become a longer head.
     def __init__(self, members: tuple[Protocol, ...]) -> None:
+        self._members = members
         fixed = [(i, m.envelope) for i, m in enumerate(members) if m.envelope.heads_are_fixed]
         heads = {i: envelope.heads({}) for i, envelope in fixed}
         self.literals = tuple(dict.fromkeys(head for own in heads.values() for head in own))
@@ -256,26 +257,28 @@ class _Heads:
             for longest in self.literals
         }
         # Head -> (pattern of a sure body, opening), in the order of the formats.
-        self._sure = {
-            literal: [
-                (body, Opening(0 if m.envelope.opener_is_body else len(literal), owner=m))
-                for m in (members[i] for i in self.places[literal])
-                if literal in m.envelope.heads({})
-                for body in m.envelope.sure_bodies(literal)
-            ]
-            for literal in self.literals
-        }
-        self.tokens: dict[str, Opening] = {}
-        for head in self.literals:
-            if head in self.beginnings:
-                continue  # it may still become another one
-            owners = [members[i] for i in self.places[head]]
-            first, *others = (owner.envelope.token(head) for owner in owners)
-            if first is None or any(other != first for other in others):
-                continue
-            # The first member owns it, which says nothing of markup: no scanner reads on there.
-            if not others or (first.kind == "markup" and not first.text):
-                self.tokens[head] = _owned_by(first, owners[0])
+        self._sure = {literal: list(self._sure_bodies(literal)) for literal in self.literals}
+        # A head that begins another one may still become that.
+        whole = (head for head in self.literals if head not in self.beginnings)
+        tokens = {head: self._token(head) for head in whole}
+        self.tokens = {head: token for head, token in tokens.items() if token is not None}
+
+    def _sure_bodies(self, literal: str) -> Iterator[tuple[re.Pattern[str], Opening]]:
+        for member in (self._members[i] for i in self.places[literal]):
+            envelope = member.envelope
+            if literal in envelope.heads({}):
+                end = 0 if envelope.opener_is_body else len(literal)
+                for body in envelope.sure_bodies(literal):
+                    yield body, Opening(end, owner=member)
+
+    def _token(self, head: str) -> Opening | None:
+        # The first member owns it, which says nothing of markup: no scanner reads on there.
+        owners = [self._members[i] for i in self.places[head]]
+        first, *others = (owner.envelope.token(head) for owner in owners)
+        if first is None or any(other != first for other in others):
+            return None
+        is_markup = first.kind == "markup" and not first.text
+        return _owned_by(first, owners[0]) if is_markup or not others else None
 
     def sure(self, head: str, text: str, pos: int) -> Opening | None:
         # None: only asking tells. Then a head that ends earlier may be there too.

@@ -78,8 +78,18 @@ class Opening:
     text: tuple[str, ...] = ()
     lone: bool = False
 
+    @property
+    def name_in_body(self) -> Span | None:
+        """The place of the name, counted from the beginning of the body: offsets are negative."""
+        return self.name_span.shift(-self.end) if self.name_span else None
+
 
 make_opening = maker_of(Opening)
+
+Answer: TypeAlias = Opening | NeedMore | None
+"""What an envelope says of a place: an opener, that more text decides, or ordinary text."""
+Fit: TypeAlias = bool | NeedMore | None
+"""If a body is of a format: None where it takes any."""
 
 
 @dataclass(slots=True)  # made for every body, and a frozen one takes twice the time
@@ -149,6 +159,33 @@ class Piece:
     span: Span
 
 
+def unread(
+    name: str,
+    refusal: Refusal,
+    span: Span | None,
+    *,
+    name_span: Span | None = None,
+    cut: Span | None = None,
+) -> Decoded:
+    """Return a call that was refused, although others of its body can be read.
+
+    span: where it went wrong. cut: the place of the call, where the text ends inside it.
+    """
+    problems = [Problem("decode", refusal.code, "error", refusal.message, "", span)]
+    if cut is not None:
+        # The engine takes a call for truncated that says so first.
+        message = "the text ends inside this call"
+        problems.insert(0, Problem("scan", "call.truncated", "error", message, "", cut))
+    return Decoded(
+        name,
+        None,
+        name_span=name_span,
+        problems=tuple(problems),
+        readable=False,
+        truncated=cut is not None,
+    )
+
+
 class Message(tuple[Decoded, ...]):
     """The calls of a body that is a whole message with text next to them.
 
@@ -195,10 +232,7 @@ class Envelope(ABC):
 
     @property
     def heads_are_fixed(self) -> bool:
-        """True if `heads` and `closers_in_text` are the same for any tools.
-
-        `auto` then works them out once, and asks the envelope only where one of them is.
-        """
+        """True if `heads` and `closers_in_text` are the same for any tools."""
         return False
 
     @property
@@ -223,10 +257,8 @@ class Envelope(ABC):
         """Return the literals an opener may begin with."""
 
     @abstractmethod
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        """Return the opener at `text[pos]`, where one of the heads is.
-
-        None for ordinary text.
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+        """Return the opener at `text[pos]`, where one of the heads is, or None for ordinary text.
 
         final: the text is complete. NEED_MORE where more text may change the answer, never once
         `final` is set.
@@ -236,14 +268,14 @@ class Envelope(ABC):
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         """Return a new scanner for the body after `opening`."""
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         """Return the opening of an answer that is a call without an opener, if this may be one.
 
         text: the answer so far, without white space before it. By default nothing opens so.
         """
         return None
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         """Return the opening of an answer whose opener was in the prompt, if this may be one.
 
         text: the answer so far, without white space before it. A forced prefix does that: the
@@ -256,7 +288,7 @@ class Envelope(ABC):
         """True if what `resumes` an answer may begin another call after a call as well."""
         return False
 
-    def resumes_again(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes_again(self, text: str, tools: Tools) -> Answer:
         """Return the opening of a call that begins as an answer does, after another call.
 
         text: after that call, without white space or a separator before it.
@@ -273,10 +305,7 @@ class Envelope(ABC):
         return ()
 
     def token(self, head: str) -> Opening | None:
-        """Return what a head opens whatever follows it.
-
-        None where the text after it decides. `auto` then asks nobody about such a token.
-        """
+        """Return what a head opens whatever follows it, None where the text after it decides."""
         return None
 
     @property
@@ -285,17 +314,11 @@ class Envelope(ABC):
         return False
 
     def may_open(self, literal: str) -> bool:
-        """Return False if no text that begins with a literal opens anything of this format.
-
-        `auto` asks once for each literal, and then spares the question at every such text.
-        """
+        """Return False if no text that begins with a literal opens anything of this format."""
         return True
 
     def resume_starts(self, tools: Tools) -> str | None:
-        """Return the characters that an answer may begin with which `resumes`.
-
-        None for any.
-        """
+        """Return the characters that an answer may begin with which `resumes`, None for any."""
         return None
 
     @property
@@ -314,7 +337,7 @@ class Envelope(ABC):
         return self
 
     def closer_of(self, opening: Opening) -> str | None:
-        """Return the literal that every closer of the body after `opening` contains, if any.
+        """Return the literal that every closer of the body contains, if any.
 
         The engine reads ahead to it, so that a whole body is scanned in one go.
         """
@@ -323,26 +346,17 @@ class Envelope(ABC):
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         """Return True if a body that was given up after `text` ends inside one of its values.
 
-        text: the body so far. The text after it is then part of that value: it is part of the
-        value's quotation, and no call of the model's own. By default every character but white
-        space counts as the beginning of a value.
+        The text after it is then part of that value, and no call of the model's own. By default
+        every character but white space counts as the beginning of a value.
         """
         return bool(text.strip())
 
     def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
-        """Return True if text that looks like an opener inside a body is a parameter of its call.
-
-        opening: of the body. inner: the answer of `open` about the place inside it. By default
-            never.
-        """
+        """Return True if `inner`, an opener inside a body, is a parameter of its call."""
         return False
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
-        """Return True if the body that begins at `text[at]` is of this format.
-
-        None: it takes any.
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
+        """Return True if the body that begins at `text[at]` is of this format; None: it takes any.
 
         Called where formats share an opener. A function of the text alone, so that chunking cannot
         change it.
@@ -365,8 +379,7 @@ class Codec(ABC):
     def strict(self, body: str, reading: Reading) -> bool:
         """Return True if the body, taken as closed, reads without any repair.
 
-        The engine asks this where a body could end at two places. By default the body is read for
-        it. A format that has a shorter way to tell overrides this.
+        The engine asks this where a body could end at two places.
         """
         try:
             calls = self.read(body, replace(reading, closed=True, repair=False))
@@ -375,30 +388,52 @@ class Codec(ABC):
         return all(call.readable for call in calls)
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        """Return the calls that are whole in front of the damage of a body that was refused.
-
-        By default none does.
-        """
+        """Return the calls that are whole in front of the damage of a body that was refused."""
         return ()
 
     def plain_call(self, opening: Opening, text: str, start: int, tools: Tools) -> PlainCall | None:
         """Return the call whose body begins at `text[start]`, where one look shows all of it.
 
-        Scanner and `read` then say the same of it. None says nothing of the body, and is the
-        default. opening: the opener before the body. tools: a call of any other is none.
+        Scanner and `read` then say the same of it. None says nothing of the body. tools: a call of
+        any other is none.
         """
         return None
 
     @abstractmethod
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        """Return the call as this format writes it, delimiters included.
+        """Return the call as this format writes it, delimiters included. Raises UnwritableCall."""
 
-        Raises UnwritableCall.
+    def says(
+        self, body: str, arguments: Value, tool: ToolSpec | None = None, name: str = ""
+    ) -> bool:
+        """Return True if a body reads strictly as one call with these arguments.
+
+        name: the call's, "" for any.
         """
+        tools = {tool.name: tool} if tool is not None else {}
+        try:
+            calls = self.read(body, Reading(Opening(1), True, False, 1000, tools))
+        except Refusal:
+            return False
+        if len(calls) != 1 or not calls[0].readable or name not in ("", calls[0].name):
+            return False
+        return same(calls[0].arguments, arguments)
+
+    @property
+    def edges(self) -> tuple[str, str]:
+        """What is written before the first call of an answer, and after its last."""
+        return "", ""
+
+    @property
+    def between(self) -> str:
+        """What is written between two calls."""
+        return "\n"
 
     def join(self, calls: Sequence[str]) -> str:
-        """Return written calls as one answer of the model, by default a line each."""
-        return "\n".join(calls)
+        """Return written calls as one answer of the model: they share its edges."""
+        start, end = self.edges
+        inner = (call[len(start) : len(call) - len(end)] for call in calls)
+        return f"{start}{self.between.join(inner)}{end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,10 +536,7 @@ class Protocol:
 
     @property
     def among_others(self) -> Protocol:
-        """The protocol as `auto` asks it: without openers that belong to another format.
-
-        The protocol itself where there are none.
-        """
+        """The protocol as `auto` asks it: without openers that belong to another format."""
         envelope = self.envelope.among_others
         return self if envelope is self.envelope else replace(self, envelope=envelope)
 
@@ -746,9 +778,11 @@ class Protocol:
         opening, start = self._open_call(text, tools, name)
         if opening is None:
             return False
-        body = self._body_of(opening, text[start:], tools)
-        if body is None:
+        body = text[start:]
+        close = None if opening.whole else self.envelope.scanner(opening, tools).scan(body, True)
+        if close is not None and not isinstance(close, Close):
             return False
+        body = body[: close.start] if close else ""
         try:
             calls = self.codec.read(body, Reading(opening, True, False, 1000, tools))
         except Refusal:
@@ -781,9 +815,3 @@ class Protocol:
         if not isinstance(opening, Opening) or opening.kind != "call":
             return None, start
         return opening, start + opening.end
-
-    def _body_of(self, opening: Opening, text: str, tools: Tools) -> str | None:
-        if opening.whole:
-            return ""
-        close = self.envelope.scanner(opening, tools).scan(text, True)
-        return text[: close.start] if isinstance(close, Close) else None

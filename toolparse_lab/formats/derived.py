@@ -1,6 +1,7 @@
 """A protocol from the constants that a derivation found, family by family.
 
-The constants are JSON, so that a run can record them and make the protocol again.
+The constants are JSON, so that a run can record them and make the protocol again. Envelope and
+codec of a family stay as they are, in others that add tokens around calls and own reasoning tags.
 """
 
 from __future__ import annotations
@@ -8,27 +9,255 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .bare.gemma import bare_protocol
-from .bare.reader import BareForm
-from .base import Envelope, Protocol, Signs
-from .json.forms import NamedJson
-from .json.grammar import Frame, FramedGrammar, JsonGrammar
+from ..core.toolspec import ToolSpec
+from ..core.types import Span
+from .bare import BareForm, bare_protocol
+from .base import (
+    NEED_MORE,
+    Answer,
+    Codec,
+    Decoded,
+    Envelope,
+    Fit,
+    NeedMore,
+    Opening,
+    Protocol,
+    Reading,
+    Signs,
+    Tools,
+    make_opening,
+)
+from .json.forms import NamedJson, ShapedJson
+from .json.header import Frame, FramedGrammar, Header, JsonGrammar
 from .json.mix import FAILURE
 from .json.openers import JsonHeaders
-from .json.shaped import ShapedJson
-from .parameters.form import SlotForm, TagForm
+from .json.scan import JsonTags
+from .parameters.form import TagForm
+from .parameters.slots import SlotForm
 from .parameters.tags import tag_protocol
-from .prompt.wording import Wordings
 from .python.call import PythonCalls
-from .python.tags import PythonTags
-from .python.type_rules import PYTHON_TYPE_RULES
+from .python.rows import between, python_row
 from .registry import protocol_of
 from .results import Between, TextResult
-from .surrounded import SurroundedCalls, SurroundedCodec
-from .tags import THINK_TAGS, JsonTags
+from .scan import LiteralBody, Scanner, ends_inside, with_or_without_space
+from .turns import THINK_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class SurroundedCalls(Envelope):
+    """Envelope of a family, with tokens that are markup and tags that enclose reasoning.
+
+    markup: literals that are neither text nor calls. thought: opener and closer of reasoning, two
+    empty texts for none but those that every format has. lost: templates of headers, as in
+    `json/header.py`, of calls that lost their opener, or whose special tokens were stripped. They
+    open a call where they name a tool on offer and JSON follows. whole: the text that such a header
+    matches is the beginning of the body itself.
+    """
+
+    inner: Envelope
+    markup: tuple[str, ...] = ()
+    thought: tuple[str, str] = ("", "")
+    lost: tuple[str, ...] = ()
+    whole: bool = False
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return self.inner.closers
+
+    def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
+        return self.inner.closers_in_text(tools)
+
+    @property
+    def restarts(self) -> tuple[str, ...] | None:
+        return self.inner.restarts
+
+    @property
+    def heads_are_fixed(self) -> bool:
+        return bool(getattr(self.inner, "heads_are_fixed", False))
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        lost = [Header.of(template).head for template in self.lost if _has_token(template)]
+        return tuple(dict.fromkeys((*self._tokens, *self.inner.heads(tools), *lost)))
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+        # A longer head of the family may begin like a token.
+        opening = self.inner.open(text, pos, final, tools)
+        if opening is not None:
+            return opening
+        for token in self._tokens:
+            if text.startswith(token, pos):
+                return make_opening(
+                    len(token), "reasoning" if token == self.thought[0] else "markup"
+                )
+            # The rest of a longer token may still come, whatever shorter one is there already.
+            if not final and ends_inside(text, pos, (token,)):
+                return NEED_MORE
+        return self._open_lost(text, pos, final, tools)
+
+    def _open_lost(
+        self, text: str, pos: int, final: bool, tools: Tools, *, tokens: bool = True
+    ) -> Answer:
+        # tokens: only headers that begin with a special token, else only the others
+        waits = False
+        for template in self.lost:
+            if _has_token(template) != tokens:
+                continue
+            opening = _open_header(template, text, pos, final, tools)
+            if isinstance(opening, NeedMore):
+                waits = True
+            elif opening is not None:
+                if not self.whole:
+                    return opening
+                # The body is the JSON that the header's match begins or ends with.
+                match = _BRACKET.search(text, pos, pos + opening.end)
+                return make_opening(match.start() - pos if match else 0, speculative=True)
+        return NEED_MORE if waits else None
+
+    @property
+    def _tokens(self) -> tuple[str, ...]:
+        # the longest first
+        tokens = {*self.markup, *self.thought} - {""}
+        return tuple(sorted(tokens, key=lambda token: (-len(token), token)))
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        if opening.kind == "reasoning" and self.thought[0]:
+            return LiteralBody((self.thought[1],))
+        return self.inner.scanner(opening, tools)
+
+    def speculates(self, text: str) -> Answer:
+        return self.inner.speculates(text)
+
+    def resumes(self, text: str, tools: Tools) -> Answer:
+        opening = self.inner.resumes(text, tools)
+        if opening is not None:
+            return opening
+        # Without a token a name is an opener at the beginning of the answer alone.
+        return self._open_lost(text, 0, False, tools, tokens=False)
+
+    def closer_of(self, opening: Opening) -> str | None:
+        return self.thought[1] if opening.kind == "reasoning" else self.inner.closer_of(opening)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return self.inner.in_value(opening, text, tools)
+
+    def opens_parameter(self, opening: Opening, inner: Opening, tools: Tools) -> bool:
+        return self.inner.opens_parameter(opening, inner, tools)
+
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
+        return self.inner.suits(opening, text, at, final, tools)
+
+
+# Behind a name that goes on with one of these, only the names on offer tell where it ends.
+_JOINED = re.compile(r"\{name\}(?:[\w./:@+-]|\{id\}|\{any\})|\{id\}\{name\}")
+_BRACKET = re.compile(r"[{\[]")
+_WORD = re.compile(r"[\w-]{1,256}")
+_BLANKS = re.compile(r"\s{0,64}")
+_NAME = "{name}"
+_LONGEST_NAME = 256
+
+
+def _has_token(template: str) -> bool:
+    return template.startswith("<") or (template.startswith("[") and template[1:2].isalpha())
+
+
+def _open_header(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+    if _JOINED.search(template):
+        return _open_joined(template, text, pos, final, tools)
+    opening = Header.of(template).match(text, pos, final)
+    if opening is None or isinstance(opening, NeedMore):
+        return opening
+    return _before_json(template, opening, text, pos, final) if opening.name in tools else None
+
+
+def _open_joined(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+    # Letters follow the name, so only the names on offer tell where it ends.
+    before, _, behind = template.partition(_NAME)
+    if before == "{id}":
+        return _open_behind_id(template, text, pos, final, tools)
+    rest = text[pos : pos + len(before) + _LONGEST_NAME]
+    if not rest.startswith(before):
+        return NEED_MORE if not final and before.startswith(rest) else None
+    waits = False
+    # The longest name first: another one may begin like it.
+    for name in sorted(tools, key=len, reverse=True):
+        if not rest.startswith(name, len(before)):
+            waits = waits or (not final and (before + name).startswith(rest))
+            continue
+        if waits:
+            break
+        at = len(before)
+        opening = Header.of(before + name + behind).match(text, pos, final)
+        if isinstance(opening, Opening):
+            opening = replace(opening, name=name, name_span=Span(at, at + len(name)))
+            return _before_json(template, opening, text, pos, final)
+        if opening is not None:
+            return opening
+    return NEED_MORE if waits else None
+
+
+def _open_behind_id(template: str, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+    # an id and a name with nothing between them
+    word = _WORD.match(text, pos)
+    if word is None:
+        return None
+    if word.end() >= len(text) and not final and len(word[0]) < _LONGEST_NAME:
+        return NEED_MORE
+    for name in sorted(tools, key=len, reverse=True):
+        if word[0].endswith(name):
+            end = word.end() - pos
+            space = _BLANKS.match(text, word.end())
+            opening = make_opening(
+                end + (len(space[0]) if space else 0),
+                name=name,
+                name_span=Span(end - len(name), end),
+                wire_id=word[0][: -len(name)] or None,
+            )
+            return _before_json(template, opening, text, pos, final)
+    return None
+
+
+def _before_json(template: str, opening: Opening, text: str, pos: int, final: bool) -> Answer:
+    # One in JSON (the template ends in a quote) has it before it.
+    at = pos + opening.end
+    if template.endswith('"'):
+        return replace(opening, speculative=True)
+    if at >= len(text):
+        return None if final else NEED_MORE
+    return replace(opening, speculative=True) if text[at] == "{" else None
+
+
+@dataclass(frozen=True, slots=True)
+class SurroundedCodec(Codec):
+    """Codec of a family that writes a section around calls.
+
+    section: the text before the first call and after the last. between: the text between two
+    calls.
+    """
+
+    inner: Codec
+    section: tuple[str, str] = ("", "")
+    between: str = "\n"
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        return self.inner.read(body, reading)
+
+    def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        return self.inner.leading(body, reading)
+
+    def strict(self, body: str, reading: Reading) -> bool:
+        return self.inner.strict(body, reading)
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        opener, closer = self.section
+        return f"{opener}{self.inner.write(name, arguments_json, tool)}{closer}"
+
+    @property
+    def edges(self) -> tuple[str, str]:
+        return self.section
+
 
 _SPACE = re.compile(r"\s+")
 
@@ -41,34 +270,17 @@ def derived_protocol(constants: Mapping[str, Any]) -> Protocol:
     family.
     """
     family = _FAMILIES[constants["family"]](constants["form"])
-    return replace(
-        _surrounded(family, constants),
-        id=constants["id"],
-        title=constants.get("title", ""),
-        aliases=(),
-        wordings=_wordings(family, constants),
-        spec=json.dumps(dict(constants), ensure_ascii=False),
-    )
-
-
-def _wordings(family: Protocol, constants: Mapping[str, Any]) -> Wordings:
-    # with 'model' where there is a template to render tools
-    if "prompt" not in constants:
-        return family.wordings
-    own = ("model", "{{model_prompt}}")
-    return replace(family.wordings, texts=(*family.wordings.texts, own))
-
-
-def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
-    envelope, codec = protocol.envelope, protocol.codec
+    wordings = family.wordings
+    if "prompt" in constants:  # there is a template to render tools
+        wordings = replace(wordings, texts=(*wordings.texts, ("model", "{{model_prompt}}")))
+    envelope, codec = family.envelope, family.codec
     opener, closer = constants.get("thought", ("", ""))
     # Readers take these for reasoning in every format.
     thought = ("", "") if THINK_TAGS.get(opener) == closer else (opener, closer)
     own = {*envelope.heads({}), *envelope.closers}
     # Of two tokens at one place the longer one counts.
     others = set(constants.get("markup", ())) - own
-    tokens = sorted(others, key=lambda token: (-len(token), token))
-    markup = tuple(tokens)
+    markup = tuple(sorted(others, key=lambda token: (-len(token), token)))
     lost = tuple(constants.get("lost", ()))
     if thought[0] or markup or lost:
         whole = constants["family"] == "json"
@@ -76,11 +288,21 @@ def _surrounded(protocol: Protocol, constants: Mapping[str, Any]) -> Protocol:
     if "section" in constants or "between" in constants:
         section = tuple(constants.get("section", ("", "")))
         codec = SurroundedCodec(codec, section, constants.get("between", "\n"))
-    results = protocol.results
+    results = family.results
     if "result" in constants:
         pair = tuple(constants["result"])
         results = TextResult(Between(*pair), tuple(tag for tag in pair if tag.strip()))
-    return replace(protocol, envelope=envelope, codec=codec, results=results)
+    return replace(
+        family,
+        id=constants["id"],
+        title=constants.get("title", ""),
+        aliases=(),
+        envelope=envelope,
+        codec=codec,
+        results=results,
+        wordings=wordings,
+        spec=json.dumps(dict(constants), ensure_ascii=False),
+    )
 
 
 def _json(form: Mapping[str, Any]) -> Protocol:
@@ -101,8 +323,7 @@ def _json(form: Mapping[str, Any]) -> Protocol:
 
 def _between(opener: str, closer: str) -> Protocol:
     head = opener.strip()
-    # Models drop the white space of a delimiter.
-    closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
+    closers = with_or_without_space(closer)
     envelope: Envelope
     if closers and not _SPACE.search(head):
         envelope = JsonTags((head,), closers)
@@ -128,7 +349,7 @@ def _relaxed(header: str) -> str:
 
 def _named(form: Mapping[str, Any]) -> Protocol:
     header, closer = form["header"], form["closer"]
-    closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
+    closers = with_or_without_space(closer)
     relaxed = _relaxed(header)
     frame = Frame(header.replace("{any}", "0"), closer)
     return Protocol(
@@ -144,49 +365,25 @@ def _named(form: Mapping[str, Any]) -> Protocol:
     )
 
 
-def _tags(form: Mapping[str, Any]) -> Protocol:
-    return tag_protocol(TagForm(**_tuples(form)), "")
-
-
-def _slots(form: Mapping[str, Any]) -> Protocol:
-    return tag_protocol(SlotForm(**_tuples(form)), "")
-
-
 def _tuples(form: Mapping[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in form.items()}
 
 
 def _python(form: Mapping[str, Any]) -> Protocol:
     opener, closer = form["opener"], form["closer"]
-    closers = tuple(dict.fromkeys(text for text in (closer, closer.strip()) if text.strip()))
-    return Protocol(
-        id="",
-        envelope=PythonTags((opener.strip(),), closers),
-        codec=PythonCalls(
-            opener, closer, form["listed"], form["between"], json_words=form["json_words"]
-        ),
-        tags=frozenset(("delimited",)),
-        type_rules=PYTHON_TYPE_RULES,
-        signs=Signs(openers=(re.escape(opener.strip()),)),
-    )
-
-
-def _bare(form: Mapping[str, Any]) -> Protocol:
-    return bare_protocol("", BareForm(**form))
-
-
-def _row(form: Mapping[str, Any]) -> Protocol:
-    return protocol_of(form["id"])
+    words = form["json_words"]
+    codec = PythonCalls(opener, closer, form["listed"], form["between"], json_words=words)
+    return python_row("", "", between(opener, closer), codec)
 
 
 _FAMILIES: Mapping[str, Callable[[Mapping[str, Any]], Protocol]] = {
     "json": _json,
     "named": _named,
-    "tags": _tags,
-    "slots": _slots,
+    "tags": lambda form: tag_protocol(TagForm(**_tuples(form)), ""),
+    "slots": lambda form: tag_protocol(SlotForm(**_tuples(form)), ""),
     "python": _python,
-    "bare": _bare,
-    "row": _row,
+    "bare": lambda form: bare_protocol("", BareForm(**form)),
+    "row": lambda form: protocol_of(form["id"]),
 }
 FAMILIES = tuple(_FAMILIES)
 """The families of which derived protocols are, and 'row' for a shipped one."""

@@ -162,8 +162,7 @@ class Disambiguation(ABC):
             starts = [back.raw_span(*call.places()[""])[0] for call in calls]
             owners = [max(bisect_right(starts, edit.span.start) - 1, 0) for edit in edits]
         # A tag around the body, which may be the closing one, has not moved with its edits.
-        opening = self.reading.opening
-        outside = opening.name_span and opening.name_span.shift(-opening.end)
+        outside = self.reading.opening.name_in_body
 
         def places_of(call: Decoded) -> Callable[[], Places]:
             return lambda: {path: back.raw_span(a, b) for path, (a, b) in call.places().items()}

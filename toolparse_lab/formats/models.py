@@ -15,8 +15,7 @@ from typing import Any, Literal
 
 from ..core.errors import UnknownProtocol, near
 from .base import Protocol
-from .parser_names import PARSER_NAMES, parser_key
-from .registry import protocol_of, protocols
+from .registry import PARSER_NAMES, parser_key, protocol_of, protocols
 
 Reasoning = Literal["", "tags", "prefilled"]
 

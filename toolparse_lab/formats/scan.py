@@ -67,6 +67,35 @@ class Scanner(Protocol):
     def finish(self) -> Close | None: ...
 
 
+def skip_space(text: str, pos: int, most: int | None = None) -> int:
+    """Return the offset after white space at `pos`, or after `most` characters of it."""
+    match = SPACE.match(text, pos, len(text) if most is None else pos + most)
+    return match.end() if match else pos
+
+
+def with_or_without_space(literal: str) -> tuple[str, ...]:
+    """Return a delimiter as it is, and without white space around it, which models drop."""
+    return tuple(dict.fromkeys(text for text in (literal, literal.strip()) if text.strip()))
+
+
+def line_end(text: str, pos: int, most: int) -> int:
+    """Return the offset after the blanks at `pos` before a line's end, or after `most` of them."""
+    stop = min(len(text), pos + most)
+    while pos < stop and text[pos] in " \t\r":
+        pos += 1
+    return pos
+
+
+def ends_inside(text: str, pos: int, literals: Iterable[str]) -> bool:
+    """Return True if the text ends inside one of the literals, which begins at `pos`.
+
+    >>> ends_inside("a<ca", 1, ("<call>",)), ends_inside("a<call>", 1, ("<call>",))
+    (True, False)
+    """
+    rest = len(text) - pos
+    return any(rest < len(literal) and literal.startswith(text[pos:]) for literal in literals)
+
+
 def any_of(literals: tuple[str, ...]) -> str:
     """Return the source of a pattern that matches one of the literals.
 
@@ -258,10 +287,7 @@ class LiteralBody(BodyScanner):
             return self._settle(len(tail) if final else partial_start(tail, self._literals))
 
         # One literal may begin with another, and the rest of the longer one may be yet to come.
-        rest = tail[match.start() :]
-        if not final and any(
-            len(lit) > len(rest) and lit.startswith(rest) for lit in self._literals
-        ):
+        if not final and ends_inside(tail, match.start(), self._literals):
             return self._settle(match.start())
         start = self._at + match.start()
         if match["close"] is not None:
@@ -269,11 +295,14 @@ class LiteralBody(BodyScanner):
         return Close(start, start, "implicit")
 
 
-@lru_cache(maxsize=16)
-def _balance_patterns(quotes: str) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+@lru_cache(maxsize=512)
+def _balance_patterns(
+    quotes: str, brackets: str, literals: tuple[str, ...]
+) -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
     # (the characters that count outside strings, those inside a string of each quote)
-    outside = re.compile(rf"[{re.escape(quotes)}{{}}\[\]()]")
-    inside = {quote: re.compile(rf"[{re.escape(quote)}\\]") for quote in quotes}
+    stop = f"(?P<stop>{any_of(literals)})|" if literals else ""
+    outside = re.compile(rf"{stop}[{re.escape(quotes + brackets)}]")
+    inside = {quote: re.compile(rf"{stop}[{re.escape(quote)}\\]") for quote in quotes}
     return outside, inside
 
 
@@ -281,41 +310,83 @@ class Balanced(BodyScanner):
     """Ends after the bracket that closes the first one, strings in `quotes` skipped.
 
     For bodies with no closer. Kinds of brackets are not told apart: a model that closes `[` with
-    `}` meant to close it, and the codec says so with more context.
+    `}` meant to close it, and the codec says so with more context. closers, stops: literals that
+    end a body whose brackets are not closed. One inside a string is remembered, and ends a body
+    whose quotes turn out to be out of step (`finish`).
     """
 
-    __slots__ = ("_inside", "_level", "_outside", "_quote")
+    __slots__ = (
+        "_begin", "_closers", "_last", "_level", "_literals", "_patterns", "_quote", "_whole",
+    )  # fmt: skip
 
-    def __init__(self, quotes: str = '"') -> None:
+    def __init__(
+        self,
+        quotes: str = '"',
+        brackets: str = "{}[]()",
+        closers: tuple[str, ...] = (),
+        stops: tuple[str, ...] = (),
+    ) -> None:
         self._at, self._hidden = 0, None
-        self._outside, self._inside = _balance_patterns(quotes)
+        self._closers = closers
+        self._literals = (*closers, *stops)
+        self._patterns = _balance_patterns(quotes, brackets, self._literals)
+        self._begin = self._last = ""  # the body's first bracket, and the last one that closed
         self._quote = ""  # the quote of the string that is open, or nothing
         self._level = 0
+        self._whole = False  # a value ends where the settled text does
 
     def scan(self, tail: str, final: bool) -> Close | int:
+        outside, inside = self._patterns
         pos = 0
         while True:
-            pattern = self._inside[self._quote] if self._quote else self._outside
-            match = pattern.search(tail, pos)
+            if self._whole:
+                step = self._behind_value(tail, pos, final)
+                if isinstance(step, Close):
+                    return step
+                if step < 0:
+                    return self._settle(pos)
+                self._whole, pos = False, step
+
+            match = (inside[self._quote] if self._quote else outside).search(tail, pos)
+            stop = len(tail)
+            if self._literals and not final:
+                stop = partial_start(tail, self._literals)
             if match is None:
-                return self._settle(len(tail))
+                return self._settle(max(stop, pos))
+            # A bracket that may be the first character of a literal is not known for one yet.
+            if match.lastgroup is None and stop <= match.start():
+                return self._settle(match.start())
 
             pos = match.end()
             char = match[0]
-            if char == "\\":
+            if match.lastgroup is not None:
+                start = self._at + match.start()
+                if not self._quote and char in self._closers:
+                    return Close(start, start + len(char), "closer")
+                if not self._quote:
+                    return Close(start, start, "implicit")
+                if self._hidden is None:  # in a string that is still open
+                    self._hidden = (start, start)
+            elif char == "\\":
                 if pos >= len(tail):
                     return self._settle(len(tail) if final else match.start())
                 pos += 1
             elif self._quote:
                 self._quote = ""
+                self._hidden = None
             elif char in "{[(":
+                self._begin = self._begin or char
                 self._level += 1
             elif char in "}])":
                 self._level -= 1
-                if self._level <= 0:
-                    return Close(self._at + pos, self._at + pos, "end")
+                self._last = char
+                self._whole = self._level <= 0
             else:
                 self._quote = char
+
+    def _behind_value(self, tail: str, pos: int, final: bool) -> Close | int:
+        # The close after a value that ends at tail[pos], where the next one begins, or -1 to wait.
+        return Close(self._at + pos, self._at + pos, "end")
 
 
 _COMMENT = "#"
@@ -345,15 +416,8 @@ class QuotedBody(BodyScanner):
     """
 
     __slots__ = (
-        "_closers",
-        "_escapes",
-        "_held",
-        "_level",
-        "_literals",
-        "_lone",
-        "_outside",
-        "in_string",
-    )
+        "_closers", "_escapes", "_held", "_level", "_literals", "_lone", "_outside", "in_string",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -467,7 +531,7 @@ class QuotedBody(BodyScanner):
         closer = self._closers[0]
         if tail.startswith(closer, after):
             return Close(self._at + end, self._at + after + len(closer), "closer")
-        if not final and len(tail) - after < len(closer) and closer.startswith(tail[after:]):
+        if not final and ends_inside(tail, after, (closer,)):
             self._level += 1  # the bracket is looked at again with what follows it
             return self._settle(match.start())
         return Close(self._at + end, self._at + end, "end")

@@ -15,14 +15,12 @@ from typing import Any
 from ..core.errors import BadSpec, near
 from .base import Protocol
 from .derived import derived_protocol
-from .json.call import JsonCall
-from .json.grammar import JsonGrammar
-from .json.mix import FAILURE, json_mix_protocol
+from .json.mix import json_mix_protocol, json_protocol
 from .parameters.form import FUNCTION_WORDS, PARAMETER_WORDS, TagForm
 from .parameters.tags import tag_protocol
 from .prompt.wording import Wordings
 from .results import JsonResult
-from .tags import THINK_TAGS, JsonTags
+from .turns import THINK_TAGS
 from .xml.morph_xml import MORPH_XML
 from .yaml.yaml_xml import YAML_XML
 
@@ -198,25 +196,13 @@ def _json(fields: SpecFields) -> Protocol:
     closer = fields.delimiter("closer", beside_json=True)
     if opener.strip() == closer.strip():
         raise _same_delimiters(fields)
-    name, arguments = _two_keys(fields, "name_key", "arguments_key")
+    keys = _two_keys(fields, "name_key", "arguments_key")
     response_keys = _two_keys(fields, "response_name_key", "response_content_key")
 
     line = fields.switch("own_line")
-    if line:
-        opener = opener.strip()
-    # The text before the object: an opener on a line of its own ends with a line break.
-    prefix = f"{opener}\n" if line else opener
-    # Models drop the white space of a closer, so that both forms close.
-    closers = tuple(dict.fromkeys((closer, closer.strip())))
-    return Protocol(
-        id="",
-        envelope=JsonTags((opener,), closers, line=line),
-        codec=JsonCall(prefix, closer, name, arguments),
-        tags=frozenset(("delimited",)),
-        results=JsonResult(*fields.response(), *response_keys),
-        grammar=JsonGrammar(prefix, closer, name, arguments),
-        failure=FAILURE,
-    )
+    opener = opener.strip() if line else opener
+    results = JsonResult(*fields.response(), *response_keys)
+    return json_protocol("", opener, closer, keys=keys, line=line, results=results)
 
 
 def _two_keys(fields: SpecFields, first: str, second: str) -> tuple[str, str]:

@@ -13,10 +13,9 @@ from ..core import hooks
 from ..core.errors import BadOptions
 from ..core.types import ParseOptions, ParseResult
 from ..formats.base import Protocol
-from ..formats.neutral import delimiters_of
-from ..formats.prompt.input_examples import LeftOut, input_examples
-from ..formats.prompt.messages import merge_prompt
+from ..formats.prompt.messages import LeftOut, input_examples, merge_prompt
 from ..formats.results import ToolResult
+from ..formats.surface import delimiters_of
 from ..parser.any_protocol import AnyProtocol, any_protocol
 from ..parser.content_parts import OnError
 from ..parser.parse import with_lost_calls

@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 from ..core.errors import BadMessage, UnwritableCall
 from ..core.toolspec import ToolSpec
 from ..core.values import write_canonical
-from ..formats.neutral import neutral
 from ..formats.results import ToolResult, media_of
+from ..formats.surface import neutral
 from ..parser.content_parts import OnError, call_safely
 from ..parser.echoes import MOST_NESTED, NO_TEXT
 from .attempts import attempt_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.toolspec import ToolSpec
 from ..formats.base import Protocol
-from ..formats.prompt.input_examples import LeftOut
+from ..formats.prompt.messages import LeftOut
 from ..parser.foreign.protocol import ForeignProtocol
 from ..parser.parse import Reader
 from .choice import Kind, Offer

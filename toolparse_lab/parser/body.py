@@ -60,7 +60,7 @@ from ..core.types.spans import make_segment
 from ..core.values import Value
 from ..formats.base import Message, NeedMore, Opening
 from ..formats.scan import Close, LiteralBody, Scanner
-from ..formats.tags import THINK_ENDS, THINK_TAGS, reasoning_scanner
+from ..formats.turns import THINK_ENDS, THINK_TAGS, reasoning_scanner
 from .echoes import as_draft
 from .quoting import WINDOW
 from .resolve import Body, Outcome

@@ -52,8 +52,7 @@ from ..core.types import (
 from ..core.types.spans import make_segment
 from ..formats.base import Codec, Envelope, Protocol
 from ..formats.scan import longest_of, partial_finder
-from ..formats.tags import THINK_ENDS, THINK_TAGS
-from ..formats.turns import TURN_ENDS
+from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS
 from .echoes import Echoes, Repeats, as_draft
 from .recovery import first_signs, name_heads
 from .resolve import Resolver

@@ -38,8 +38,7 @@ from ..core.types import Segment, Span, TextDelta, ToolCall
 from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening
 from ..formats.json.scan import ends_in_value
 from ..formats.scan import longest_of
-from ..formats.tags import THINK_ENDS, THINK_TAGS, open_reasoning
-from ..formats.turns import TURN_ENDS
+from ..formats.turns import THINK_ENDS, THINK_TAGS, TURN_ENDS, open_reasoning
 from .echoes import as_draft
 from .quoting import MARKS, SAID, Quoting, run_length
 from .recovery import Held, Recovery

@@ -27,10 +27,9 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Codec, Decoded, Places, Reading
-from .judge import settle
-from .message import is_definition
-from .source import ONE_CALL, BodySource, items_of, name_first, unescape_offsets, units_of
-from .words import read_words
+from .judge import read_words, settle
+from .scan import name_first
+from .source import ONE_CALL, BodySource, items_of, unescape_offsets, units_of
 
 NAME_KEYS = ("name", "tool_name", "tool", "function", "function_name", "action")
 ARGUMENT_KEYS = (
@@ -145,8 +144,11 @@ class JsonCall(Codec):
                 # Strict JSON whose closer was found without reading it, as in a stream.
                 plain = self._plain(values[0], body) if len(values) == 1 else None
                 return (plain,) if plain is not None else self._decode(body, values, [], reading)
+            # The tool that the only value calls by itself, if it does.
+            value = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
+            key = self._name_key(value)
+            whole_name = value[key] if key is not None and self._arguments_key(value, key) else ""
             keys = self.name_key, self.arguments_key
-            whole_name = self._whole_name(values)
             repaired = read_words(body, values, edits, reading, keys, whole_name)
         except Refusal as refusal:
             if read_if_strict(body, limit) is not None:
@@ -163,11 +165,24 @@ class JsonCall(Codec):
 
     def leading(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         # A list that is cut off is not executed in part: its end may have said more.
-        part = _leading_part(body) if reading.closed else None
-        if part is None or too_deep(body, part[1], reading.max_depth):
+        # So are objects that nothing follows which may be another call.
+        begin = _LIST_BEGIN.match(body) if reading.closed else None
+        if begin is None:
+            return ()
+        objects: list[Value] = []
+        end, at = 0, begin.end()
+        while (item := read_next(body, at)) is not None and isinstance(item[0], dict):
+            following = _NEXT_ITEM.match(body, item[1])
+            if following is None:
+                return ()
+            objects.append(item[0])
+            end, at = item[1], following.end()
+        # As JSON: a list is closed, so that every offset is one of the body too.
+        values: list[Value] = [objects] if begin[1] else objects
+        if not objects or too_deep(body, values, reading.max_depth):
             return ()
         try:
-            return self._decode(*part, [], reading)
+            return self._decode(body[:end] + "]" * bool(begin[1]), values, [], reading)
         except Refusal:
             return ()
 
@@ -195,14 +210,6 @@ class JsonCall(Codec):
                     call = replace(call, steps=(step, *call.steps))
                 calls.append(call)
         return tuple(calls)
-
-    def _whole_name(self, values: list[Value]) -> str:
-        value = values[0] if len(values) == 1 else None
-        if not isinstance(value, dict):
-            return ""
-        key = self._name_key(value)
-        name = value[key] if key is not None and self._arguments_key(value, key) else ""
-        return name if isinstance(name, str) else ""
 
     def _plain(self, value: Value, body: str) -> Decoded | None:
         # Types are compared and not asked with isinstance: the reader makes no subclasses, and this
@@ -239,12 +246,10 @@ class JsonCall(Codec):
         unit = _Unit(value, index, at, source, reading, source.edits_of(index, at), [])
         self._unwrap(unit)
         key = self._name_key(unit.value)
-        # `{"get_tide": {…}}`: only a known tool makes such a key a name.
-        if key is None:
-            only = _only_known_key(unit, self.name_is_key)
-            if only is not None:
-                call = _name_is_key(unit, only)
-                return replace(call, steps=()) if self.name_is_key else call
+        only = self._only_known_key(unit) if key is None else None
+        if only is not None:
+            call = _name_is_key(unit, only)
+            return replace(call, steps=()) if self.name_is_key else call
 
         name = unit.value[key] if key is not None else ""
         if key is None or not name:
@@ -301,6 +306,15 @@ class JsonCall(Codec):
 
         return call
 
+    def _only_known_key(self, unit: _Unit) -> str | None:
+        # `{"get_tide": {…}}`: only a known tool makes such a key a name. Without that tool the
+        # object may be anything, such as arguments without a name.
+        if len(unit.value) != 1:
+            return None
+        ((key, inside),) = unit.value.items()
+        is_name = self.name_is_key or (key in unit.reading.tools and inside is not None)
+        return key if is_name and (inside is None or isinstance(inside, dict)) else None
+
     def _unwrap(self, unit: _Unit) -> None:
         # {"function": {…}}, which OpenAI has around name and arguments
         for key in _WRAPPERS:
@@ -333,17 +347,6 @@ class JsonCall(Codec):
         return f"{self.opener}{{{name_member},{arguments_member}}}{self.closer}"
 
 
-def _only_known_key(unit: _Unit, any_key: bool) -> str | None:
-    # Without that tool the object may be anything, such as arguments without a name.
-    if len(unit.value) != 1:
-        return None
-    ((key, arguments),) = unit.value.items()
-    if any_key and arguments is None:
-        return str(key)
-    is_name = any_key or key in unit.reading.tools
-    return key if isinstance(arguments, dict) and is_name else None
-
-
 def _name_is_key(unit: _Unit, name: str) -> Decoded:
     base = f"{unit.at}/{escape_token(name)}"
     arguments = unit.value[name]
@@ -365,6 +368,19 @@ def _name_is_key(unit: _Unit, name: str) -> Decoded:
         places=source.places_of(unit.index, base, ""),
         unescape=unescape_offsets,
     )
+
+
+def is_definition(value: Value) -> bool:
+    """Return True if a value is the schema of a tool's parameters.
+
+    Models repeat the tools on offer, with the name before them as in a call.
+
+    >>> is_definition({"type": "object", "properties": {}}), is_definition({"properties": 1})
+    (True, False)
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("properties"), dict):
+        return False
+    return value.get("type") == "object" or "required" in value
 
 
 def definition_of(arguments: Value, name: str, reading: Reading) -> Refusal | None:
@@ -495,27 +511,6 @@ def _values_of(
     if values is None:
         raise Refusal("decode.json", message, 0)
     return values, []
-
-
-def _leading_part(body: str) -> tuple[str, list[Value]] | None:
-    # The whole objects before the damage of a list, or of lines, as JSON, and its values. A list is
-    # closed, so that every offset is one of the body too. None if there are none, or nothing that
-    # may be another call follows them.
-    begin = _LIST_BEGIN.match(body)
-    if begin is None:
-        return None
-    objects: list[Value] = []
-    end, at = 0, begin.end()
-    while (item := read_next(body, at)) is not None and isinstance(item[0], dict):
-        following = _NEXT_ITEM.match(body, item[1])
-        if following is None:
-            return None
-        objects.append(item[0])
-        end, at = item[1], following.end()
-    if not objects:
-        return None
-    is_list = begin[1] != ""
-    return body[:end] + "]" * is_list, [objects] if is_list else objects
 
 
 def json_calls(opener: str, closer: str, body: str, reading: Reading) -> tuple[Decoded, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,14 +13,14 @@ from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Span, Step
+from ...core.types import Edit, Step
 from ...core.values import Value, write_canonical
-from ..base import NEED_MORE, Codec, Decoded, Message, NeedMore, Opening, Reading, Tools
+from ..base import NEED_MORE, Answer, Codec, Decoded, Message, Opening, Reading, Tools
 from .call import JsonCall, read_body_values
-from .judge import settle
+from .judge import read_words, settle
 from .openers import JsonHeaders
-from .source import ONE_CALL, BodySource, name_first, unescape_offsets
-from .words import read_words
+from .scan import name_first
+from .source import ONE_CALL, BodySource, unescape_offsets
 
 _EMPTY = re.compile(r"\s*+(?:```(?:json)?\s*+)?\[\s*+\]\s*+(?:```)?\s*+")
 _LONGEST_EMPTY = 64
@@ -41,8 +42,17 @@ class NamedJson(Codec):
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         # The header names the tool and the closer ends the call: nothing is left to be told.
+        opening = reading.opening
         if reading.closed and not body.strip():
-            return (_without_arguments(body, reading.opening),)
+            call = Decoded(
+                opening.name,
+                {},
+                name_span=opening.name_in_body,
+                wire_id=opening.wire_id,
+                steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
+                places=lambda: {"": (0, len(body))},
+            )
+            return (call,)
         repaired: tuple[list[Value], list[Edit]] | Refusal
         try:
             repaired = values, edits = read_body_values(body, reading)
@@ -66,7 +76,7 @@ class NamedJson(Codec):
         call = Decoded(
             opening.name,
             values[0],
-            name_span=_name_span(opening),
+            name_span=opening.name_in_body,
             wire_id=opening.wire_id,
             edits=tuple(edits),
             places=source.places_of(0, "", ""),
@@ -74,26 +84,9 @@ class NamedJson(Codec):
         )
         return (call,)
 
-    # The name is the opener's business, so nothing but the frame can write it.
-
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        # The name is the opener's business, so nothing but the frame can write it.
         return self.frame(name, arguments_json)
-
-
-def _without_arguments(body: str, opening: Opening) -> Decoded:
-    return Decoded(
-        opening.name,
-        {},
-        name_span=_name_span(opening),
-        wire_id=opening.wire_id,
-        steps=(Step("read", "read.empty-arguments", "", None, None, {}),),
-        places=lambda: {"": (0, len(body))},
-    )
-
-
-def _name_span(opening: Opening) -> Span | None:
-    # The name is in the opener, so its offsets are negative.
-    return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +109,9 @@ class JsonList(JsonCall):
             return JsonCall.write(self, name, arguments_json, tool)
         return f"{self.opener}{{{write_canonical(name)}:{arguments_json}}}{self.closer}"
 
-    def join(self, calls: Sequence[str]) -> str:
-        begin, end = len(self.opener), len(self.closer)
-        items = (call[begin : len(call) - end] for call in calls)
-        return f"{self.opener}{self.between.join(items)}{self.closer}"
+    @property
+    def edges(self) -> tuple[str, str]:
+        return self.opener, self.closer
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +128,9 @@ class JsonSection(NamedJson):
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
         return f"{self.opener}{self.frame(name, arguments_json)}{self.closer}"
 
-    def join(self, calls: Sequence[str]) -> str:
-        begin, end = len(self.opener), len(self.closer)
-        items = (call[begin : len(call) - end] for call in calls)
-        return f"{self.opener}{self.between.join(items)}{self.closer}"
+    @property
+    def edges(self) -> tuple[str, str]:
+        return self.opener, self.closer
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +178,7 @@ class CommandHeaders(JsonHeaders):
     Words after a tag are prose otherwise. Where no tool is known, the name begins a line.
     """
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         opening = JsonHeaders.open(self, text, pos, final, tools)
         if not isinstance(opening, Opening) or opening.name in tools:
             return opening
@@ -225,11 +216,10 @@ class JsonOrCommand(JsonSection):
 
         start = len(body) - len(body.lstrip())
         place = (start, start + len(text))
-        span = opening.name_span.shift(-opening.end) if opening.name_span else None
         call = Decoded(
             opening.name,
             {_PARAMETER: text},
-            name_span=span,
+            name_span=opening.name_in_body,
             places=lambda: {"": place, f"/{_PARAMETER}": place},
             unescape=lambda raw: list(range(len(raw) + 1)),
         )
@@ -237,3 +227,28 @@ class JsonOrCommand(JsonSection):
 
     def strict(self, body: str, reading: Reading) -> bool:
         return body.lstrip()[:1] not in ("{", "[") or JsonSection.strict(self, body, reading)
+
+
+NAME, ARGUMENTS, TEXT, ID = "{name}", "{arguments}", "{text}", "{id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedJson(JsonCall):
+    """Codec of `JsonCall` that writes a call in a shape.
+
+    shape: the text of a call in parts, of which `{name}` stands for the name as the inside of a
+    JSON string, `{arguments}` for the arguments, `{text}` for their text as a JSON string, `{id}`
+    for an id.
+    """
+
+    shape: tuple[str, ...] = ()
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        values = {
+            NAME: json.dumps(name, ensure_ascii=False)[1:-1],
+            ARGUMENTS: arguments_json,
+            TEXT: json.dumps(arguments_json, ensure_ascii=False),
+            ID: "call00000",
+        }
+        body = "".join(values.get(part, part) for part in self.shape)
+        return f"{self.opener}{body}{self.closer}"

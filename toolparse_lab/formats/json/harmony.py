@@ -8,10 +8,20 @@ import re
 from dataclasses import dataclass
 
 from ...core.types import Span
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Protocol, Signs, Tools, make_opening
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Envelope,
+    Opening,
+    Protocol,
+    Signs,
+    Tools,
+    make_opening,
+)
 from ..results import TextResult
 from ..scan import LiteralBody, Scanner
 from .forms import NamedJson
+from .header import Frame
 from .scan import JsonBody, ends_in_value
 
 _START, _CHANNEL, _MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
@@ -67,7 +77,7 @@ class Channels(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_START, _CHANNEL, _END, _CALL, _RETURN, *_STRIPPED_HEADS)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # A recipient makes it a call, the channel "analysis" makes it thought. Around any other
         # text the header is markup, and the text is text.
         # Tokens that end a message are markup where no message is open.
@@ -86,7 +96,7 @@ class Channels(Envelope):
 
         return _opening_of(match, text, pos, tools)
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         if not text.startswith(_LONE_HEADS):
             return NEED_MORE if any(head.startswith(text) for head in _LONE_HEADS) else None
         stripped = _stripped_opening(text, 0, False, tools)
@@ -100,7 +110,15 @@ class Channels(Envelope):
         if "xml" in match[0]:
             return None
         opening = _opening_of(match, text, 0, tools)
-        return opening if opening.kind == "markup" else _before_json(opening, text)
+        if opening.kind == "markup":
+            return opening
+        # A call in tags, and a message to the model itself, are of other formats.
+        if opening.kind == "reasoning":
+            return None if "to=self" in text[: opening.end] else opening
+        rest = text[opening.end : opening.end + _MAX_TAIL].lstrip()
+        if not rest:
+            return NEED_MORE if len(text) < opening.end + _MAX_TAIL else opening
+        return None if rest[0] == "<" else opening
 
     def resume_starts(self, tools: Tools) -> str | None:
         return "".join({head[0] for head in _LONE_HEADS})
@@ -139,17 +157,7 @@ def _opening_of(match: re.Match[str], text: str, pos: int, tools: Tools) -> Open
     return Opening(end, "markup", text=_MESSAGE_ENDS if is_text else ())
 
 
-def _before_json(opening: Opening, text: str) -> Opening | NeedMore | None:
-    # None for a call in tags, and for a message to the model itself: other formats write these.
-    if opening.kind == "reasoning":
-        return None if "to=self" in text[: opening.end] else opening
-    rest = text[opening.end : opening.end + _MAX_TAIL].lstrip()
-    if not rest:
-        return NEED_MORE if len(text) < opening.end + _MAX_TAIL else opening
-    return None if rest[0] == "<" else opening
-
-
-def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Answer:
     # of a known tool only; NEED_MORE while a longer text may still be such a header
     begin = _STRIPPED_TO.match(text, pos)
     if not begin:
@@ -170,9 +178,7 @@ def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening
     return longest
 
 
-def _frame(name: str, arguments_json: str) -> str:
-    header = f"{_START}assistant{_CHANNEL}commentary to=functions.{name} <|constrain|>json"
-    return f"{header}{_MESSAGE}{arguments_json}{_CALL}"
+_HEAD = f"{_START}assistant{_CHANNEL}commentary to=functions.{{name}} <|constrain|>json{_MESSAGE}"
 
 
 def _result(name: str, call_id: str, content: str) -> str:
@@ -184,7 +190,7 @@ HARMONY = Protocol(
     aliases=("harmony_role", "gpt_oss"),
     title="messages in channels",
     envelope=Channels(),
-    codec=NamedJson(_frame),
+    codec=NamedJson(Frame(_HEAD, _CALL)),
     tags=frozenset(("delimited", "channels")),
     results=TextResult(_result, (_MESSAGE, "<|constrain|>")),
     signs=Signs(marks=(r"<\|channel\|>\s*\w+\s+to=[\w.]+|to=functions\.[\w.]+",)),

@@ -3,21 +3,26 @@
     [TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]
 
 `{name}` and `{id}` stand for a word, `{any}` for the rest of a line up to the text after it, `{ }`
-for white space that may be there.
+for white space that may be there. Also the grammars of JSON after headers, and between delimiters.
 """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...core.toolspec import ToolSpec
+from ...core.types import Span
+from ...core.values import write_canonical
+from ..base import NEED_MORE, Answer, make_opening
+from ..prompt.grammar import MAX_DEPTH, GrammarWriter, literal, object_schema
 
 # How it works: a header is read part by part, without going back, so that it is known at each
 # character whether more text can still complete it. White space and words are bounded: a header
 # that is longer than any is text.
 
-from __future__ import annotations
-
-import re
-from dataclasses import dataclass
-from functools import lru_cache
-
-from ...core.types import Span
-from ..base import NEED_MORE, NeedMore, Opening, make_opening
 
 _PART = re.compile(r"(\{name\}|\{id\}|\{any\}|\{ \})")
 _SPACE = re.compile(r"\s{0,64}")
@@ -99,7 +104,7 @@ class Header:
             return _SIMPLE_WORD
         return _PATTERNS.get(self.parts[i])
 
-    def match(self, text: str, pos: int, final: bool) -> Opening | NeedMore | None:
+    def match(self, text: str, pos: int, final: bool) -> Answer:
         """Return the opening whose header is at `text[pos]`, with offsets that count from there.
 
         NEED_MORE where the text ends inside a possible one, unless it is `final`.
@@ -132,3 +137,63 @@ class Header:
             name_span=name,
             wire_id=wire_id.shift(pos).of(text) if wire_id else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonGrammar:
+    """Writes the grammar of one call: opener, an object with name and arguments, closer.
+
+    opener, closer: the delimiters with the line breaks that a model writes next to them.
+    """
+
+    opener: str
+    closer: str
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+
+    def __call__(self, tools: Sequence[ToolSpec]) -> str:
+        before, after = f"{write_canonical(self.name_key)}: ", write_canonical(self.arguments_key)
+        calls = _Calls(tools, lambda name: f"{before}{write_canonical(name)}, {after}: ", "")
+        # The braces of the call belong to the root, which all tools share.
+        return calls.grammar(f"{literal(self.opener + '{')} call {literal('}' + self.closer)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The text around a call's name and arguments where the format writes them apart.
+
+    template: a header, see `json/header.py`, with the text before it. closer: after the arguments.
+
+    >>> Frame("<call {name}>", "</call>")("f", "{}")
+    '<call f>{}</call>'
+    """
+
+    template: str
+    closer: str = ""
+
+    def __call__(self, name: str, arguments_json: str) -> str:
+        return f"{Header.of(self.template).write(name)}{arguments_json}{self.closer}"
+
+
+@dataclass(frozen=True, slots=True)
+class FramedGrammar:
+    """Writes the grammar of one call in a frame: the name in its header, then the arguments."""
+
+    frame: Frame
+
+    def __call__(self, tools: Sequence[ToolSpec]) -> str:
+        header = Header.of(self.frame.template)
+        return _Calls(tools, header.write, self.frame.closer).grammar("call")
+
+
+class _Calls(GrammarWriter):
+    def __init__(self, tools: Sequence[ToolSpec], head: Callable[[str], str], closer: str) -> None:
+        self.head = head  # of a name; before the base class, which writes the calls at once
+        self.closer = f" {literal(closer)}" if closer else ""
+        super().__init__(tools)
+
+    def call(self, tool: ToolSpec) -> str | None:
+        arguments = self.json_value(object_schema(tool), MAX_DEPTH)
+        if arguments is None:
+            return None
+        return f"{literal(self.head(tool.name))} {arguments}{self.closer}"

@@ -1,4 +1,6 @@
-"""Decides the meaning of a damaged JSON body: the nearest reading that the tool's schema takes."""
+"""Decides the meaning of a damaged JSON body: the nearest reading that the tool's schema takes, and
+what words around its JSON say.
+"""
 
 from __future__ import annotations
 
@@ -107,52 +109,37 @@ def settle(
     if refusal is None:
         message = "the damage can be put right in more than one way"
         refusal = Refusal("decode.ambiguous", message, 0)
+
+    guesses = first is not None and _guesses(first.edits)
     if not _may_search(body, reading, first, refusal):
-        if first is None or _may_swallow(first, reading):
+        # No closer says that the body ends there, or a member is none of the tool's parameters.
+        if first is None or (guesses and (first.stray or not reading.closed)):
             raise refusal
         return first.calls
-    return _searched(body, reading, decode, first, refusal)
-
-
-def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
-    if not reading.repair or _is_final(refusal):
-        return False
-    whole = reading.closed or _ends_itself(body, first)
-    return whole and not _holds_delimiter(body, reading)
-
-
-def _searched(
-    body: str, reading: Reading, decode: Decode, first: _Proposal | None, refusal: Refusal
-) -> tuple[Decoded, ...]:
-    proposals = _proposals(body, reading, decode, first)
-    calls = _choose(proposals, first, refusal)
+    calls = _choose(_proposals(body, reading, decode, first), first, refusal)
     # Where no closer says that the body ends here, a guess at quotes has to be the nearest reading.
-    if not reading.closed and first is not None and calls is first.calls and _guesses(first.edits):
+    if guesses and not reading.closed and first is not None and calls is first.calls:
         raise refusal
     return calls
 
 
-def _guesses(edits: Sequence[Edit]) -> bool:
-    return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
-
-
-def _may_swallow(first: _Proposal, reading: Reading) -> bool:
-    # No closer says that the body ends there, or a member is none of the tool's parameters.
-    return _guesses(first.edits) and (first.stray or not reading.closed)
-
-
-def _ends_itself(body: str, first: _Proposal | None) -> bool:
-    # A quote too many hides the end from the scanner of a format that needs no closer.
-    if first is None or body.rstrip()[-1:] not in ("}", "]"):
-        return False
-    return not any(edit.rule == "rjson.missing-bracket" for edit in first.edits)
-
-
-def _is_final(refusal: Refusal) -> bool:
+def _may_search(body: str, reading: Reading, first: _Proposal | None, refusal: Refusal) -> bool:
     # JSON that is whole but for a key with two values says two things. What a moved bracket would
     # make of it is an invention, however near it is.
     double = refusal.code == "decode.duplicate-key" and _is_plain(refusal.edits)
-    return double or refusal.code in _FINAL
+    if not reading.repair or double or refusal.code in _FINAL:
+        return False
+    # A quote too many hides the end from the scanner of a format that needs no closer.
+    ends_itself = (
+        first is not None
+        and body.rstrip()[-1:] in ("}", "]")
+        and all(edit.rule != "rjson.missing-bracket" for edit in first.edits)
+    )
+    return (reading.closed or ends_itself) and not _holds_delimiter(body, reading)
+
+
+def _guesses(edits: Sequence[Edit]) -> bool:
+    return any(edit.rule == "rjson.unescaped-quote" for edit in edits)
 
 
 class _Ambiguous(Refusal):
@@ -221,7 +208,11 @@ def _proposals(
     proposals: dict[str, _Proposal] = {}
     # Edits put in signs, and no letters: a call of an unknown tool stays one, however far the
     # search goes, and is never executed.
-    is_known = not reading.tools or reading.opening.name or _names_a_tool(body, reading.tools)
+    is_known = (
+        not reading.tools
+        or reading.opening.name
+        or any(name in body or name.replace(".", "_") in body for name in reading.tools)
+    )
     costs = _COSTS if is_known else _COSTS[:1]
     fence = _fence_edits(body)
     start, stop = (fence[0].span.end, fence[1].span.start) if fence else (0, len(body))
@@ -252,10 +243,6 @@ def _fence_edits(body: str) -> list[Edit]:
         return []
     edges = Span(0, opener.end()), Span(end, len(body))
     return [Edit(span, "", "rjson.fence") for span in edges]
-
-
-def _names_a_tool(body: str, tools: Iterable[str]) -> bool:
-    return any(name in body or name.replace(".", "_") in body for name in tools)
 
 
 def _choose(
@@ -307,56 +294,40 @@ def _price(edits: Sequence[Edit]) -> int:
 def _proposal(
     calls: tuple[Decoded, ...], edits: Sequence[Edit], cost: int, reading: Reading
 ) -> _Proposal:
-    fits: bool | None = bool(calls)
+    all_fit: bool | None = bool(calls)
     stray = swallows_any = False
     whys: list[str] = []
     meanings: list[Value] = []
     for call in calls:
-        judged = _judged(call, reading)
-        fits = False if judged.fits is False or fits is False else judged.fits
-        whys.append(judged.why)
-        meanings.append([call.name, judged.value])
-        cost += judged.doubt
-        stray = stray or judged.stray
-        swallows_any = swallows_any or judged.swallows
+        value: Value = call.arguments
+        tool = reading.tools.get(call.name)
+        fits_one: bool | None = False
+        if not call.readable or not isinstance(value, dict):
+            value, why = None, "there is no call in it"
+        elif tool is None:
+            cost += loose_signs(value)
+            why = f"{call.name!r} is no tool"
+            if not reading.tools:
+                fits_one, why = None, "no schema says what is right"
+        else:
+            is_swallowed = swallows(value, tool)
+            coerced = coerce(value, tool.schema_json, "safe")
+            cost += loose_signs(value) + _SWALLOWED * is_swallowed + _COERCED * bool(coerced.steps)
+            value = coerced.value
+            problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
+            unknown = "" if problems else _unknown_key(value, tool.schema)
+            if problems:
+                why = problems[0].message
+            elif unknown:
+                stray, why = True, f"{unknown!r} is no parameter"
+            else:
+                fits_one, why = True, f"fits the parameters of {call.name}"
+                swallows_any = swallows_any or is_swallowed
+        all_fit = False if False in (fits_one, all_fit) else fits_one
+        whys.append(why)
+        meanings.append([call.name, value])
     key = write_canonical(meanings)
-    why = "; ".join(whys)
-    return _Proposal(calls, tuple(edits), cost, fits, why, key, stray, swallows_any)
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    fits: bool | None
-    why: str
-    value: Value
-    doubt: int = 0
-    stray: bool = False
-    swallows: bool = False
-
-
-def _judged(call: Decoded, reading: Reading) -> _Judged:
-    arguments = call.arguments
-    if not call.readable or not isinstance(arguments, dict):
-        return _Judged(False, "there is no call in it", None)
-    doubt = loose_signs(arguments)
-    tool = reading.tools.get(call.name)
-    if tool is None:
-        if reading.tools:
-            return _Judged(False, f"{call.name!r} is no tool", arguments, doubt)
-        return _Judged(None, "no schema says what is right", arguments, doubt)
-
-    coerced = coerce(arguments, tool.schema_json, "safe")
-    value = coerced.value
-    is_swallowed = swallows(arguments, tool)
-    doubt += _COERCED * bool(coerced.steps) + _SWALLOWED * is_swallowed
-    problems = [p for p in validate(value, tool.schema_json) if p.severity == "error"]
-    if problems:
-        return _Judged(False, problems[0].message, value, doubt)
-    unknown = _unknown_key(value, tool.schema)
-    if unknown:
-        return _Judged(False, f"{unknown!r} is no parameter", value, doubt, stray=True)
-    why = f"fits the parameters of {call.name}"
-    return _Judged(True, why, value, doubt, swallows=is_swallowed)
+    return _Proposal(calls, tuple(edits), cost, all_fit, "; ".join(whys), key, stray, swallows_any)
 
 
 def loose_signs(value: Value) -> int:
@@ -419,3 +390,102 @@ def swallows(arguments: Value, tool: ToolSpec) -> bool:
     # As JSON text, strings at any depth are looked at together; their quotes are escaped there.
     pattern = rf"""(?:\\["n]|['\s,{{“])(?:{"|".join(missing)})(?:\\?["'”])?\s*[:=：]"""
     return re.search(pattern, write_canonical(arguments)) is not None
+
+
+# Dropping words to reach the next brace is how an argument becomes the tool: the object in
+# `skill_view({"name": "delete"})` is what `skill_view` was given, and no call of `delete`. So words
+# before an object are a name, or the body is refused. Words between two values refuse it too. Words
+# after the last value change nothing of what was read: they are dropped, as an edit.
+
+
+_PROSE = "rjson.prose"
+_NAMED = "rjson.name-before"
+_NAME = re.compile(
+    r"\s*+[\"'`*]{0,3}+(?P<name>[\w./@+-]{1,256}+)[\"'`*]{0,3}+\s*+(?P<sign>[(:=,]|->)?+\s*+"
+)
+_CLOSER = re.compile(r"\s*+\)\s*+;?+\s*+")
+# What a body may say in front of a whole call without naming a tool.
+_LABELS = frozenset(("json", "tool_call", "tool_calls", "function", "function_call", "call"))
+
+
+def read_words(
+    body: str,
+    values: list[Value],
+    edits: list[Edit],
+    reading: Reading,
+    keys: tuple[str, str] = ("", ""),
+    whole_name: str = "",
+) -> tuple[list[Value], list[Edit]]:
+    """Return the values and edits of a body whose words around them are read for what they say.
+
+    keys: of name and arguments, in a format whose objects have both. whole_name: the tool that its
+    only value calls by itself, "" if it is none. Raises Refusal where words other than a tool's
+    name are in front of a value.
+    """
+    prose = [edit for edit in edits if edit.rule == _PROSE]
+    behind = next((edit for edit in prose if not body[edit.span.end :].strip()), None)
+    # A sign by itself is damage of the brackets around it.
+    words = [e for e in prose if e is not behind and any(map(str.isalnum, e.span.of(body)))]
+    if not words:
+        _refuse_comment(body, edits, reading, whole_name)
+        return values, edits
+    match = None
+    if len(words) == 1 and keys[0] and _is_first(words[0], body):
+        match = _NAME.fullmatch(words[0].span.of(body))
+    if match is not None:
+        name = match["name"]
+        is_label = name in _LABELS and name not in reading.tools
+        # It only labels the whole call after it, or says its name beforehand.
+        if whole_name and not match["sign"] and (name == whole_name or is_label):
+            return values, edits
+        is_tool = name in reading.tools or not reading.tools
+        if is_tool and len(values) == 1 and isinstance(values[0], dict):
+            named = _named(body, edits, words[0], behind, match, keys)
+            if named is not None:
+                return [{keys[0]: name, keys[1]: values[0]}], named
+    # A sign first, as in `("name": …`, is the damaged beginning of the object itself.
+    if not words[0].span.of(body).lstrip()[:1].isalnum():
+        raise Refusal("decode.json", "the beginning of this JSON is damaged", words[0].span.start)
+    message = "the words in front of this JSON are no tool's name, so it may not be a call"
+    raise Refusal("decode.words", message, words[0].span.start)
+
+
+def _refuse_comment(body: str, edits: Sequence[Edit], reading: Reading, whole_name: str) -> None:
+    for edit in edits:
+        if edit.rule != "rjson.comment" or not _is_first(edit, body):
+            continue
+        words = re.findall(r"[\w./@+-]+", edit.span.of(body))
+        if any(word in reading.tools and word != whole_name for word in words):
+            message = "a comment in front of this JSON names another tool"
+            raise Refusal("decode.words", message, edit.span.start)
+
+
+def _is_first(words: Edit, body: str) -> bool:
+    return not body[: words.span.start].strip()
+
+
+def _named(
+    body: str,
+    edits: Sequence[Edit],
+    words: Edit,
+    behind: Edit | None,
+    match: re.Match[str],
+    keys: tuple[str, str],
+) -> list[Edit] | None:
+    # The edits that put an object and the name in front of it into one call. None if its
+    # parenthesis does not close, or more follows than that.
+    start, end = words.span.start + match.start("name"), words.span.start + match.end("name")
+    closes = behind is not None and _CLOSER.fullmatch(behind.span.of(body))
+    if (match["sign"] == "(") != bool(closes):
+        return None
+    others = [edit for edit in edits if edit is not words and not (closes and edit is behind)]
+    tail = behind.span if closes and behind is not None else Span(len(body), len(body))
+    return sorted(
+        (
+            Edit(Span(words.span.start, start), f'{{"{keys[0]}":"', _NAMED),
+            Edit(Span(end, words.span.end), f'","{keys[1]}":', _NAMED),
+            *others,
+            Edit(tail, "}", _NAMED),
+        ),
+        key=lambda edit: (edit.span.start, edit.span.end),
+    )

@@ -11,9 +11,9 @@ from ...arguments.schema.view import view_of
 from ...core.types import Span, Step
 from ..base import (
     NEED_MORE,
+    Answer,
     Decoded,
     Envelope,
-    NeedMore,
     Opening,
     Protocol,
     Reading,
@@ -25,6 +25,7 @@ from ..results import TextResult
 from ..scan import Scanner, any_of, begun
 from .call import JsonCall
 from .forms import NamedJson
+from .header import Frame
 from .scan import JsonBody, ends_in_value
 
 _SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
@@ -79,23 +80,34 @@ class KimiSection(Envelope):
     def token(self, head: str) -> Opening | None:
         return Opening(len(head), "markup") if head in _SECTION else None
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # Offsets count from `pos`. White space around the id is no part of it.
         for token in _SECTION:
             if text.startswith(token, pos):
                 return Opening(len(token), "markup")
 
         if text[pos] != "<":
-            return _stripped_opening(text, pos, final, tools)
+            match = _STRIPPED.match(text, pos)
+            if match is None:
+                return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE
+            if match["name"] not in tools:
+                return None
+            return make_opening(
+                match.end() - pos,
+                name=match["name"],
+                name_span=Span(match.start("name") - pos, match.end("name") - pos),
+                wire_id=match[0].rstrip(),
+                speculative=True,
+            )
 
         start = pos + len(_BEGIN)
         mark = _ARGUMENTS_TOKEN.search(text, start, start + _MAX_ID)
         end = mark.start() if mark else -1
         # No id contains a brace: arguments begin there, whatever follows them.
         if text.find("{", start, end if mark else start + _MAX_ID) >= 0:
-            short = _without_token(text, start, pos, tools)
-            if short is not None:
-                return short
+            without = _without_token(text, start, pos, tools)
+            if without is not None:
+                return without
         # No id contains a token: one that is there says that the arguments' own is missing.
         other = _OTHER.search(text, start, start + _MAX_ID if end < 0 else end)
         if other is not None:
@@ -110,9 +122,9 @@ class KimiSection(Envelope):
         wire_id = padded.strip().strip(_QUOTES).strip()
         name, offset = _name_of(wire_id, tools)
         name_start = start + padded.find(wire_id) + offset - pos
-        span = Span(name_start, name_start + len(name)) if offset >= 0 else None
+        place = Span(name_start, name_start + len(name)) if offset >= 0 else None
         after = mark.end() if mark else end
-        return make_opening(after - pos, name=name, name_span=span, wire_id=wire_id)
+        return make_opening(after - pos, name=name, name_span=place, wire_id=wire_id)
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         # the next call or the section's end closes too
@@ -142,14 +154,12 @@ def _name_of(wire_id: str, tools: Tools) -> tuple[str, int]:
 
 def _without_token(text: str, start: int, pos: int, tools: Tools) -> Opening | None:
     # The id names a tool on offer, or there is none and the body says the name.
-    match = _BODY_ALONE.match(text, start)
-    if match is not None:
-        return make_opening(match.end() - pos)
+    alone = _BODY_ALONE.match(text, start)
+    if alone is not None:
+        return make_opening(alone.end() - pos)
     match = _NO_TOKEN.match(text, start)
-    if match is None:
-        return None
-    name, offset = _name_of(match["id"], tools)
-    if offset < 0 or name not in tools:
+    name, offset = _name_of(match["id"], tools) if match else ("", -1)
+    if match is None or offset < 0 or name not in tools:
         return None
     at = match.start("id") + offset - pos
     span = Span(at, at + len(name))
@@ -191,22 +201,7 @@ class KimiJson(NamedJson):
         return tuple(named)
 
 
-def _stripped_opening(text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-    match = _STRIPPED.match(text, pos)
-    if match is None:
-        return None if final or not _STRIPPED_SO_FAR.match(text, pos) else NEED_MORE
-    if match["name"] not in tools:
-        return None
-    span = Span(match.start("name") - pos, match.end("name") - pos)
-    wire_id = match[0].rstrip()
-    return make_opening(
-        match.end() - pos, name=match["name"], name_span=span, wire_id=wire_id, speculative=True
-    )
-
-
-def _frame(name: str, arguments_json: str) -> str:
-    call = f"{_BEGIN}functions.{name}:0{_ARGUMENTS}{arguments_json}{_END}"
-    return f"{_SECTION[0]}{call}{_SECTION[1]}"
+_HEAD = f"{_SECTION[0]}{_BEGIN}functions.{{name}}:0{_ARGUMENTS}"
 
 
 def _result(name: str, call_id: str, content: str) -> str:
@@ -219,7 +214,7 @@ KIMI_K2 = Protocol(
     id="kimi_k2",
     title="a section of calls with ids",
     envelope=KimiSection(),
-    codec=KimiJson(_frame),
+    codec=KimiJson(Frame(_HEAD, _END + _SECTION[1])),
     tags=frozenset(("delimited", "section")),
     results=TextResult(_result, ("## Return of", _ARGUMENTS, "<|im_")),
     signs=Signs(openers=(r"<\|tool_calls?_(?:section_)?(?:begin|start)\|>",)),

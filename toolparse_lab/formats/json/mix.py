@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from ...core.errors import BadOptions
 from ..base import Protocol, Signs
 from ..prompt.wording import Wordings
 from ..results import JsonResult
-from ..tags import JsonTags
+from ..scan import with_or_without_space
 from .call import JsonCall
-from .grammar import JsonGrammar
+from .header import JsonGrammar
+from .scan import JsonTags
 
 FAILURE = "Could not process JSON tool call, keeping original text."
 _FENCE_SIGN = r"^[ \t]*```[ \t]*(?:tool_calls?|tool_code|function_call)[ \t]*$"
@@ -40,6 +42,32 @@ GEMMA = Protocol(
     failure=FAILURE,
     signs=Signs(marks=(_FENCE_SIGN,)),
 )
+
+
+def json_protocol(
+    id: str,
+    opener: str,
+    closer: str,
+    *,
+    keys: tuple[str, str] = ("name", "arguments"),
+    line: bool = False,
+    **fields: Any,
+) -> Protocol:
+    """Return the protocol of objects between delimiters of which no format is known.
+
+    keys: of name and arguments. line: the opener is on a line of its own. fields: of `Protocol`.
+    """
+    # The text before the object: an opener on a line of its own ends with a line break.
+    prefix = f"{opener}\n" if line else opener
+    return Protocol(
+        id=id,
+        envelope=JsonTags((opener,), with_or_without_space(closer), line=line),
+        codec=JsonCall(prefix, closer, *keys),
+        tags=frozenset(("delimited",)),
+        grammar=JsonGrammar(prefix, closer, *keys),
+        failure=FAILURE,
+        **fields,
+    )
 
 
 def json_mix_protocol(
@@ -74,17 +102,12 @@ def json_mix_protocol(
     if own_tags and results == HERMES.results and id is None:
         return HERMES
 
-    # A model leaves out line breaks around a delimiter more often than the delimiter.
-    closers = tuple(dict.fromkeys((tool_call_end, tool_call_end.strip())))
     spec = {"body": "json_mix", "id": id, **texts}
-    return Protocol(
-        id=id or f"json_mix({tool_call_start.strip()}…{tool_call_end.strip()})",
+    return json_protocol(
+        id or f"json_mix({tool_call_start.strip()}…{tool_call_end.strip()})",
+        tool_call_start,
+        tool_call_end,
         title="JSON between delimiters of your own",
-        envelope=JsonTags((tool_call_start,), closers),
-        codec=JsonCall(tool_call_start, tool_call_end),
-        tags=frozenset(("delimited",)),
         results=results,
-        grammar=JsonGrammar(tool_call_start, tool_call_end),
-        failure=FAILURE,
         spec=json.dumps(spec, ensure_ascii=False),
     )

@@ -9,24 +9,26 @@ is ever added to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Literal, TypeAlias
 
 from ...arguments.rjson.damage import Refusal
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.rjson.strict import read_if_strict
+from ...arguments.schema.strict_form import plain_arguments, strict_arguments
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Problem, Span, Step
 from ...core.types.call import Reading as Candidate
-from ...core.values import Value, escape_token, write_canonical
+from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
     Message,
-    NeedMore,
     Opening,
     Piece,
     Protocol,
@@ -35,18 +37,127 @@ from ..base import (
 )
 from ..results import JsonResult
 from ..scan import Balanced, Scanner
-from .call import definition_of, in_order, read_body_values, refuse_bare_name
+from .call import definition_of, in_order, is_definition, read_body_values, refuse_bare_name
 from .judge import settle
-from .message import (
-    arguments_key,
-    arguments_of,
-    calls_in,
-    doubt_about,
-    inner_of,
-    is_message,
-    texts_in,
-)
 from .source import BodySource, unescape_offsets
+
+_Kind: TypeAlias = Literal["text", "reasoning"]
+_TEXTS: Mapping[str, _Kind] = {
+    "content": "text",
+    "refusal": "text",
+    "reasoning_content": "reasoning",
+    "reasoning": "reasoning",
+}
+_ARGUMENTS = ("arguments", "input", "parameters", "args", "params")
+_WRAPPERS = ("function", "custom")  # a call of either kind holds its name and arguments
+
+
+def is_message(value: Value) -> bool:
+    """Return True if a value is a message, with calls or without.
+
+    Either its `tool_calls` are a list or null, as OpenAI has them, or it says that it is the
+    assistant's.
+    """
+    if not isinstance(value, dict):
+        return False
+    # Without the key the default is neither a list nor null.
+    return isinstance(value.get("tool_calls", 0), list | None) or value.get("role") == "assistant"
+
+
+def calls_in(value: Value) -> dict[str, Value]:
+    """Return JSON Pointer -> call, in order, or empty if the value holds none.
+
+    They are those of a message (`tool_calls`, or the older `function_call`), of a list of calls, or
+    one call alone, as models write it that leave the message out.
+
+    >>> list(calls_in({"tool_calls": [{"name": "f"}]})), calls_in("text")
+    (['/tool_calls/0'], {})
+    """
+    # Models that leave the message out write its list of calls alone.
+    if isinstance(value, list):
+        return {f"/{i}": item for i, item in enumerate(value)}
+    if not isinstance(value, dict):
+        return {}
+    if isinstance(value.get("tool_calls"), list):
+        return {f"/tool_calls/{i}": item for i, item in enumerate(value["tool_calls"])}
+    # Clients of before 2023-11 have one call, without a list and without an id.
+    if isinstance(value.get("function_call"), dict):
+        return {"/function_call": value["function_call"]}
+    # A message has a "name" too, of who speaks.
+    names = isinstance(value.get("name"), str)
+    if (names or any(isinstance(value.get(k), dict) for k in _WRAPPERS)) and not is_message(value):
+        return {"": value}
+    return {}
+
+
+def texts_in(value: Value) -> dict[str, _Kind]:
+    """Return JSON Pointer -> kind of each text of a message, content parts included.
+
+    The order is that of the keys in `_TEXTS`, then of the parts. `Message` sorts them by place.
+
+    >>> texts_in({"content": [{"text": "a"}, {"image": "b"}]})
+    {'/content/0/text': 'text'}
+    """
+    if not isinstance(value, dict):
+        return {}
+
+    texts: dict[str, _Kind] = {}
+    for key, kind in _TEXTS.items():
+        if isinstance(value.get(key), str):
+            texts[f"/{key}"] = kind
+    if "/reasoning_content" in texts:  # some servers say it twice
+        texts.pop("/reasoning", None)
+
+    # Images and files among the parts of the content are markup.
+    content = value.get("content")
+    for i, part in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            texts[f"/content/{i}/text"] = "text"
+    return texts
+
+
+def inner_of(call: Value) -> tuple[Value, str]:
+    """Return the object with name and arguments, and its path from the call."""
+    if not isinstance(call, dict):
+        return call, ""
+
+    for key in _WRAPPERS:
+        if isinstance(call.get(key), dict):
+            return call[key], f"/{key}"
+    return call, ""
+
+
+def arguments_key(inner: dict[str, Value]) -> str | None:
+    return next((key for key in _ARGUMENTS if key in inner), None)
+
+
+def doubt_about(inner: dict[str, Value]) -> str:
+    """Return why it is open what the arguments of a call are, "" where it is not.
+
+    Objects are under two keys that may be theirs, or under a key that no one knows alone.
+
+    >>> doubt_about({"name": "f", "kwargs": {"a": 1}})
+    'no arguments, but another object: kwargs'
+    """
+    key = arguments_key(inner)
+    first = inner[key] if key else None
+    for other, value in inner.items():
+        if other == key or not isinstance(value, dict) or not value:
+            continue
+        if key is None:
+            return f"no arguments, but another object: {other}"
+        if other in _ARGUMENTS and value != first and not is_definition(value):
+            return f"arguments stand under two keys: {key} and {other}"
+    return ""
+
+
+def arguments_of(call: Value) -> Value:
+    inner, _ = inner_of(call)
+    if not isinstance(inner, dict):
+        return None
+    key = arguments_key(inner)
+    return inner[key] if key else None
+
 
 _KEYS = "tool_calls|function_call|content|role|refusal|reasoning_content|reasoning"
 _HEAD = re.compile(rf"""\{{\s{{0,40}}["'](?:{_KEYS})["']\s{{0,10}}:""")
@@ -68,10 +179,10 @@ class WholeMessage(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return ()
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         return None
 
-    def speculates(self, text: str) -> Opening | NeedMore | None:
+    def speculates(self, text: str) -> Answer:
         if _HEAD.match(text):
             return Opening(0, speculative=True)
         return NEED_MORE if _HEAD_SO_FAR.match(text) else None
@@ -115,7 +226,19 @@ class MessageCalls(Codec):
         if values is None and not reading.repair:
             raise Refusal("decode.json", "the message is no strict JSON, and repair is off", 0)
         if values is None or len(values) != 1:
-            return _damaged_message(body, reading)
+            # The calls of a damaged message are one segment, since edits may be between them. It
+            # may be beyond repair and still plainly have calls: they are reported then.
+            try:
+                values, edits = read_body_values(body, reading)
+                calls = calls_in(values[0]) if len(values) == 1 else {}
+                if not calls:
+                    raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
+                source = BodySource(body, tuple(edits), [(0, path) for path in calls])
+                return tuple(_read_call(calls[path], path, source, reading) for path in calls)
+            except Refusal as refusal:
+                if not _CALLED.search(body):
+                    raise
+                return _unread(body, refusal)
 
         calls = calls_in(values[0])
         if not calls and not is_message(values[0]):
@@ -314,22 +437,6 @@ def _refuse(decoded: Decoded, refusal: Refusal, place: Span | None) -> None:
 # Messages that are no strict JSON
 
 
-def _damaged_message(body: str, reading: Reading) -> tuple[Decoded, ...]:
-    # They are one segment, since edits may be between them.
-    # The whole message may be beyond repair and still plainly have calls: they are reported then.
-    try:
-        values, edits = read_body_values(body, reading)
-        calls = calls_in(values[0]) if len(values) == 1 else {}
-        if not calls:
-            raise Refusal("call.not-an-object", "this JSON is no message with calls", 0)
-        source = BodySource(body, tuple(edits), [(0, path) for path in calls])
-        return tuple(_read_call(calls[path], path, source, reading) for path in calls)
-    except Refusal as refusal:
-        if not _CALLED.search(body):
-            raise
-        return _unread(body, refusal)
-
-
 # The endings that make a message whole that was cut off inside its last call, from the innermost
 # place to the outermost: in the text of the arguments, after it, after the call, after the list.
 _ENDS = ('"}}]}', "}}]}", "}]}", "]}")
@@ -382,3 +489,46 @@ OPENAI_JSON = Protocol(
     tags=frozenset(("undelimited",)),
     results=JsonResult("", ""),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class StrictCalls(MessageCalls):
+    """Codec: the calls of a message, without the nulls that only the strict form asked for."""
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        # Not `super()`: a dataclass with slots is another class than the one its methods close over
+        message = MessageCalls.read(self, body, reading)
+        calls: list[Decoded] = []
+        for call in message:
+            # A provider writes underscores for the dots of a tool's name. Of two such tools nobody
+            # knows which one was meant.
+            tools = reading.tools
+            names = [name for name in tools if call.name in (name, name.replace(".", "_"))]
+            if call.readable and len(names) == 1:
+                schema = tools[names[0]].schema_json
+                arguments, changes = plain_arguments(call.arguments, schema)
+                steps = [
+                    Step("read", "read.strict-null", c.path, None, c.before, c.after)
+                    for c in changes
+                ]
+                if changes:
+                    call = replace(call, arguments=arguments, steps=(*call.steps, *steps))
+            calls.append(call)
+        return Message(calls, message.pieces) if isinstance(message, Message) else tuple(calls)
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        if tool is not None:
+            strict = strict_arguments(read_strict(arguments_json), tool.schema_json)
+            arguments_json = write_canonical(strict)
+        return MessageCalls.write(self, name, arguments_json, tool)
+
+
+OPENAI_STRICT = replace(
+    OPENAI_JSON,
+    id="openai_strict",
+    aliases=(),
+    title="a message in OpenAI's JSON from a strict mode: null for what is left out",
+    codec=StrictCalls(),
+)
+
+PROTOCOLS: tuple[Protocol, ...] = (OPENAI_STRICT,)

@@ -9,13 +9,16 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..base import NEED_MORE, Envelope, NeedMore, Opening, Tools
-from ..scan import LiteralBody, Scanner
+from ..base import NEED_MORE, Answer, Envelope, Fit, NeedMore, Opening, Tools
+from ..scan import LiteralBody, Scanner, ends_inside, skip_space
+from .call import CALL_HEAD, CALL_HEAD_SO_FAR
 from .header import NO_TOOL_WORDS, Header
 from .run import ValueRun
 from .scan import JsonBody, ends_in_value
 
 _MOST_SPACE = 64
+_KEY = re.compile(r"\{\s{0,40}[\"']([a-z_]{1,20})[\"']\s{0,10}:")
+_BARE = Opening(0, speculative=True)
 _BEGINS = {"{": r"\{", "[": r"\[\s{0,40}\{"}  # first character of a body -> what it begins with
 
 
@@ -74,11 +77,6 @@ class JsonHeaders(Envelope):
         return (*markup, *texts, *thoughts)
 
     @cached_property
-    def _beginnings(self) -> frozenset[str]:
-        # every beginning of a head, the whole left out
-        return frozenset(head[:n] for head in self._heads for n in range(1, len(head)))
-
-    @cached_property
     def _long(self) -> tuple[str, ...]:
         # heads that begin with another head, and may still come where that one is
         heads = self._heads
@@ -119,8 +117,8 @@ class JsonHeaders(Envelope):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self._heads
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        if self._long and not final and self._may_grow(text, pos):
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+        if self._long and not final and ends_inside(text, pos, self._long):
             return NEED_MORE
         for token, opening in self._tokens:
             if text.startswith(token, pos):
@@ -129,23 +127,25 @@ class JsonHeaders(Envelope):
             call = header.match(text, pos, final)
             if isinstance(call, NeedMore):
                 return call
-            if call is not None and not _calls_nothing(call, tools):
+            # `Action: None` calls nothing.
+            if call is not None and (call.name not in NO_TOOL_WORDS or call.name in tools):
                 sure = self.sure and i < len(self.templates)
                 sure = sure and not (self.first and header.ends_in_name)
                 fits: bool | NeedMore = True
                 if not sure:
                     fits = self._begins(text, pos + call.end, final)
                 elif self.first and not call.name:
-                    fits = _no_words(text, pos + call.end, final)
+                    # Words are a sentence about the token before them.
+                    begin = skip_space(text, pos + call.end, _MOST_SPACE)
+                    if begin < len(text):
+                        fits = not text[begin].isalnum()
+                    elif not final:
+                        return NEED_MORE
                 if isinstance(fits, NeedMore):
                     return fits
                 if fits:
                     return replace(call, speculative=True) if self.speculative else call
         return None
-
-    def _may_grow(self, text: str, pos: int) -> bool:
-        rest = len(text) - pos
-        return any(rest < len(head) and head.startswith(text[pos:]) for head in self._long)
 
     @property
     def may_resume(self) -> bool:
@@ -159,7 +159,7 @@ class JsonHeaders(Envelope):
     def in_auto(self) -> bool:
         return not self.speculative
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # A name has to be a known tool's, since nothing else says that this is a call.
         more: NeedMore | None = None
         for template in self.lone:
@@ -182,38 +182,32 @@ class JsonHeaders(Envelope):
         return "".join(names if head == "{name}" else head[0] for head in heads)
 
     def _begins(self, text: str, at: int, final: bool) -> bool | NeedMore:
-        begin = _behind_space(text, at)
+        begin = skip_space(text, at, _MOST_SPACE)
         if begin >= len(text):
             return False if final else NEED_MORE
         if text[begin] not in self.first or text[begin] != "[":
             return text[begin] in self.first
         # A list of calls, and not the one of a Python format or of any text in brackets.
-        item = _behind_space(text, begin + 1)
+        item = skip_space(text, begin + 1, _MOST_SPACE)
         if item >= len(text):
             return False if final else NEED_MORE
         return text[item] == "{"
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
-        # after markup that is a call of this format
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         if opening.kind == "markup":
-            return self._opens_call(text, at, final, tools)
+            # A call of this format is after it. None for anything else.
+            begin = skip_space(text, at, _MOST_SPACE)
+            if begin >= len(text):
+                return None if final else NEED_MORE
+            call = self.open(text, begin, final, tools)
+            if isinstance(call, NeedMore):
+                return call
+            if call is None and not final and ends_inside(text, begin, self._heads):
+                return NEED_MORE
+            return True if call is not None and call.kind == "call" else None
         if opening.kind != "call" or not self.first:
             return None
         return self._begins(text, at, final)
-
-    def _opens_call(self, text: str, at: int, final: bool, tools: Tools) -> bool | NeedMore | None:
-        # None for anything else
-        begin = _behind_space(text, at)
-        if begin >= len(text):
-            return None if final else NEED_MORE
-        call = self.open(text, begin, final, tools)
-        if isinstance(call, NeedMore):
-            return call
-        if call is None and not final and text[begin:] in self._beginnings:
-            return NEED_MORE
-        return True if call is not None and call.kind == "call" else None
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         if opening.kind == "reasoning":
@@ -240,22 +234,39 @@ class JsonHeaders(Envelope):
         return shortest if all(shortest in closer for closer in self.closers) else None
 
 
-def _no_words(text: str, at: int, final: bool) -> bool | NeedMore:
-    # words are a sentence about the token before them
-    begin = _behind_space(text, at)
-    if begin >= len(text):
-        return True if final else NEED_MORE
-    return not text[begin].isalnum()
+@dataclass(frozen=True, slots=True)
+class BareJson(Envelope):
+    """Envelope of objects, or one list of objects, whose first key is one that calls have.
 
+    ends: special tokens that may follow. separators: see `ValueRun`. wrapper: the only key of an
+    object around a list of calls, "" for none.
+    """
 
-def _calls_nothing(call: Opening, tools: Tools) -> bool:
-    # `Action: None`
-    return call.name in NO_TOOL_WORDS and call.name not in tools
+    ends: tuple[str, ...] = ()
+    separators: str = ""
+    wrapper: str = ""
 
+    heads_are_fixed = True
 
-def _behind_space(text: str, at: int) -> int:
-    # a bounded run of it
-    stop = min(len(text), at + _MOST_SPACE)
-    while at < stop and text[at].isspace():
-        at += 1
-    return at
+    # The text they read is what `auto` recovers, with a warning.
+    in_auto = False
+
+    @property
+    def among_others(self) -> Envelope:
+        # an object around a list is a message of OpenAI's
+        return replace(self, wrapper="") if self.wrapper else self
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return ("{", "[")
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+        key = _KEY.match(text, pos) if self.wrapper else None
+        if CALL_HEAD.match(text, pos) or (key is not None and key[1] == self.wrapper):
+            return _BARE
+        return NEED_MORE if not final and CALL_HEAD_SO_FAR.match(text, pos) else None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return ValueRun(self.ends, separators=self.separators, calls=True)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return ends_in_value(text)

@@ -1,83 +1,69 @@
 """Formats of JSON between delimiters, a row of constants each.
 
-See `json/openers.py`.
+A row says what is written, as a text with places, and what is read, as an envelope. See
+`json/openers.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from ..base import Protocol
+from ..base import Codec, Envelope, Grammar, Protocol
 from ..results import JsonResult, ResultForm, TextResult
-from ..tags import JsonTags
-from .bare import BareJson
 from .call import JsonCall
 from .forms import CommandHeaders, JsonList, JsonOrCommand, JsonSection, NamedOrObject
-from .grammar import Frame, FramedGrammar, JsonGrammar
-from .openers import JsonHeaders
-
-_DELIMITED = frozenset(("delimited",))
-_SECTION = frozenset(("delimited", "section"))
+from .header import Frame, FramedGrammar, JsonGrammar
+from .openers import BareJson, JsonHeaders
+from .scan import JsonTags
 
 
-def _listed(
+def _row(
     id: str,
     title: str,
-    envelope: JsonHeaders,
+    written: str,
+    envelope: Envelope,
     *,
-    opener: str,
-    closer: str = "]",
     keys: tuple[str, str] = ("name", "arguments"),
-    between: str = ", ",
-    results: ResultForm | None = None,
-    aliases: tuple[str, ...] = (),
-) -> Protocol:
-    # opener, closer: of a list that is written, brackets included. keys: of name and arguments.
-    return Protocol(
-        id=id,
-        aliases=aliases,
-        title=title,
-        envelope=envelope,
-        codec=JsonList(opener, closer, *keys, between=between),
-        tags=_DELIMITED,
-        results=results or JsonResult(),
-        grammar=JsonGrammar(opener, closer, *keys),
-    )
-
-
-def _named(
-    id: str,
-    title: str,
-    envelope: JsonHeaders,
-    template: str,
-    *,
-    closer: str = "",
     section: tuple[str, str] = ("", ""),
     between: str = "",
+    tags: tuple[str, ...] = ("delimited",),
     results: ResultForm | None = None,
     aliases: tuple[str, ...] = (),
 ) -> Protocol:
-    # template, closer: of a call that is written. section: around all calls.
-    whole = Frame(section[0] + template, closer + section[1])
+    # written: `{call}` is an object with the name and the arguments under `keys`; where it is there
+    # twice, several calls are one list. `{json}` is the arguments alone, after a header (see
+    # `json/header.py`). section: around all such calls, with `between` between two of them.
+    codec: Codec
+    grammar: Grammar
+    header, has_header, closer = written.partition("{json}")
+    if has_header:
+        codec = JsonSection(Frame(header, closer), *section, between)
+        grammar = FramedGrammar(Frame(section[0] + header, closer + section[1]))
+        tags = ("delimited", "section") if section[0] else tags
+    else:
+        opener, *several, closer = written.split("{call}")
+        codec = JsonCall(opener, closer, *keys)
+        if several:
+            codec = JsonList(opener, closer, *keys, between=several[0])
+        grammar = JsonGrammar(opener, closer, *keys)
     return Protocol(
         id=id,
         aliases=aliases,
         title=title,
         envelope=envelope,
-        codec=JsonSection(Frame(template, closer), *section, between),
-        tags=_SECTION if section[0] else _DELIMITED,
+        codec=codec,
+        tags=frozenset(tags),
         results=results or JsonResult(),
-        grammar=FramedGrammar(whole),
+        grammar=grammar,
     )
 
 
-def _around(opener: str, closer: str) -> Callable[[str, str, str], str]:
-    return lambda name, call_id, content: f"{opener}{content}{closer}"
+def _around(opener: str, closer: str) -> TextResult:
+    return TextResult(lambda name, call_id, content: f"{opener}{content}{closer}", (opener, closer))
 
 
-# Mistral: four generations of one token, any of which a model of the next one may fall back to
-
+# Mistral: four generations of one token, any of which a model of the next one may fall back to. All
+# are read, one is written.
 _MISTRAL = JsonHeaders(
     (
         "[TOOL_CALLS]{ }{name}[CALL_ID]{id}[ARGS]",
@@ -89,91 +75,48 @@ _MISTRAL = JsonHeaders(
     first="[{",
     runs=True,
 )
-_MISTRAL_RESULT = TextResult(
-    _around("[TOOL_RESULTS]", "[/TOOL_RESULTS]"), ("[TOOL_RESULTS]", "[/TOOL_RESULTS]")
-)
-_MISTRAL_LIST = JsonList("[TOOL_CALLS] [", "]")
 
 
-def _mistral(id: str, title: str, template: str, aliases: tuple[str, ...] = ()) -> Protocol:
-    # All generations are read, one is written. template: "" for the list.
-    frame = Frame(template or "[TOOL_CALLS]{name}[ARGS]")
-    grammar = FramedGrammar(frame) if template else JsonGrammar("[TOOL_CALLS] [", "]")
-    return Protocol(
-        id=id,
-        aliases=aliases,
-        title=title,
-        envelope=_MISTRAL,
-        codec=NamedOrObject(JsonSection(frame), _MISTRAL_LIST, writes_list=not template),
-        tags=_DELIMITED,
-        results=_MISTRAL_RESULT,
-        grammar=grammar,
-    )
+def _mistral(id: str, title: str, written: str, *aliases: str) -> Protocol:
+    row = _row(id, title, written, _MISTRAL, aliases=aliases)
+    is_list = "{call}" in written
+    header = "[TOOL_CALLS]{name}[ARGS]" if is_list else written.partition("{json}")[0]
+    objects = JsonList("[TOOL_CALLS] [", "]")
+    codec = NamedOrObject(JsonSection(Frame(header)), objects, writes_list=is_list)
+    return replace(row, codec=codec, results=_around("[TOOL_RESULTS]", "[/TOOL_RESULTS]"))
 
 
-# DeepSeek: a section of calls, in one generation with a code fence around the arguments
-
-
-def _deepseek(bars: str, space: str) -> tuple[JsonHeaders, JsonHeaders, dict[str, str]]:
-    # (fenced envelope, plain envelope, tokens) in one of several spellings. bars: the characters
-    # for the bar in a token. space: for the space between its words.
+def _deepseek(id: str, title: str, bars: str, space: str, *, fenced: bool) -> Protocol:
+    # A section of calls, in one generation with a code fence around the arguments. bars: the
+    # characters for the bar in a token. space: for the space between its words.
     words = ("calls begin", "calls end", "call begin", "call end", "sep")
-    tokens = {w: f"<{bars}tool {w}{bars}>".replace(" ", space) for w in words}
-    begin, end, sep = tokens["call begin"], tokens["call end"], tokens["sep"]
-    markup = (tokens["calls begin"], tokens["calls end"])
-    fenced = JsonHeaders(
-        (
-            f"{begin}{{any}}{sep}{{ }}{{name}}{{ }}```json{{ }}",
-            f"{begin}{{any}}{sep}{{ }}{{name}}\n",
-        ),
-        (f"\n```{end}", f"```{end}", end),
-        markup=markup,
-        lone=(f"function{sep}{{name}}\n```json\n", "function{name}\n```json\n"),
-        first="{",
-        sure=False,
-    )
-    lone = (f"{{name}}{sep}", "{name}")
-    plain = JsonHeaders((f"{begin}{{name}}{sep}",), (end,), markup=markup, lone=lone, first="{")
-    return fenced, plain, tokens
-
-
-_DEEPSEEK_V3, _DEEPSEEK_V31, _WIDE = _deepseek("｜", "▁")
-_DEEPSEEK_R1, _, _ASCII = _deepseek("|", "_")
-_DEEPSEEK_RESULT = TextResult(
-    _around("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
-    ("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
-)
-
-
-def _deepseek_row(id: str, title: str, envelope: JsonHeaders, tokens: dict[str, str]) -> Protocol:
-    fenced = envelope is not _DEEPSEEK_V31
-    begin, end, sep = tokens["call begin"], tokens["call end"], tokens["sep"]
-    template = f"{begin}function{sep}{{name}}\n```json\n" if fenced else f"{begin}{{name}}{sep}"
-    return _named(
+    start, stop, begin, end, sep = (f"<{bars}tool {w}{bars}>".replace(" ", space) for w in words)
+    if fenced:
+        header, closer = f"{begin}function{sep}{{name}}\n```json\n", f"\n```{end}"
+        envelope = JsonHeaders(
+            (
+                f"{begin}{{any}}{sep}{{ }}{{name}}{{ }}```json{{ }}",
+                f"{begin}{{any}}{sep}{{ }}{{name}}\n",
+            ),
+            (closer, f"```{end}", end),
+            markup=(start, stop),
+            lone=(f"function{sep}{{name}}\n```json\n", "function{name}\n```json\n"),
+            first="{",
+            sure=False,
+        )
+    else:
+        header, closer = f"{begin}{{name}}{sep}", end
+        lone = (f"{{name}}{sep}", "{name}")
+        envelope = JsonHeaders((header,), (end,), markup=(start, stop), lone=lone, first="{")
+    return _row(
         id,
         title,
+        f"{header}{{json}}{closer}",
         envelope,
-        template,
-        closer=f"\n```{end}" if fenced else end,
-        section=(tokens["calls begin"], tokens["calls end"]),
+        section=(start, stop),
         between="\n" if fenced else "",
-        results=_DEEPSEEK_RESULT,
+        results=_around("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
     )
-
-
-# CWM: what follows the name is JSON or a command
-_CWM_FRAME = Frame("<tool: function>\n{name} ", "\n</tool>")
-_CWM = replace(
-    _named(
-        "cwm",
-        "name and JSON in <tool: …>",
-        # Models write the tool for the word `function`, and no `>`.
-        CommandHeaders(("<tool: {any}>{ }{name}{ }", "<tool: {name} "), ("</tool>",)),
-        "<tool: function>\n{name} ",
-        closer="\n</tool>",
-    ),
-    codec=JsonOrCommand(_CWM_FRAME),
-)
 
 
 # Sections with a token for each part
@@ -194,454 +137,201 @@ _INKLING_ENDS = ("<|end_message|>", "<|message_model|>", "<|content_invoke_tool_
 _COHERE_ENDS = ("<|END_RESPONSE|>", "<|END_TEXT|>", "<|START_ACTION|>", "<|START_THINKING|>")
 
 _TOOL_CALL_ENDS = ("<|/tool_call|>", "</|tool_call|>", "</tool_call>")
-
 _SOLAR_HEAD = "<|tool_call:begin|>{id}<|tool_call:name|>{name}<|tool_call:args|>"
+_FENCE_ENDS = ("\n```", "```")
 
 PROTOCOLS: tuple[Protocol, ...] = (
     # Mistral 7B v0.3, Nemo, Mixtral 8x22B, Small 3.0
-    _mistral("mistral_v3", "a list behind [TOOL_CALLS]", ""),
-    _mistral("mistral_v11", "name and JSON behind [TOOL_CALLS]", "[TOOL_CALLS]{name}"),
-    _mistral(
-        "mistral_v13_args",
-        "name, [ARGS] and JSON behind [TOOL_CALLS]",
-        "[TOOL_CALLS]{name}[ARGS]",
-        aliases=("mistral",),
-    ),
-    _mistral(
-        "mistral_v11_call_id",
-        "name, id and JSON behind [TOOL_CALLS]",
-        "[TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]",
-    ),
-    _deepseek_row("deepseek_v3", "a section of fenced JSON", _DEEPSEEK_V3, _WIDE),
-    _deepseek_row("deepseek_v31", "a section of names and JSON", _DEEPSEEK_V31, _WIDE),
-    _deepseek_row("deepseek_r1_ascii", "a section of fenced JSON", _DEEPSEEK_R1, _ASCII),
+    _mistral("mistral_v3", "a list behind [TOOL_CALLS]", "[TOOL_CALLS] [{call}, {call}]"),
+    _mistral("mistral_v11", "name and JSON behind [TOOL_CALLS]", "[TOOL_CALLS]{name}{json}"),
+    _mistral("mistral_v13_args", "name, [ARGS] and JSON behind [TOOL_CALLS]",
+             "[TOOL_CALLS]{name}[ARGS]{json}", "mistral"),
+    _mistral("mistral_v11_call_id", "name, id and JSON behind [TOOL_CALLS]",
+             "[TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]{json}"),
+    _deepseek("deepseek_v3", "a section of fenced JSON", "｜", "▁", fenced=True),
+    _deepseek("deepseek_v31", "a section of names and JSON", "｜", "▁", fenced=False),
+    _deepseek("deepseek_r1_ascii", "a section of fenced JSON", "|", "_", fenced=True),
     # PLaMo 3; the token for JSON is at times left out
-    _named(
-        "plamo3",
-        "a section with a token for each part of a call",
-        JsonHeaders(
-            (f"{_PLAMO_HEAD}{_PLAMO_JSON}", _PLAMO_HEAD),
-            (_PLAMO_END, *(_PLAMO["tool_arguments"][1],)),
-            markup=(*_PLAMO["tool_requests"], _PLAMO["tool_request"][1]),
-        ),
-        _PLAMO_HEAD.replace("{ }", "") + _PLAMO_JSON,
-        closer=_PLAMO_END,
-        section=_PLAMO["tool_requests"],
-    ),
+    _row("plamo3", "a section with a token for each part of a call",
+         _PLAMO_HEAD.replace("{ }", "") + _PLAMO_JSON + "{json}" + _PLAMO_END,
+         JsonHeaders((f"{_PLAMO_HEAD}{_PLAMO_JSON}", _PLAMO_HEAD),
+                     (_PLAMO_END, _PLAMO["tool_arguments"][1]),
+                     markup=(*_PLAMO["tool_requests"], _PLAMO["tool_request"][1])),
+         section=_PLAMO["tool_requests"]),
     # Solar Open 100B: the id is first, and a section may be around the calls
-    _named(
-        "solar_open",
-        "calls with ids and a token for each part",
-        JsonHeaders(
-            (_SOLAR_HEAD, "<|tool_call:begin|>{name}<|tool_call:args|>"),
-            ("<|tool_call:end|>",),
-            markup=("<|tool_calls|>", "<|calls|>"),
-        ),
-        _SOLAR_HEAD,
-        closer="<|tool_call:end|>",
-    ),
+    _row("solar_open", "calls with ids and a token for each part",
+         _SOLAR_HEAD + "{json}<|tool_call:end|>",
+         JsonHeaders((_SOLAR_HEAD, "<|tool_call:begin|>{name}<|tool_call:args|>"),
+                     ("<|tool_call:end|>",), markup=("<|tool_calls|>", "<|calls|>"))),
     # Llama 3.1 with custom tools, Functionary 3.1; the opener is that of parameter tags too
-    _named(
-        "llama31_function_tag",
-        "JSON in <function=name>",
-        JsonHeaders(("<function={name}>",), ("</function>",), first="{", sure=False),
-        "<function={name}>",
-        closer="</function>",
-    ),
+    _row("llama31_function_tag", "JSON in <function=name>", "<function={name}>{json}</function>",
+         JsonHeaders(("<function={name}>",), ("</function>",), first="{", sure=False)),
     # Step-Audio 2, and TeleChat 4 without parameter tags
-    _named(
-        "step_audio_2",
-        "name and JSON in <tool_call>",
-        JsonHeaders(
-            ("<tool_call>{ }function\n{name}{ }", "<tool_call>{ }{name}{ }"),
-            ("</tool_call>",),
-            first="{",
-            sure=False,
-        ),
-        "<tool_call>function\n{name}\n",
-        closer="</tool_call>",
-    ),
+    _row("step_audio_2", "name and JSON in <tool_call>",
+         "<tool_call>function\n{name}\n{json}</tool_call>",
+         JsonHeaders(("<tool_call>{ }function\n{name}{ }", "<tool_call>{ }{name}{ }"),
+                     ("</tool_call>",), first="{", sure=False)),
     # seen once, in a report about GLM-5.3 Flash
-    _named(
-        "glm53_flash",
-        "name, > and JSON behind <tool_call>",
-        JsonHeaders(
-            ("<tool_call>{ }{name}>{ }",), ("</tool_call>",), first="{", sure=False, runs=True
-        ),
-        "<tool_call>{name}>",
-    ),
-    # CWM
-    _CWM,
+    _row("glm53_flash", "name, > and JSON behind <tool_call>", "<tool_call>{name}>{json}",
+         JsonHeaders(("<tool_call>{ }{name}>{ }",), ("</tool_call>",),
+                     first="{", sure=False, runs=True)),
+    # CWM: what follows the name is JSON or a command. Models write the tool for the word
+    # `function`, and no `>`.
+    replace(
+        _row("cwm", "name and JSON in <tool: …>", "<tool: function>\n{name} {json}\n</tool>",
+             CommandHeaders(("<tool: {any}>{ }{name}{ }", "<tool: {name} "), ("</tool>",))),
+        codec=JsonOrCommand(Frame("<tool: function>\n{name} ", "\n</tool>"))),
     # Functionary 3.2: `>>>all` is text, and the first sign may be in the prompt
-    _named(
-        "functionary_v32",
-        "name, line break and JSON behind >>>",
-        JsonHeaders(
-            (">>>{name}\n",),
-            lone=("{name}\n",),
-            markup=(">>>all\n",),
-            first="{",
-            sure=False,
-            runs=True,
-        ),
-        ">>>{name}\n",
-    ),
+    _row("functionary_v32", "name, line break and JSON behind >>>", ">>>{name}\n{json}",
+         JsonHeaders((">>>{name}\n",), lone=("{name}\n",), markup=(">>>all\n",),
+                     first="{", sure=False, runs=True)),
     # Qwen 1.5 and 2 behind Qwen-Agent, which puts the first token into the prompt
-    _named(
-        "qwen_agent_old",
-        "name and JSON behind ✿ tokens",
-        JsonHeaders(
-            ("✿FUNCTION✿: {name}{ }✿ARGS✿:{ }", "✿FUNCTION✿:{ }{name}{ }✿ARGS✿:{ }"),
-            lone=(": {name}{ }✿ARGS✿:{ }",),
-            markup=("✿RESULT✿", "✿RETURN✿"),
-            first="{",
-            runs=True,
-        ),
-        "✿FUNCTION✿: {name}\n✿ARGS✿: ",
-        between="\n",
-        results=TextResult(lambda name, call_id, content: f"✿RESULT✿: {content}", ("✿",)),
-    ),
+    _row("qwen_agent_old", "name and JSON behind ✿ tokens", "✿FUNCTION✿: {name}\n✿ARGS✿: {json}",
+         JsonHeaders(("✿FUNCTION✿: {name}{ }✿ARGS✿:{ }", "✿FUNCTION✿:{ }{name}{ }✿ARGS✿:{ }"),
+                     lone=(": {name}{ }✿ARGS✿:{ }",), markup=("✿RESULT✿", "✿RETURN✿"),
+                     first="{", runs=True),
+         between="\n",
+         results=TextResult(lambda name, call_id, content: f"✿RESULT✿: {content}", ("✿",))),
     # LangChain's ReAct prompts; a bare text as input is refused, since no parameter is named
-    _named(
-        "react",
-        "Action and Action Input on lines of their own",
-        JsonHeaders(
-            (
-                "Action: {name}{ }Action Input:{ }",
-                "Action:{ }{name}{ }Action Input:{ }",
-                "Action:{ }`{name}`{ }Action Input:{ }",
-                "Action:{ }{name}{ }Action Input:{ }```json{ }",
-                "Action:{ }{name}{ }Action Input:{ }```{ }",
-                "**Action:**{ }{name}{ }**Action Input:**{ }",
-            ),
-            ("```",),
-            first="{",
-            sure=False,
-            runs=True,
-        ),
-        "Action: {name}\nAction Input: ",
-        between="\n",
-        results=TextResult(
-            lambda name, call_id, content: f"Observation: {content}", ("Observation:",)
-        ),
-    ),
+    _row("react", "Action and Action Input on lines of their own",
+         "Action: {name}\nAction Input: {json}",
+         JsonHeaders(("Action: {name}{ }Action Input:{ }",
+                      "Action:{ }{name}{ }Action Input:{ }",
+                      "Action:{ }`{name}`{ }Action Input:{ }",
+                      "Action:{ }{name}{ }Action Input:{ }```json{ }",
+                      "Action:{ }{name}{ }Action Input:{ }```{ }",
+                      "**Action:**{ }{name}{ }**Action Input:**{ }"),
+                     ("```",), first="{", sure=False, runs=True),
+         between="\n",
+         results=TextResult(lambda name, call_id, content: f"Observation: {content}",
+                            ("Observation:",))),
     # Jamba 1.5 and 1.6, Apriel 1.5 and 1.6, Hunyuan-A13B
-    _listed(
-        "jamba",
-        "a list in <tool_calls>",
-        JsonHeaders(("<tool_calls>",), ("</tool_calls>",), first="["),
-        opener="<tool_calls>[",
-        closer="]</tool_calls>",
-        aliases=("hunyuan_a13b",),
-    ),
+    _row("jamba", "a list in <tool_calls>", "<tool_calls>[{call}, {call}]</tool_calls>",
+         JsonHeaders(("<tool_calls>",), ("</tool_calls>",), first="["), aliases=("hunyuan_a13b",)),
     # MiniMax-M1
-    _listed(
-        "minimax_m1",
-        "JSON lines in <tool_calls>",
-        JsonHeaders(("<tool_calls>",), ("</tool_calls>",), first="{"),
-        opener="<tool_calls>\n",
-        closer="\n</tool_calls>",
-        between="\n",
-    ),
+    _row("minimax_m1", "JSON lines in <tool_calls>",
+         "<tool_calls>\n{call}\n{call}\n</tool_calls>",
+         JsonHeaders(("<tool_calls>",), ("</tool_calls>",), first="{")),
     # Nemotron Nano v2, Llama-Nemotron
-    _listed(
-        "nemotron_nano_v2",
-        "a list in <TOOLCALL>",
-        JsonHeaders(("<TOOLCALL>",), ("</TOOLCALL>",)),
-        opener="<TOOLCALL>[",
-        closer="]</TOOLCALL>",
-        results=JsonResult("<TOOL_RESPONSE>", "</TOOL_RESPONSE>"),
-    ),
+    _row("nemotron_nano_v2", "a list in <TOOLCALL>", "<TOOLCALL>[{call}, {call}]</TOOLCALL>",
+         JsonHeaders(("<TOOLCALL>",), ("</TOOLCALL>",)),
+         results=JsonResult("<TOOL_RESPONSE>", "</TOOL_RESPONSE>")),
     # Command R7B, Command A, North Mini
-    _listed(
-        "command_r7b_a",
-        "a list in an action",
-        JsonHeaders(
-            ("<|START_ACTION|>",),
-            ("<|END_ACTION|>",),
-            markup=("<|END_RESPONSE|>", "<|END_TEXT|>"),
-            texts=(("<|START_RESPONSE|>", _COHERE_ENDS), ("<|START_TEXT|>", _COHERE_ENDS)),
-        ),
-        opener="<|START_ACTION|>[",
-        closer="]<|END_ACTION|>",
-        keys=("tool_name", "parameters"),
-        results=JsonResult("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"),
-    ),
+    _row("command_r7b_a", "a list in an action",
+         "<|START_ACTION|>[{call}, {call}]<|END_ACTION|>",
+         JsonHeaders(("<|START_ACTION|>",), ("<|END_ACTION|>",),
+                     markup=("<|END_RESPONSE|>", "<|END_TEXT|>"),
+                     texts=(("<|START_RESPONSE|>", _COHERE_ENDS),
+                            ("<|START_TEXT|>", _COHERE_ENDS))),
+         keys=("tool_name", "parameters"),
+         results=JsonResult("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")),
     # openPangu 2; its first tokenizer has unused tokens in their place
-    _listed(
-        "openpangu",
-        "a list between <|tool_call_start|> and its end",
-        JsonHeaders(
-            ("<|tool_call_start|>", "[unused11]"),
-            ("<|tool_call_end|>", "[unused12]"),
-            first="[{",
-            sure=False,
-        ),
-        opener="<|tool_call_start|>[",
-        closer="]<|tool_call_end|>",
-    ),
+    _row("openpangu", "a list between <|tool_call_start|> and its end",
+         "<|tool_call_start|>[{call}, {call}]<|tool_call_end|>",
+         JsonHeaders(("<|tool_call_start|>", "[unused11]"), ("<|tool_call_end|>", "[unused12]"),
+                     first="[{", sure=False)),
     # HyperCLOVA X Think 14B: a message whose role names the recipient
-    _listed(
-        "hyperclovax_think_14b",
-        "a list in a message to tool/function_call",
-        JsonHeaders(
-            ("<|im_start|>assistant -> tool/function_call{ }",),
-            ("<|im_end|>", "<|stop|>", "<|endofturn|>"),
-            lone=(" -> tool/function_call{ }", "-> tool/function_call{ }"),
-            first="[{",
-            sure=False,
-        ),
-        opener="<|im_start|>assistant -> tool/function_call\n[",
-        closer="]<|im_end|>",
-    ),
+    _row("hyperclovax_think_14b", "a list in a message to tool/function_call",
+         "<|im_start|>assistant -> tool/function_call\n[{call}, {call}]<|im_end|>",
+         JsonHeaders(("<|im_start|>assistant -> tool/function_call{ }",),
+                     ("<|im_end|>", "<|stop|>", "<|endofturn|>"),
+                     lone=(" -> tool/function_call{ }", "-> tool/function_call{ }"),
+                     first="[{", sure=False)),
     # Granite 3.0, 3.2 and 3.3: no closer
-    _listed(
-        "granite3",
-        "a list behind <|tool_call|>",
-        JsonHeaders(
-            ("<|tool_call|>",), _TOOL_CALL_ENDS, alone=("<tool_call>{ }",), first="[{", runs=True
-        ),
-        opener="<|tool_call|>[",
-    ),
+    _row("granite3", "a list behind <|tool_call|>", "<|tool_call|>[{call}, {call}]",
+         JsonHeaders(("<|tool_call|>",), _TOOL_CALL_ENDS, alone=("<tool_call>{ }",),
+                     first="[{", runs=True)),
     # Phi-4-mini's own tags
-    _listed(
-        "phi4_tool_tag",
-        "a list in <|tool_call|>",
-        JsonHeaders(("<|tool_call|>",), _TOOL_CALL_ENDS, first="[{", runs=True),
-        opener="<|tool_call|>[",
-        closer="]<|/tool_call|>",
-    ),
+    _row("phi4_tool_tag", "a list in <|tool_call|>",
+         "<|tool_call|>[{call}, {call}]<|/tool_call|>",
+         JsonHeaders(("<|tool_call|>",), _TOOL_CALL_ENDS, first="[{", runs=True)),
     # Granite 3.1: the opener of Hermes before a list, and no closer
-    _listed(
-        "granite31_text",
-        "a list behind <tool_call>",
-        JsonHeaders(("<tool_call>",), ("</tool_call>",), first="[", sure=False, runs=True),
-        opener="<tool_call>[",
-    ),
+    _row("granite31_text", "a list behind <tool_call>", "<tool_call>[{call}, {call}]",
+         JsonHeaders(("<tool_call>",), ("</tool_call>",), first="[", sure=False, runs=True)),
     # Phi-4-mini as it was taught, FireFunction v2
-    _listed(
-        "phi4_mini",
-        "a list behind functools",
-        JsonHeaders(("functools{ }",), first="[{", sure=False, runs=True),
-        opener="functools[",
-    ),
+    _row("phi4_mini", "a list behind functools", "functools[{call}, {call}]",
+         JsonHeaders(("functools{ }",), first="[{", sure=False, runs=True)),
     # Sarashina: the list may be Python's
-    _listed(
-        "sarashina",
-        "a list, also of Python's literals, behind <|tool_calls|>",
-        JsonHeaders(("<|tool_calls|>",), first="[", sure=False, runs=True, quotes="\"'"),
-        opener="<|tool_calls|>[",
-    ),
-)
-PROTOCOLS += (
+    _row("sarashina", "a list, also of Python's literals, behind <|tool_calls|>",
+         "<|tool_calls|>[{call}, {call}]",
+         JsonHeaders(("<|tool_calls|>",), first="[", sure=False, runs=True, quotes="\"'")),
     # Apertus 2509
-    Protocol(
-        id="apertus",
-        title="a list of {name: arguments}",
-        envelope=JsonHeaders(("<|tools_prefix|>",), ("<|tools_suffix|>",)),
+    replace(
+        _row("apertus", "a list of {name: arguments}",
+             "<|tools_prefix|>[{call}, {call}]<|tools_suffix|>",
+             JsonHeaders(("<|tools_prefix|>",), ("<|tools_suffix|>",))),
         codec=JsonList("<|tools_prefix|>[", "]<|tools_suffix|>", name_is_key=True),
-        tags=_DELIMITED,
-        grammar=FramedGrammar(Frame('<|tools_prefix|>[{"{name}":', "}]<|tools_suffix|>")),
-    ),
-)
-
-
-def _objects(
-    id: str,
-    title: str,
-    envelope: JsonHeaders,
-    opener: str,
-    closer: str = "",
-    *,
-    keys: tuple[str, str] = ("name", "arguments"),
-    aliases: tuple[str, ...] = (),
-) -> Protocol:
-    return Protocol(
-        id=id,
-        aliases=aliases,
-        title=title,
-        envelope=envelope,
-        codec=JsonCall(opener, closer, *keys),
-        tags=_DELIMITED,
-        grammar=JsonGrammar(opener, closer, *keys),
-    )
-
-
-PROTOCOLS += (
+        grammar=FramedGrammar(Frame('<|tools_prefix|>[{"{name}":', "}]<|tools_suffix|>"))),
     # LongCat-Flash: Hermes in other tags
-    Protocol(
-        id="longcat",
-        title="JSON in <longcat_tool_call>",
-        envelope=JsonTags(("<longcat_tool_call>",), ("</longcat_tool_call>",)),
-        codec=JsonCall("<longcat_tool_call>\n", "\n</longcat_tool_call>"),
-        tags=_DELIMITED,
-        results=JsonResult("<longcat_tool_response>", "</longcat_tool_response>"),
-        grammar=JsonGrammar("<longcat_tool_call>\n", "\n</longcat_tool_call>"),
-    ),
+    _row("longcat", "JSON in <longcat_tool_call>",
+         "<longcat_tool_call>\n{call}\n</longcat_tool_call>",
+         JsonTags(("<longcat_tool_call>",), ("</longcat_tool_call>",)),
+         results=JsonResult("<longcat_tool_response>", "</longcat_tool_response>")),
     # K2 Horizon in its JSON mode
-    _objects(
-        "k2_horizon_json",
-        "JSON in <ifm|tool_call>",
-        JsonHeaders(
-            ("<ifm|tool_call>",),
-            ("</ifm|tool_call>",),
-            markup=("<ifm|tool_calls>", "</ifm|tool_calls>"),
-            first="{[",
-            sure=False,
-        ),
-        "<ifm|tool_calls><ifm|tool_call>",
-        "</ifm|tool_call></ifm|tool_calls>",
-    ),
+    _row("k2_horizon_json", "JSON in <ifm|tool_call>",
+         "<ifm|tool_calls><ifm|tool_call>{call}</ifm|tool_call></ifm|tool_calls>",
+         JsonHeaders(("<ifm|tool_call>",), ("</ifm|tool_call>",),
+                     markup=("<ifm|tool_calls>", "</ifm|tool_calls>"), first="{[", sure=False)),
     # InternLM 2 and 2.5; Intern-S1 with a space and a line break
-    _objects(
-        "internlm2",
-        "JSON between action tokens",
-        JsonHeaders(("<|action_start|>{ }<|plugin|>",), ("<|action_end|>",)),
-        "<|action_start|><|plugin|>\n",
-        "<|action_end|>",
-        keys=("name", "parameters"),
-        aliases=("interns1",),
-    ),
+    _row("internlm2", "JSON between action tokens",
+         "<|action_start|><|plugin|>\n{call}<|action_end|>",
+         JsonHeaders(("<|action_start|>{ }<|plugin|>",), ("<|action_end|>",)),
+         keys=("name", "parameters"), aliases=("interns1",)),
     # Inkling: the header repeats the name, which counts in the body
-    _objects(
-        "inkling",
-        "JSON in a message that invokes a tool",
-        JsonHeaders(
-            ("<|message_model|>{any}<|content_invoke_tool_json|>", "<|content_invoke_tool_json|>"),
-            ("<|end_message|>",),
-            markup=("<|end_message|>",),
-            texts=(
-                ("<|message_model|><|content_text|>", _INKLING_ENDS),
-                ("<|content_text|>", _INKLING_ENDS),
-            ),
-            thoughts=(
-                ("<|message_model|><|content_thinking|>", "<|end_message|>"),
-                ("<|content_thinking|>", "<|end_message|>"),
-            ),
-        ),
-        "<|message_model|><|content_invoke_tool_json|>",
-        "<|end_message|>",
-        keys=("name", "args"),
-    ),
+    _row("inkling", "JSON in a message that invokes a tool",
+         "<|message_model|><|content_invoke_tool_json|>{call}<|end_message|>",
+         JsonHeaders(("<|message_model|>{any}<|content_invoke_tool_json|>",
+                      "<|content_invoke_tool_json|>"),
+                     ("<|end_message|>",), markup=("<|end_message|>",),
+                     texts=(("<|message_model|><|content_text|>", _INKLING_ENDS),
+                            ("<|content_text|>", _INKLING_ENDS)),
+                     thoughts=(("<|message_model|><|content_thinking|>", "<|end_message|>"),
+                               ("<|content_thinking|>", "<|end_message|>"))),
+         keys=("name", "args")),
     # Granite 20B for function calling
-    _objects(
-        "granite20b_fc",
-        "JSON behind <function_call>",
-        JsonHeaders(("<function_call>",), ("</function_call>",), first="{[", sure=False, runs=True),
-        "<function_call> ",
-    ),
+    _row("granite20b_fc", "JSON behind <function_call>", "<function_call> {call}",
+         JsonHeaders(("<function_call>",), ("</function_call>",),
+                     first="{[", sure=False, runs=True)),
     # GigaChat 3
-    _objects(
-        "gigachat3",
-        "JSON behind a role",
-        JsonHeaders(
-            ("function call<|role_sep|>", "<|function_call|>"),
-            ("<|message_sep|>", "</s>"),
-            first="{",
-            runs=True,
-        ),
-        "function call<|role_sep|>\n",
-    ),
+    _row("gigachat3", "JSON behind a role", "function call<|role_sep|>\n{call}",
+         JsonHeaders(("function call<|role_sep|>", "<|function_call|>"),
+                     ("<|message_sep|>", "</s>"), first="{", runs=True)),
     # GigaChat 3.1
-    _objects(
-        "gigachat31",
-        "JSON behind <|function_call|>",
-        JsonHeaders(("<|function_call|>",), ("<|message_sep|>", "</s>"), first="{", runs=True),
-        "<|function_call|>",
-    ),
+    _row("gigachat31", "JSON behind <|function_call|>", "<|function_call|>{call}",
+         JsonHeaders(("<|function_call|>",), ("<|message_sep|>", "</s>"), first="{", runs=True)),
     # Llama 3.1 and later with a Python environment; its built-in tools are no JSON
-    _objects(
-        "llama3_python_tag",
-        "JSON behind <|python_tag|>",
-        JsonHeaders(
-            ("<|python_tag|>",),
-            ("<|eom_id|>", "<|eot_id|>"),
-            first="{[",
-            sure=False,
-            runs=True,
-            separators=";,",
-        ),
-        "<|python_tag|>",
-        keys=("name", "parameters"),
-    ),
-)
-
-
-# No delimiters at all, or a code fence that any JSON may be in
-
-PROTOCOLS += (
-    # Command R and R+ of 08-2024
-    _listed(
-        "command_r_plus",
-        "a list in a json fence behind Action:",
-        JsonHeaders(
-            ("Action:{ }```json{ }", "Action:{ }```{ }"), ("\n```", "```"), first="[{", sure=False
-        ),
-        opener="Action:\n```json\n[",
-        closer="]\n```",
-        keys=("tool_name", "parameters"),
-    ),
+    _row("llama3_python_tag", "JSON behind <|python_tag|>", "<|python_tag|>{call}",
+         JsonHeaders(("<|python_tag|>",), ("<|eom_id|>", "<|eot_id|>"),
+                     first="{[", sure=False, runs=True, separators=";,"),
+         keys=("name", "parameters")),
+    # No delimiters at all, or a code fence that any JSON may be in. Command R and R+ of 08-2024
+    _row("command_r_plus", "a list in a json fence behind Action:",
+         "Action:\n```json\n[{call}, {call}]\n```",
+         JsonHeaders(("Action:{ }```json{ }", "Action:{ }```{ }"), _FENCE_ENDS,
+                     first="[{", sure=False),
+         keys=("tool_name", "parameters")),
     # Llama 3.1, 3.2, 3.3 and 4 in JSON
-    Protocol(
-        id="llama3_json",
-        aliases=("llama4_json",),
-        title="JSON with parameters, no delimiters",
-        envelope=BareJson(("<|eom_id|>", "<|eot_id|>"), ";,"),
-        codec=JsonList("", "", "name", "parameters", between="; "),
-        tags=frozenset(("undelimited",)),
-        grammar=JsonGrammar("", "", "name", "parameters"),
-    ),
+    _row("llama3_json", "JSON with parameters, no delimiters", "{call}; {call}",
+         BareJson(("<|eom_id|>", "<|eot_id|>"), ";,"),
+         keys=("name", "parameters"), tags=("undelimited",), aliases=("llama4_json",)),
     # xLAM 1 and 2
-    Protocol(
-        id="xlam_array",
-        aliases=("xlam",),
-        title="a list of objects, no delimiters",
-        envelope=BareJson(separators=",", wrapper="tool_calls"),
-        codec=JsonList("[", "]"),
-        tags=frozenset(("undelimited",)),
-        grammar=JsonGrammar("[", "]"),
-    ),
+    _row("xlam_array", "a list of objects, no delimiters", "[{call}, {call}]",
+         BareJson(separators=",", wrapper="tool_calls"), tags=("undelimited",), aliases=("xlam",)),
     # Qwen2.5-Coder, RWKV, and small models off their template
-    Protocol(
-        id="markdown_json",
-        aliases=("rwkv",),
-        title="JSON in a json fence",
-        envelope=JsonHeaders(
-            ("```json{ }", "```tool_call{ }", "```{ }"),
-            ("\n```", "```"),
-            first="[{",
-            sure=False,
-            speculative=True,
-        ),
-        codec=JsonCall("```json\n", "\n```"),
-        tags=frozenset(("delimited", "fence")),
-        grammar=JsonGrammar("```json\n", "\n```"),
-    ),
+    _row("markdown_json", "JSON in a json fence", "```json\n{call}\n```",
+         JsonHeaders(("```json{ }", "```tool_call{ }", "```{ }"), _FENCE_ENDS,
+                     first="[{", sure=False, speculative=True),
+         tags=("delimited", "fence"), aliases=("rwkv",)),
     # GLM-4-9B and ChatGLM3: nothing but a known tool's name tells a call
-    _named(
-        "glm4_9b",
-        "name, line break and JSON, no delimiters",
-        JsonHeaders((), lone=("{name}{ }",), first="{", runs=True),
-        "{name}\n",
-        between="\n",
-    ),
+    _row("glm4_9b", "name, line break and JSON, no delimiters", "{name}\n{json}",
+         JsonHeaders((), lone=("{name}{ }",), first="{", runs=True), between="\n"),
     # The JSON of the Berkeley leaderboard's prompts, plain and in a tag
-    _listed(
-        "bfcl_json",
-        "a list of objects with function and parameters, in a json fence",
-        JsonHeaders(
-            ("```json{ }", "```{ }"), ("\n```", "```"), first="[{", sure=False, speculative=True
-        ),
-        opener="```json\n[",
-        closer="]\n```",
-        keys=("function", "parameters"),
-    ),
-    _listed(
-        "bfcl_json_tag",
-        "a list of objects with function and parameters, in <TOOLCALL>",
-        JsonHeaders(("<TOOLCALL>",), ("</TOOLCALL>",)),
-        opener="<TOOLCALL>[",
-        closer="]</TOOLCALL>",
-        keys=("function", "parameters"),
-    ),
-)
+    _row("bfcl_json", "a list of objects with function and parameters, in a json fence",
+         "```json\n[{call}, {call}]\n```",
+         JsonHeaders(("```json{ }", "```{ }"), _FENCE_ENDS,
+                     first="[{", sure=False, speculative=True),
+         keys=("function", "parameters")),
+    _row("bfcl_json_tag", "a list of objects with function and parameters, in <TOOLCALL>",
+         "<TOOLCALL>[{call}, {call}]</TOOLCALL>",
+         JsonHeaders(("<TOOLCALL>",), ("</TOOLCALL>",)), keys=("function", "parameters")),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where a JSON body between delimiters ends: at a closer or opener outside strings and comments."""
+"""JSON between delimiters: where it begins, and where it ends, outside strings and comments."""
 
 # How it works
 #
@@ -20,10 +20,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ...arguments.rjson.strict import read_one
-from ..scan import SPACE, BodyScanner, Close, FollowCheck, any_of, partial_pattern
+from ...core.types import Span
+from ..base import NEED_MORE, Answer, Envelope, Opening, Tools, make_opening
+from ..scan import (
+    BodyScanner,
+    Close,
+    FollowCheck,
+    Scanner,
+    any_of,
+    line_end,
+    partial_pattern,
+    skip_space,
+)
 
 # The beginning of JSON, up to a place between its tokens. A string counts only with what JSON has
 # after a string: anything else says that its quotes are out of step, and a text goes on. The last
@@ -66,6 +78,18 @@ def ends_in_value(text: str) -> bool:
         kind = token.lastindex
         depth += 0 if kind is None else 1 if kind == 1 else -1
     return depth > 0
+
+
+# A name that is first and whole, as nearly every call has it: its place needs no reading.
+_NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
+
+
+def name_first(body: str, name: str) -> Span | None:
+    """Return where `name` is if it is the first member, named "name", else None."""
+    match = _NAME_FIRST.match(body)
+    if match and match[1] == name:
+        return Span(match.start(1), match.end(1))
+    return None
 
 
 class _Delimiters:
@@ -222,8 +246,7 @@ class JsonBody(BodyScanner):
                 # A strict string is followed by a comma, colon or bracket. After a hidden closer
                 # anything else says that the quotes are out of step.
                 if self._hidden and kind == '"':
-                    space = SPACE.match(tail, pos)
-                    after = space.end() if space else pos
+                    after = skip_space(tail, pos)
                     if after < len(tail):
                         if tail[after] not in ",:}]":
                             return self._rescue(pos)
@@ -330,3 +353,63 @@ class JsonBody(BodyScanner):
             if not tail[pos].isspace():
                 return tail[pos]
         return self._previous or "{"
+
+
+# Some models write the head of a turn where the closer should be.
+_TURN = "<|im_start|>"
+# An opener of a code fence may be followed by blanks, but not by a whole line of them.
+_MAX_LINE_END = 64
+_OBJECT = re.compile(r"""(?=\s{0,64}\{\s{0,40}"name"\s{0,10}:)""")
+
+# Openings are frozen, so equal ones can be shared: making one costs more than the look-up.
+_opening = lru_cache(maxsize=256)(Opening)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonTags(Envelope):
+    """Envelope of JSON between delimiters.
+
+    openers, closers: the literals, of which any opener goes with any closer. line: the opener is a
+    line of its own, as a code fence is.
+    """
+
+    openers: tuple[str, ...]
+    closers: tuple[str, ...] = ()
+    line: bool = False
+
+    def sure_bodies(self, head: str) -> tuple[re.Pattern[str], ...]:
+        # a fence's opener is more than a literal
+        return () if self.line else (_OBJECT,)
+
+    heads_are_fixed = True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return self.openers
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+        for opener in self.openers:
+            if not text.startswith(opener, pos):
+                continue
+            end = pos + len(opener)
+            if not self.line:
+                return _opening(len(opener))
+            end = line_end(text, end, _MAX_LINE_END + 1 - len(opener))
+            if end - pos > _MAX_LINE_END:
+                return None
+            # The line break may be in the next chunk. Nothing else can be on the line.
+            if end >= len(text):
+                return None if final else NEED_MORE
+            return make_opening(end + 1 - pos) if text[end] == "\n" else None
+        return None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        # In a body that was never closed, an opener begins the next call. Not so for a fence: its
+        # opener begins with its closer, so that the closer is found there already.
+        return JsonBody(self.closers, () if self.line else (*self.openers, _TURN))
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return ends_in_value(text)
+
+    def closer_of(self, opening: Opening) -> str:
+        # The shortest is the closer without white space, which all others contain.
+        return min(self.closers, key=len)

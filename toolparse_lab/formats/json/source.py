@@ -17,9 +17,8 @@ from ...arguments.rjson.repair import read_damaged
 from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, write_canonical
 from ..base import Places
+from .scan import name_first
 
-# A name that is first and whole, as nearly every call has it: its place needs no reading.
-_NAME_FIRST = re.compile(r'\s*\{\s*"name"\s*:\s*"([^"\\]*)"')
 _VALUE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]]|[^\s{}\[\]:,"]++', re.DOTALL)
 _ESCAPED = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
@@ -29,14 +28,6 @@ _ESCAPED = re.compile(
 _WRAPPER = "tool_calls"
 
 ONE_CALL = [(0, "")]
-
-
-def name_first(body: str, name: str) -> Span | None:
-    """Return where `name` is if it is the first member, named "name", else None."""
-    match = _NAME_FIRST.match(body)
-    if match and match[1] == name:
-        return Span(match.start(1), match.end(1))
-    return None
 
 
 def items_of(value: Value) -> tuple[list[Value] | None, str]:
@@ -94,17 +85,14 @@ class BodySource:
         if len(self.units) <= 1 or not self.edits:
             return self.edits
         if self._shares is None:
-            self._shares = self._shared_out()
+            starts = [edit.span.start for edit in self.edits]
+            places = self._all()
+            # Both are sorted, so each unit's share is a slice.
+            inner = (bisect_left(starts, places[i][at][0]) for i, at in self.units[1:])
+            cuts = [0, *inner, len(starts)]
+            shares = (self.edits[cuts[k] : cuts[k + 1]] for k in range(len(self.units)))
+            self._shares = dict(zip(self.units, shares, strict=True))
         return self._shares[index, path]
-
-    def _shared_out(self) -> dict[tuple[int, str], tuple[Edit, ...]]:
-        starts = [edit.span.start for edit in self.edits]
-        places = self._all()
-
-        # Both are sorted, so each unit's share is a slice.
-        inner = (bisect_left(starts, places[i][path][0]) for i, path in self.units[1:])
-        cuts = [0, *inner, len(starts)]
-        return {unit: self.edits[cuts[k] : cuts[k + 1]] for k, unit in enumerate(self.units)}
 
     def _all(self) -> list[dict[str, tuple[int, int]]]:
         # Found in the edited body, and moved back by the edits. Once for all questions.

@@ -11,10 +11,10 @@ from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.refusal import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span, Step
+from ...core.types import Edit, Span, Step
 from ...core.types.spans import make_edit
 from ...core.values import Value, escape_token
-from ..base import Decoded, Reading, Tools
+from ..base import Decoded, Reading, Tools, unread
 from ..disambiguation import (
     Calls,
     Disambiguation,
@@ -22,7 +22,8 @@ from ..disambiguation import (
     is_plain_object,
     near_edits,
 )
-from .form import Form, SlotForm
+from .form import Form
+from .slots import SlotForm
 from .strict import read_functions
 
 # How it works. A body is a row of tags with texts between them, walked over once. A value is the
@@ -97,8 +98,12 @@ class KeyReader:
             if key or self._text(matches, i).strip():
                 return None
             i += 1
-        if not key:
-            i = self._drop_strays(matches, i)
+        # Closers after a name, which close nothing.
+        while not key and i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
+            if self._text(matches, i).strip():
+                break
+            self._repairs.append(make_edit(Span(*matches[i].span()), "", RULE))
+            i += 1
         while i < len(matches) and matches[i].lastgroup != "function_end":
             end = self._parameter(matches, i, key, key_at)
             if end is None:
@@ -111,15 +116,6 @@ class KeyReader:
         if key or i >= len(matches):
             return None
         return i + 1
-
-    def _drop_strays(self, matches: list[re.Match[str]], i: int) -> int:
-        # Closers after a name, which close nothing.
-        while i < len(matches) and matches[i].lastgroup in ("key_end", "value_end"):
-            if self._text(matches, i).strip():
-                break
-            self._repairs.append(make_edit(Span(*matches[i].span()), "", RULE))
-            i += 1
-        return i
 
     def _split(self, word: str) -> tuple[str, str] | None:
         # The tool's name and the parameter's, of which one may be "".
@@ -209,7 +205,9 @@ class TagDisambiguation(Disambiguation):
                 return False
             # A repair that leaves part of a closer in a value has put the wrong thing right.
             tokens = _SPECIAL.findall(form.parameter_closer) if call.edits else ()
-            left = any(token in text for text in _strings(call.arguments) for token in tokens)
+            values = call.arguments.values() if isinstance(call.arguments, dict) else ()
+            texts = [value for value in values if isinstance(value, str)]
+            left = any(token in text for text in texts for token in tokens)
             return left or _went_on(form, call.arguments, None)
         # A tag says a value's type, but no quotes keep its text from swallowing other tags.
         if form.flags and not by_json:
@@ -228,17 +226,9 @@ class TagDisambiguation(Disambiguation):
         return self.in_raw(calls, edits) if calls and edits else None
 
     def refused(self, calls: Calls, doubts: Sequence[bool], refusal: Refusal) -> Calls:
-        message = "a value or a name looks like a damaged tag"
+        why = Refusal("decode.ambiguous", "a value or a name looks like a damaged tag", 0)
         out = [
-            Decoded(
-                call.name,
-                None,
-                name_span=call.name_span,
-                problems=(
-                    Problem("decode", "decode.ambiguous", "error", message, "", call.name_span),
-                ),
-                readable=False,
-            )
+            unread(call.name, why, call.name_span, name_span=call.name_span)
             if refuse and call.readable
             else call
             for call, refuse in zip(calls, doubts, strict=True)
@@ -246,11 +236,6 @@ class TagDisambiguation(Disambiguation):
         if refusal.readings:  # they are of the first call, as each of them is shown
             out[0] = replace(out[0], readings=refusal.readings)
         return tuple(out)
-
-
-def _strings(arguments: Value) -> list[str]:
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return [value for value in values if isinstance(value, str)]
 
 
 def _swallows(form: Form, arguments: Value, view: View) -> bool:
@@ -271,7 +256,7 @@ def _swallows(form: Form, arguments: Value, view: View) -> bool:
         if member is not None and not member.admits_string():
             return True
         # One of the two tags around a key, in a format that has them.
-        key, value = _pairs(form)[-2:]
+        key, value = form.pairs[-2:]
         if value[0][-1:] == ">" and text.count(key[0]) != text.count(key[1]):
             return True
         # In any order: models do not keep to that of the schema.
@@ -289,7 +274,7 @@ def ends_in_tag(form: Form, text: Value) -> bool:
     stripped = text.strip()
     if stripped[:1] != "<" and stripped[-1:] != ">":
         return False
-    pairs = _pairs(form)
+    pairs = form.pairs
     for opener, closer in pairs:
         whole = opener[:1] == "<" and opener[-1:] == ">"
         if whole and stripped.endswith(opener):
@@ -302,16 +287,11 @@ def ends_in_tag(form: Form, text: Value) -> bool:
     return begins and text.count(opener) != text.count(closer)
 
 
-@lru_cache(maxsize=256)
-def _pairs(form: Form) -> tuple[tuple[str, str], ...]:
-    return form.pairs
-
-
 def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
     # A value begins before its own tag, or goes on over the next parameter's. Prose about tags
     # names parameters that the tool does not have.
     texts = arguments.values() if isinstance(arguments, dict) else ()
-    head = _pairs(form)[-1][0]
+    head = form.pairs[-1][0]
     for text in texts:
         if not isinstance(text, str) or "<" not in text:
             continue
@@ -330,7 +310,7 @@ def _went_on(form: Form, arguments: Value, view: View | None) -> bool:
 
 def _runs_into(form: Form, text: str, view: View) -> bool:
     # As in `</parameter<>parameter=days>`. Whole tags are the value's own.
-    pairs = _pairs(form)
+    pairs = form.pairs
     closer = pairs[-1][1].rstrip(">]")
     at = text.find(closer) if closer else -1
     if at < 0:

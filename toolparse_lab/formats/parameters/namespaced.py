@@ -10,19 +10,20 @@ from ...arguments.rjson.positions import EditMap, apply_edits
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span
-from ...core.values import Value, escape_token, read_strict, same
+from ...core.types import Edit, Span
+from ...core.values import Value, escape_token, read_strict
 from ..base import (
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
     Opening,
     Protocol,
     Reading,
     Signs,
     Tools,
     make_opening,
+    unread,
 )
 from ..prompt.type_rules import JSON_TYPE_RULES
 from ..results import Between, TextResult
@@ -103,18 +104,14 @@ class MarkedElements(Envelope):
 
     closers: tuple[str, ...] = (_CLOSER,)
 
-    @property
-    def restarts(self) -> tuple[str, ...]:
-        return (_OPENER,)
+    restarts = (_OPENER,)
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_OPENER, f"{_MARK}<invoke ")
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith(_OPENER, pos):
             return make_opening(len(_OPENER))
         return make_opening(0)
@@ -126,21 +123,6 @@ class MarkedElements(Envelope):
 
     def closer_of(self, opening: Opening) -> str | None:
         return _CLOSER if opening.end else None
-
-
-def _cut_off(head: re.Match[str], refusal: Refusal, back: EditMap, end: int) -> Decoded:
-    # The call that the text ends in, after others of its block.
-    start = back.raw_span(*head.span())[0]
-    message = "the text ends inside this call"
-    place = Span(refusal.position, min(refusal.position + 1, end))
-    problems = (
-        Problem("scan", "call.truncated", "error", message, "", Span(start, end)),
-        Problem("decode", refusal.code, "error", refusal.message, "", place),
-    )
-    name_span = Span(*back.raw_span(*head.span("name")))
-    return Decoded(
-        head["name"], None, name_span=name_span, problems=problems, readable=False, truncated=True
-    )
 
 
 def _no_closer(head: re.Match[str], after: re.Match[str] | None, back: EditMap) -> Refusal:
@@ -174,13 +156,12 @@ def _check_closers(value: dict[str, Value], at: int) -> None:
             stack.extend(member.items())
         elif isinstance(member, list):
             stack.extend((name, item) for item in member)
-        elif isinstance(member, str) and _ends_unopened(member, name):
+        elif (
+            isinstance(member, str)
+            and member.rstrip().endswith(f"</{name}>")
+            and member.count(f"<{name}>") < member.count(f"</{name}>")
+        ):
             raise Refusal("decode.tags", f"a tag of {name!r} stands without its mark", at)
-
-
-def _ends_unopened(text: str, name: str) -> bool:
-    closer = f"</{name}>"
-    return text.rstrip().endswith(closer) and text.count(f"<{name}>") < text.count(closer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +169,12 @@ class MarkedCalls(Codec):
     """Codec of such blocks: calls with elements named after their parameters."""
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        edits = [_unmarking(match) for match in _MARKED.finditer(body)]
+        edits = [
+            Edit(Span(*match.span("mark")), "", "")
+            if match["mark"]
+            else Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
+            for match in _MARKED.finditer(body)
+        ]
         text, back = apply_edits(body, edits), EditMap(edits)
         calls: list[Decoded] = []
         pos = 0
@@ -199,7 +185,10 @@ class MarkedCalls(Codec):
                 # Those before the one that the text ends in are whole.
                 if not calls or reading.closed:
                     raise
-                return (*calls, _cut_off(head, refusal, back, len(body)))
+                place = Span(refusal.position, min(refusal.position + 1, len(body)))
+                whole = Span(back.raw_span(*head.span())[0], len(body))
+                span = Span(*back.raw_span(*head.span("name")))
+                return (*calls, unread(head["name"], refusal, place, name_span=span, cut=whole))
             calls.append(call)
         if not calls or text[pos:].strip():
             message = "there is no call" if not calls else "something stands between the calls"
@@ -252,7 +241,7 @@ class MarkedCalls(Codec):
             _check_repeated(inner, value, view, back.raw_span(start, start)[0])
         edits = tuple(
             Edit(Span(*back.raw_span(e.span.start + start, e.span.end + start)),
-                 _marked(e.text), e.rule)
+                 e.text.replace("<", f"{_MARK}<"), e.rule)
             for e in reader.edits
         )  # fmt: skip
 
@@ -280,17 +269,8 @@ class MarkedCalls(Codec):
         lines += [_element(key, value, 0) for key, value in arguments.items()]
         text = "\n".join([*lines, f"{_MARK}</invoke>", _CLOSER])
         inner = text[len(_OPENER) : -len(_CLOSER)]
-        tools = {tool.name: tool} if tool is not None else {}
         view = view_of(tool.schema_json if tool is not None else "{}")
-        try:
-            calls = self.read(inner, Reading(Opening(1), True, False, _MAX_DEPTH, tools))
-        except Refusal:
-            calls = ()
-        if (
-            len(calls) != 1
-            or calls[0].name != name
-            or not same(calls[0].arguments, ItemLists(_texts(arguments), view).value)
-        ):
+        if not self.says(inner, ItemLists(_texts(arguments), view).value, tool, name):
             raise UnwritableCall("a value that its elements do not say", got=name)
         return text
 
@@ -320,16 +300,6 @@ def _texts(value: Value) -> Value:
         items = [_texts(item) for item in value]
         return {"item": items[0] if len(items) == 1 else items} if items else ""
     return _content(value, 0)
-
-
-def _unmarking(match: re.Match[str]) -> Edit:
-    if match["mark"]:
-        return Edit(Span(*match.span("mark")), "", "")
-    return Edit(Span(*match.span()), "&lt;" if match[0] == "<" else "&amp;", "")
-
-
-def _marked(text: str) -> str:
-    return text.replace("<", f"{_MARK}<")
 
 
 MINIMAX_M3 = Protocol(

@@ -9,20 +9,19 @@ from itertools import chain
 from typing import TypeAlias
 
 from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
-from ...core.types import Edit, Problem, Span, Step
+from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token
-from ..base import Decoded, Reading
+from ..base import Decoded, Reading, unread
 from ..json.call import in_order
+from ..json.source import ONE_CALL, BodySource
 from ..json.source import unescape_offsets as json_offsets
 from ..rxml.reader import ElementReader, unescape_offsets
 from .form import (
     Form,
     Mark,
-    SlotForm,
     decoded_text,
     inner_places,
     kind_of_flag,
@@ -32,6 +31,7 @@ from .form import (
     value_offsets,
 )
 from .scan import ParameterScan
+from .slots import SlotForm
 from .strict import trimmed
 
 # How it works: the schema of the items decides. Where it names the kind of the JSON, coercion reads
@@ -156,26 +156,18 @@ class FunctionReader:
     def unread(self, refusal: Refusal) -> Decoded:
         """Return the function as an unreadable one, although others of its block can be read."""
         place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
-        problems = [Problem("decode", refusal.code, "error", refusal.message, "", place)]
-        if self._cut:
-            # The engine takes a call for truncated that says so first.
-            message = "the text ends inside this call"
-            span = Span(self._head.start, self._end)
-            problems.insert(0, Problem("scan", "call.truncated", "error", message, "", span))
-
-        return Decoded(
-            self._head.name,
-            None,
-            name_span=self._name_span,
-            problems=tuple(problems),
-            readable=False,
-            truncated=self._cut,
-        )
+        cut = Span(self._head.start, self._end) if self._cut else None
+        return unread(self._head.name, refusal, place, name_span=self._name_span, cut=cut)
 
     def read(self) -> Decoded:
         """Return the call. Raises Refusal if it cannot be read without inventing."""
         if self._index == 0:
-            self._drop_prose()
+            text = self._body[: self._head.start]
+            if _NO_PROSE.search(text):
+                message = "before the function stands what is neither a tag nor plain words"
+                raise Refusal("decode.tags", message, 0)
+            if text.strip():
+                self._fix(len(text) - len(text.lstrip()), len(text.rstrip()), "", "tags.prose")
 
         self._respell_tag(self._head, function=True)
         elements = self._elements()
@@ -260,17 +252,6 @@ class FunctionReader:
             }
             rule = "tags.spelling" if len(words) == 1 else "tags.mismatched-closer"
         self._fix(mark.start, mark.end, own, rule)
-
-    def _drop_prose(self) -> None:
-        text = self._body[: self._head.start]
-        if not text.strip():
-            return
-        if _NO_PROSE.search(text):
-            message = "before the function stands what is neither a tag nor plain words"
-            raise Refusal("decode.tags", message, 0)
-
-        lead = len(text) - len(text.lstrip())
-        self._fix(lead, len(text.rstrip()), "", "tags.prose")
 
     def _check_gap(self, start: int, end: int, closed: bool) -> None:
         # closed: it is after the closer of the function.
@@ -392,11 +373,6 @@ class FunctionReader:
         path = f"/{escape_token(name)}"
         self._steps.append(Step("read", rule, path, None, before, after))
 
-    def _is_single(self, name: str) -> bool:
-        # Of a union it is unknown.
-        member = self._member(name)
-        return member is not None and not member.any_of and not member.allows("array")
-
     def _member(self, name: str) -> View | None:
         return self._view.child(name) if self._view is not None else None
 
@@ -405,55 +381,27 @@ class FunctionReader:
         # no tag says their types.
         if "<value>" in self._body:
             self._unwrap()
-
-        def inside(path: str, value: Value, start: int, end: int) -> dict[str, tuple[int, int]]:
-            if not form.flags:
-                return {}
-            entities = form.entities and not self._body.endswith("<![CDATA[", 0, start)
-            inner = inner_places(self._body[start:end], start, value, entities=entities)
-            return {path + at: place for at, place in inner.items()}
-
         form = self._form
         arguments: dict[str, Value] = {}
         places = {"": (self._head.start, self._end)}
         for name, values in self._values.items():
             path = f"/{escape_token(name)}"
-            texts = [text for text, _, _ in values]
-            # Under a schema without lists several texts are wrong in any case.
-            single = self._is_single(name)
-            unread = len(texts) > 1 and not single and holds_json_unread(texts, self._member(name))
-            # The same each time, where the schema wants no list, or each is a whole one.
-            if len(texts) > 1 and len(set(texts)) == 1 and (single or unread):
-                self._step(name, "read.equal-duplicate", texts, texts[0])
-                texts = texts[:1]
-
-            # Equal texts have one value, whose place is that of the first.
-            _, start, end = values[0]
-            cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
-            if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
-                raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
-            if len(texts) == 1:
-                value = self._typed(name, texts[0])
-                arguments[name] = value
-                places[path] = (start, end)
-                places |= inside(path, value, start, end)
-                continue
-
-            # A tag that says the type of its value leaves nothing to ask.
-            if name not in self._flags and unread:
-                message = f"{name!r} stands several times, with a list or an object in each"
-                raise Refusal("decode.ambiguous", message, start)
-            # Under a schema of another type, validation has the words for the list.
-            typed = form.repeats_are_lists and single
-            if not typed and not may_be_list(self._member(name)):
-                message = f"{name!r} stands several times, and no schema says that it is a list"
-                raise Refusal("decode.duplicate-key", message, values[1][1])
-            members = [self._typed(name, text) for text in texts]
-            arguments[name] = members
-            places[path] = (start, values[-1][2])
-            for k, (_, a, b) in enumerate(values):
-                places[f"{path}/{k}"] = (a, b)
-                places |= inside(f"{path}/{k}", members[k], a, b)
+            members = [self._typed(name, text) for text in self._texts(name, values)]
+            start = values[0][1]
+            if len(members) == 1:
+                # Equal texts have one value, whose place is that of the first.
+                arguments[name] = members[0]
+                spans = [(path, start, values[0][2])]
+            else:
+                arguments[name] = members
+                places[path] = (start, values[-1][2])
+                spans = [(f"{path}/{k}", a, b) for k, (_, a, b) in enumerate(values)]
+            for (at, a, b), value in zip(spans, members, strict=True):
+                places[at] = (a, b)
+                if form.flags:
+                    entities = form.entities and not self._body.endswith("<![CDATA[", 0, a)
+                    inner = inner_places(self._body[a:b], a, value, entities=entities)
+                    places |= {at + below: place for below, place in inner.items()}
 
         return Decoded(
             self._head.name,
@@ -461,10 +409,38 @@ class FunctionReader:
             name_span=self._name_span,
             edits=tuple(self._edits),
             steps=tuple(self._steps),
-            untyped=not self._form.flags or (self._form.flags_may_miss and not self._flags),
+            untyped=not form.flags or (form.flags_may_miss and not self._flags),
             places=lambda: places,
-            unescape=value_offsets if self._form.entities else plain_offsets,
+            unescape=value_offsets if form.entities else plain_offsets,
         )
+
+    def _texts(self, name: str, values: list[_Text]) -> list[str]:
+        # The texts that a parameter has: several where they are a list. Raises Refusal where no one
+        # can tell.
+        form, member = self._form, self._member(name)
+        texts = [text for text, _, _ in values]
+        start = values[0][1]
+        # Under a schema without lists several texts are wrong in any case. A union says nothing.
+        single = member is not None and not member.any_of and not member.allows("array")
+        holds_json = len(texts) > 1 and not single and holds_json_unread(texts, member)
+        # The same each time, where the schema wants no list, or each is a whole one.
+        if len(texts) > 1 and len(set(texts)) == 1 and (single or holds_json):
+            self._step(name, "read.equal-duplicate", texts, texts[0])
+            texts = texts[:1]
+        cut_tag = form.parameter[-1][1:] if isinstance(form, SlotForm) else ""
+        if cut_tag and form.value_has_tag and texts[0].startswith(cut_tag):
+            raise Refusal("decode.tags", "a value begins with its own tag, cut", start)
+        if len(texts) == 1:
+            return texts
+        # A tag that says the type of its value leaves nothing to ask.
+        if name not in self._flags and holds_json:
+            message = f"{name!r} stands several times, with a list or an object in each"
+            raise Refusal("decode.ambiguous", message, start)
+        # Under a schema of another type, validation has the words for the list.
+        if not (form.repeats_are_lists and single) and not may_be_list(member):
+            message = f"{name!r} stands several times, and no schema says that it is a list"
+            raise Refusal("decode.duplicate-key", message, values[1][1])
+        return texts
 
     def _typed(self, name: str, text: str) -> Value:
         return typed_value(text, self._flags.get(name, ""), self._reading.max_depth)
@@ -532,14 +508,7 @@ class FunctionReader:
             raise Refusal("call.not-an-object", message, mark.start)
         value = values[0]
 
-        def places() -> dict[str, tuple[int, int]]:
-            back = EditMap(json_edits)
-            shifted: dict[str, tuple[int, int]] = {}
-            for path, (a, b) in find_places(apply_edits(text, json_edits)).values.items():
-                start, end = back.raw_span(a, b)
-                shifted[path] = (start + mark.start, end + mark.start)
-            return shifted
-
+        inner = BodySource(text, tuple(json_edits), ONE_CALL).places_of(0, "", "")
         for edit in json_edits:
             self._edits.append(Edit(edit.span.shift(mark.start), edit.text, edit.rule))
 
@@ -550,7 +519,9 @@ class FunctionReader:
             name_span=self._name_span,
             edits=in_order(*self._edits),
             steps=(step,),
-            places=places,
+            places=lambda: {
+                path: (a + mark.start, b + mark.start) for path, (a, b) in inner().items()
+            },
             unescape=json_offsets,
         )
 

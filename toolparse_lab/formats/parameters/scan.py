@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
@@ -14,13 +16,11 @@ from .form import (
     Form,
     Mark,
     MarkKind,
-    bare_head,
     closes_itself,
     function_group,
     kind_of,
     names_function,
     parameter_group,
-    tag_pattern,
 )
 from .strict import strict_form
 
@@ -40,44 +40,70 @@ class Hold:
     at: int
 
 
-class Walk:
-    """The state that the parts of one scanner share.
+# What may follow a call that is over: nothing, or the next one.
+_BEHIND_CALL = ("end", "opener", "function")
+_NO_TAG = ("text", "{")
+_SECTION = "<![CDATA["
+_MAX_NESTING = 8  # quoted calls inside quoted calls, which are no longer told apart below that
+
+
+def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
+    # A bracket in it is the end of some other tag.
+    inner = tail.find(">", match.start(), match.end())
+    return inner + 1 if inner >= 0 else Hold(len(tail))
+
+
+# How it works
+#
+# State: one of eight (START to ENDED), and what the states share. A step reads
+# from an offset of the tail to the next thing that matters and returns an offset to go on at, the
+# `Close` that was found, or a `Hold`: more text is needed, and only what lies before it is settled.
+# Nearly every question is inside a value.
+#
+# Invariant: a tag is decided on once it is whole and the kind of what follows it is known. Both are
+# functions of the text alone, so the answer does not depend on the chunking. Until then the tag
+# itself is held back, so that the next step meets it again from its first character.
+#
+# Cost: one search a tag. What is held back is a tag (400 characters at most) or white space, which
+# is remembered as looked at (`TagWalk.look`); a body of JSON is left to its own scanner.
+
+
+class TagWalk:
+    """Walks over a body tag by tag.
 
     Offsets count from the beginning of the body.
 
-    whole: it is shown one finished body, looks for no end, and keeps the `marks`. `quoting` holds
-    the indices of the parameters whose values hold closers or calls taken for content.
+    whole: it is shown one finished body, looks for no end, and keeps the `marks`. quoting: the
+    indices of the parameters whose values hold closers or calls taken for content.
     """
 
     __slots__ = (
-        "at",
-        "early",
-        "form",
-        "hidden",
-        "indent",
-        "look",
-        "marks",
-        "pattern",
-        "quoting",
-        "space",
-        "state",
-        "tools",
-        "view",
-        "whole",
-        "word",
-        "wrapped",
-    )
+        "_json", "_json_start", "_lined", "_nest", "_outside", "_param_word", "_section", "at",
+        "early", "ends", "form", "hidden", "indent", "look", "marks", "pattern", "quoting", "space",
+        "state", "tools", "view", "whole", "word", "wrapped",
+    )  # fmt: skip
 
     def __init__(
-        self, form: Form, tools: Mapping[str, ToolSpec], *, wrapped: bool, whole: bool
+        self,
+        form: Form,
+        tools: Mapping[str, ToolSpec],
+        *,
+        wrapped: bool,
+        whole: bool = False,
+        bare: bool = False,
+        name: str = "",
+        ends: re.Pattern[str] | None = None,
     ) -> None:
+        # bare: the name may stand without its tag. name: of the function that the body is inside
+        # of. ends: the tokens after a whole function that end a block without its closer.
         self.form = form
         self.tools = tools
         self.wrapped = wrapped
         self.whole = whole
-        self.pattern = tag_pattern(form)
+        self.ends = ends
+        self.pattern = form.tags
         self.space = form.space
-        self.state = START if wrapped else TOP
+        self.state = START if wrapped or bare else TOP
         self.at = 0  # characters settled so far
         self.look = 0  # up to this offset white space was looked at already
         # White space since the last settled line break; -1 = there is more than that.
@@ -89,6 +115,54 @@ class Walk:
         self.hidden: tuple[int, int, CloseKind] | None = None
         self.marks: list[Mark] = []
         self.quoting: set[int] = set()
+        # Of a value: how it began, and the tags of a quoted call that are open in it.
+        self._param_word = ""  # of the parameter's tag
+        self._lined = False  # the value begins with a line break
+        self._outside = False  # the parameter's name stood between its tags
+        self._nest: list[str] = []
+        self._section = False  # inside a CDATA section, which no tag ends
+        self._json: JsonBody | None = None
+        self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
+        if name:
+            self.enter(name)
+
+    def scan(self, tail: str, pos: int, final: bool) -> Close | int:
+        """Return the close, or how many characters of the tail are final."""
+        while True:
+            # Most chunks of a stream are the middle of a value.
+            state = self.state
+            answer: Close | Hold | int
+            if state == VALUE:
+                answer = self.step(tail, pos, final)
+            elif state in (TOP, INSIDE):
+                answer = self._between(tail, pos, final)
+            elif state == HEAD:
+                answer = self.head(tail, pos, final)
+            elif state == JSON:
+                answer = self._in_json(tail, pos, final)
+            elif state == ENDED:
+                answer = self._behind(tail, pos, final)
+            else:
+                answer = self._first(tail, pos, final)
+
+            if isinstance(answer, int):
+                pos = answer
+            elif isinstance(answer, Hold):
+                return self.settle(tail, answer.at)
+            else:
+                return answer
+
+    def finish(self) -> Close | None:
+        # The best close after all: the JSON's, or the first doubtful place.
+        if self._json is None:
+            return Close(*self.hidden) if self.hidden else None
+        close = self._json.finish()
+        if close is None:
+            return None
+        end = self._json_start + close.end
+        if self.wrapped:
+            return Close(self._json_start + close.start, end, close.kind)
+        return Close(end, end, "rescued")
 
     # Taking note
 
@@ -210,55 +284,25 @@ class Walk:
         total = before + len(blank)
         return total if total <= INDENT and not blank.strip(" \t\r") else -1
 
-
-def past_cut(tail: str, match: re.Match[str]) -> Hold | int:
-    # A bracket in it is the end of some other tag.
-    inner = tail.find(">", match.start(), match.end())
-    return inner + 1 if inner >= 0 else Hold(len(tail))
-
-
-# What may follow a call that is over: nothing, or the next one.
-_BEHIND_CALL = ("end", "opener", "function")
-_NO_TAG = ("text", "{")
-_SECTION = "<![CDATA["
-_MAX_NESTING = 8  # quoted calls inside quoted calls, which are no longer told apart below that
-
-
-class ValueScan:
-    """Reads inside a value, from its parameter's tag to the tag that ends it.
-
-    State: the tags of a quoted call that are open (`_nest`), and how the value began: after which
-    word, on a line of its own or not (`_lined`), with the name between its tags (`_outside`).
-    """
-
-    __slots__ = ("_lined", "_nest", "_outside", "_section", "_walk", "_word")
-
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
-        self._word = ""  # of the parameter's tag
-        self._lined = False  # the value begins with a line break
-        self._outside = False  # the parameter's name stood between its tags
-        self._nest: list[str] = []
-        self._section = False  # inside a CDATA section, which no tag ends
+    # Inside a value, from its parameter's tag to the tag that ends it
 
     def begin(self, match: re.Match[str]) -> None:
-        walk = self._walk
         group = parameter_group(match)
         self._outside = group == "pt"
-        self._word = match["p"]
+        self._param_word = match["p"]
         self._nest.clear()
         rule = "tags.name-inside" if self._outside else "tags.spelling"
         name_start = match.start(group)
-        flag = (walk.form.flags and match["flag"]) or ""
-        walk.mark(
+        flag = (self.form.flags and match["flag"]) or ""
+        self.mark(
             "parameter", match.start(), match.end(), match[group], name_start, rule=rule, flag=flag
         )
-        walk.early = False
-        walk.state = HEAD
+        self.early = False
+        self.state = HEAD
 
     def head(self, tail: str, pos: int, final: bool) -> Hold | int:
         begin = tail[pos : pos + len(_SECTION)]
-        if self._walk.form.sections and _SECTION.startswith(begin):
+        if self.form.sections and _SECTION.startswith(begin):
             if begin == _SECTION:
                 self._section = True
             elif not final:
@@ -267,7 +311,7 @@ class ValueScan:
         if not final and first in ("", "\r"):
             return Hold(pos)
         self._lined = first[:1] == "\n" or first == "\r\n"
-        self._walk.state = VALUE
+        self.state = VALUE
         return pos
 
     def step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
@@ -278,7 +322,7 @@ class ValueScan:
                 return Hold(len(tail) if final else max(pos, len(tail) - 2))
             self._section = False
             pos = end + 3
-        match = self._walk.pattern.search(tail, pos)
+        match = self.pattern.search(tail, pos)
         if match is None:
             return Hold(len(tail))
 
@@ -288,32 +332,30 @@ class ValueScan:
         # Inside a quoted call no tag ends the value, however it looks.
         if self._nest:
             return self._in_quotation(tail, match, kind, final)
+        start, end = match.span()
         if kind == "parameter":
-            return self._next_parameter(match, tail)
+            if self._begins_next(match, tail):
+                self.begin(match)
+            elif match["pt"]:
+                # The match reaches over the closer after the name, which may close this value.
+                return match.end("pt")
+            return end
         if kind in ("function", "opener"):
             return self._quotation(tail, match, kind, final)
-        return self._closer(tail, match, kind, final)
-
-    def _closer(
-        self, tail: str, match: re.Match[str], kind: str, final: bool
-    ) -> Close | Hold | int:
-        # One of another word than its opener's is content: `</param>` in the value of a
+        # A closer of another word than its opener's is content: `</param>` in the value of a
         # `<parameter=…>` is text, and left to the reader where the value's own closer never comes.
-        walk = self._walk
-        start, end = match.span()
-        if kind == "/parameter" and walk.form.is_pair(self._word, match["cp"]):
+        if kind == "/parameter" and self.form.is_pair(self._param_word, match["cp"]):
             return self._value_closer(tail, start, end, final)
-        if kind == "/function" and walk.form.is_pair(walk.word, match["cf"]):
+        if kind == "/function" and self.form.is_pair(self.word, match["cf"]):
             return self._function_closer(tail, start, end, final)
-        if kind == "closer" and not walk.whole:
+        if kind == "closer" and not self.whole:
             return self._block_closer(tail, start, end, final)
         return end
 
     def _value_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
         # Content where text follows it. A closer that counts only because the text ends there is
         # doubtful, if the value began on a line of its own and the closer is not on one.
-        walk = self._walk
-        follows = walk.following(tail, end, final)
+        follows = self.following(tail, end, final)
         if follows is None:
             return Hold(start)
 
@@ -321,113 +363,95 @@ class ValueScan:
         # Two closers, of which only the second is on a line of its own: the first is content, else
         # it is doubled.
         first_of_two = (
-            follows == "/parameter" and not fits and self._fits(tail, walk.skip(tail, end))
+            follows == "/parameter" and not fits and self._fits(tail, self.skip(tail, end))
         )
         if first_of_two or follows in _NO_TAG:
-            walk.quote()
+            self.quote()
             return end
 
-        walk.mark("/parameter", start, end, doubtful=follows == "end" and not fits)
-        walk.state = INSIDE
+        self.mark("/parameter", start, end, doubtful=follows == "end" and not fits)
+        self.state = INSIDE
         return end
 
     def _function_closer(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
         # It counts where only more of the end follows, or the next call. Where text follows, it is
         # content. But a function that is alone may have ended there after all.
-        walk = self._walk
-        follows = walk.following(tail, end, final)
+        follows = self.following(tail, end, final)
         if follows is None:
             return Hold(start)
-        if follows == "closer" and not walk.whole:
-            return self._both_closers(tail, start, end, final)
+        if follows == "closer" and not self.whole:
+            # Alone, it may have the closer of a block whose opener was lost.
+            if not self.wrapped:
+                self.end_function(start, end)
+                return end
+            # After both the end or the next call has to follow: a value may quote the whole end of
+            # a call.
+            match = self.pattern.search(tail, end)
+            behind = self.following(tail, match.end(), final) if match else None
+            if match is None or behind is None:
+                return Hold(start)
+            if behind in _BEHIND_CALL:
+                self.end_function(start, end)
+            else:
+                self.hide(match.start(), match.end(), "rescued")
+            return end
 
         # In a finished body the engine has found the end already, so the lines prove nothing.
         fits = self._fits(tail, start)
         if follows in _BEHIND_CALL:
-            if fits or walk.whole:
-                walk.end_function(start, end, doubtful=follows == "end" and not fits)
+            if fits or self.whole:
+                self.end_function(start, end, doubtful=follows == "end" and not fits)
             return end
 
         # With a block around it the block's own closer would be the place to go back to.
-        if follows in _NO_TAG and fits and not walk.wrapped:
-            walk.hide(end, end, "rescued")
-        return end
-
-    def _both_closers(self, tail: str, start: int, end: int, final: bool) -> Hold | int:
-        # After both the end or the next call has to follow: a value may quote the whole end
-        # of a call.
-        walk = self._walk
-        # Alone, it may have the closer of a block whose opener was lost.
-        if not walk.wrapped:
-            walk.end_function(start, end)
-            return end
-
-        match = walk.pattern.search(tail, end)
-        behind = walk.following(tail, match.end(), final) if match else None
-        if match is None or behind is None:
-            return Hold(start)
-        if behind in _BEHIND_CALL:
-            walk.end_function(start, end)
-        else:
-            walk.hide(match.start(), match.end(), "rescued")
-
+        if follows in _NO_TAG and fits and not self.wrapped:
+            self.hide(end, end, "rescued")
         return end
 
     def _block_closer(self, tail: str, start: int, end: int, final: bool) -> Close | Hold | int:
         # If it does not fit the value's lines it is content. If text follows, it is content
         # most likely, and the place to go back to if no other closer comes.
-        walk = self._walk
         if not self._fits(tail, start):
             return end
 
-        follows = walk.following(tail, end, final)
+        follows = self.following(tail, end, final)
         if follows is None:
             return Hold(start)
         if follows in _BEHIND_CALL:
-            return Close(walk.at + start, walk.at + end, "closer")
+            return Close(self.at + start, self.at + end, "closer")
 
-        walk.hide(start, end, "rescued")
+        self.hide(start, end, "rescued")
         return end
-
-    def _next_parameter(self, match: re.Match[str], tail: str) -> int:
-        if self._begins_next(match, tail):
-            self.begin(match)
-        elif match["pt"]:
-            # The match reaches over the closer after the name, which may close this value.
-            return match.end("pt")
-        return match.end()
 
     def _begins_next(self, match: re.Match[str], tail: str) -> bool:
         # With its name between tags it is only believed after one like it.
-        walk = self._walk
-        same = match["p"].lower() == self._word.lower()
+        same = match["p"].lower() == self._param_word.lower()
         if not same or not self._fits(tail, match.start()):
             return False
         if match["pt"]:
-            return self._outside and walk.knows(match)
+            return self._outside and self.knows(match)
         # A tool that nobody knows, or whose parameters are free, may have any parameter.
-        view = walk.view
+        view = self.view
         return view is None or not view.properties or view.child(match["pn"]) is not None
 
     def _quotation(self, tail: str, match: re.Match[str], kind: str, final: bool) -> Hold | int:
         # A quoted call is skipped if the text after its tag is the inside of one. As a place where
         # the model may have begun again it is remembered, in case the value never ends.
-        walk = self._walk
         inside: tuple[str, ...] = ("function", "{")
         if kind == "function":
             inside = ("parameter", "/function", "{")
             # A tag of another word, or of no known tool, begins no call of this format.
-            known = not walk.tools or match[function_group(match)] in walk.tools
-            if match["f"].lower() != walk.word.lower() or not known:
+            known = not self.tools or match[function_group(match)] in self.tools
+            if match["f"].lower() != self.word.lower() or not known:
                 return match.end()
 
-        follows = walk.following(tail, match.end(), final)
+        follows = self.following(tail, match.end(), final)
         if follows is None:
             return Hold(match.start())
         if follows in inside:
             self._nest.append(kind)
-            walk.quote()
-            walk.hide(match.start(), match.start(), "implicit")
+            self.quote()
+            self.hide(match.start(), match.start(), "implicit")
 
         return match.end()
 
@@ -448,46 +472,187 @@ class ValueScan:
 
     def _fits(self, tail: str, start: int) -> bool:
         # A model that puts a value on lines of its own puts its closer on one as well.
-        return not self._lined or self._walk.indent_at(tail, start) >= 0
+        return not self._lined or self.indent_at(tail, start) >= 0
 
+    # At the beginning
 
-# How it works
-#
-# State: one of eight (`walk.py` lists them), and what the states share in a `Walk`. A step reads
-# from an offset of the tail to the next thing that matters and returns an offset to go on at, the
-# `Close` that was found, or a `Hold`: more text is needed, and only what lies before it is settled.
-# `value.py` has the steps inside a value, where nearly every question is; here are the others.
-#
-# Invariant: a tag is decided on once it is whole and the kind of what follows it is known. Both are
-# functions of the text alone, so the answer does not depend on the chunking. Until then the tag
-# itself is held back, so that the next step meets it again from its first character.
-#
-# Cost: one search a tag. What is held back is a tag (400 characters at most) or white space, which
-# is remembered as looked at (`Walk.look`); a body of JSON is left to its own scanner.
+    def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
+        # In a block JSON may be a list of calls, after a tag only the object of its arguments.
+        start = self.skip(tail, pos)
+        if start >= len(tail):
+            return Hold(len(tail))
+
+        self.look = 0
+        char = tail[start]
+        # After a function's tag only an object can stand in place of parameters.
+        if self.state == BODY:
+            if char == "{":
+                return self._begin_json(start)
+            self.state = INSIDE
+            return start
+
+        if char in "{[" and not self.whole:
+            return self._begin_json(start)
+        if char == "<":
+            self.state = TOP
+            return start
+        return self._bare_head(tail, start, final)
+
+    def _bare_head(self, tail: str, start: int, final: bool) -> Hold | int:
+        # A tag that lost its bracket, or a known tool's name on a line. Anything else is
+        # skipped: words that mean nothing, which the reader removes or refuses.
+        whole, partial = self.form.bare
+        match = whole.match(tail, start)
+        if match is None and not final and partial.match(tail, start):
+            return Hold(start)
+
+        self.state = TOP
+        if match is None or not names_function(match, self.tools):
+            return start
+        if match["f"]:
+            self.begin_function(match, match["f"], "fn", "tags.lost-bracket")
+        else:
+            self.begin_function(match, self.form.function_word, "line", "tags.bare-name")
+
+        return match.end()
+
+    # JSON in place of tags
+
+    def _begin_json(self, start: int) -> int:
+        form = self.form
+        own = form.closer_of(self.word)
+        # In a finished body nothing but the function's own closer can follow the object.
+        if self.whole:
+            self._json = JsonBody((own,))
+        elif self.wrapped:
+            self._json = JsonBody((form.closer,), (form.opener,))
+        else:
+            self._json = JsonBody((own,), form.begins_json(self.word))
+
+        self._json_start = self.at + start
+        self.state = JSON
+        return start
+
+    def _in_json(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
+        # In a block the end of the JSON is the end of the body. After a function that
+        # is alone its block's closer may follow, which belongs to the call as well.
+        # Offsets of the inner scanner count from the beginning of the JSON.
+        json, base = self._json, self._json_start
+        if json is None:
+            raise LookupError("no JSON has begun")
+
+        answer = json.scan(tail[pos:], final)
+        if self.whole:
+            close = answer if isinstance(answer, Close) else json.finish()
+            self._json = None
+            if close is None:
+                self.mark("json", base, len(tail))
+                return Hold(len(tail))
+            self.mark("json", base, base + close.start)
+            self.mark("/function", base + close.start, base + close.end)
+            self.state = TOP
+            return base + close.end
+        if not isinstance(answer, Close):
+            return Hold(pos + answer)
+
+        start, end = base + answer.start, base + answer.end
+        if self.wrapped:
+            hidden = answer.hidden
+            if hidden:
+                hidden = (base + hidden[0], base + hidden[1])
+            return Close(start, end, answer.kind, hidden)
+        if answer.kind == "implicit":
+            return Close(start, start, "implicit")
+        if end < self.at:  # a rescued closer, before what is settled
+            return Close(end, end, "rescued")
+
+        self._json = None
+        self.state = ENDED
+        return end - self.at
+
+    # Between the tags
+
+    def _between(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
+        # Closers of parameters close nothing here. A parameter counts inside a function, or
+        # after one whose name stood between its tags, which looks closed already.
+        match = self.pattern.search(tail, pos)
+        inside = self.state == INSIDE
+        # Half a token is held back as half a tag, since it begins with the same character.
+        ends = self.ends if not inside and self.word else None
+        token = ends.search(tail, pos, match.start() if match else len(tail)) if ends else None
+        if token is not None:
+            start = self.at + token.start()
+            return Close(start, start, "implicit")
+        if match is None:
+            return Hold(len(tail))
+
+        kind = kind_of(match)
+        if kind == "cut":
+            return past_cut(tail, match) if final else Hold(match.start())
+        start = self.at + match.start()
+        if kind == "function":
+            if inside and self.stands_for_key(match[function_group(match)]):
+                return match.end()
+            # A function that is alone and is still open ends there: its closer is missing.
+            if inside and not self.wrapped and not self.whole:
+                return Close(start, start, "implicit")
+            self.begin_function(match, match["f"], function_group(match))
+            return match.end()
+        if kind in ("opener", "closer"):
+            # In a finished body neither counts: the engine has decided where it ends.
+            if self.whole:
+                return match.end()
+            if kind == "opener":
+                return Close(start, start, "implicit")
+            return Close(start, self.at + match.end(), "closer")
+        if kind == "/function":
+            if inside:
+                self.end_function(match.start(), match.end())
+        elif kind == "parameter" and (inside or self.early) and self.knows(match):
+            self.begin(match)
+
+        return match.end()
+
+    # Behind a function without a block
+
+    def _behind(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
+        closer = self.form.closer
+        end = self.at + pos
+        after = pos
+        while after < len(tail) and after - pos <= INDENT and tail[after] in " \t\r\n":
+            after += 1
+        # `<function>f</function>` closes the name, and the parameters come only now.
+        if self.early:
+            match = self.pattern.match(tail, after)
+            kind = kind_of(match) if match else ""
+            if not final and (after == len(tail) or kind == "cut"):
+                return Hold(pos)
+            if match is not None and kind == "parameter" and self.knows(match):
+                self.begin(match)
+                return match.end()
+
+        # Too far after it, a closer belongs to something else.
+        if closer and after - pos <= INDENT:
+            if tail.startswith(closer, after):
+                return Close(end, self.at + after + len(closer), "closer")
+            # Half of it may be all that is here.
+            if not final and closer.startswith(tail[after:]):
+                return Hold(pos)
+
+        return Close(end, end, "end")
 
 
 class ParameterScan:
     """Finds the end of a block (`wrapped`) or of one function that is alone.
 
     The body includes the function's own tags. `whole`: it is shown one finished body, looks for no
-    end, and keeps the `marks`.
+    end, and keeps the `marks`. Other arguments are those of `TagWalk`.
     """
 
-    __slots__ = (
-        "_begin",
-        "_ends",
-        "_form",
-        "_fresh",
-        "_json",
-        "_json_start",
-        "_value",
-        "_walk",
-        "_wrapped",
-    )
+    __slots__ = ("_begin", "_form", "_fresh", "_walk", "_wrapped")
 
     # Made by `_begin` for a body that is not strict, which most bodies are.
-    _walk: Walk
-    _value: ValueScan
+    _walk: TagWalk
 
     def __init__(
         self,
@@ -496,31 +661,15 @@ class ParameterScan:
         *,
         wrapped: bool,
         whole: bool = False,
-        bare: bool = False,
-        name: str = "",
-        ends: re.Pattern[str] | None = None,
+        **more: Any,
     ) -> None:
-        # bare: the name may stand without its tag. name: of the function that the body is inside
-        # of. ends: the tokens after a whole function that end a block without its closer.
         self._form = form
         self._wrapped = wrapped
-        self._ends = ends
-        self._json: JsonBody | None = None
-        self._json_start = 0  # where the JSON began that `_json` reads, from the body's beginning
-
-        def begin() -> None:
-            self._walk = walk = Walk(form, tools, wrapped=wrapped, whole=whole)
-            self._value = ValueScan(walk)
-            if bare:
-                walk.state = START
-            if name:
-                walk.enter(name)
-
-        self._begin = begin
+        self._begin = partial(TagWalk, form, tools, wrapped=wrapped, whole=whole, **more)
         # A whole body comes here only after it was found not to be strict.
         self._fresh = not whole
         if whole:
-            begin()
+            self._walk = self._begin()
 
     @property
     def marks(self) -> list[Mark]:
@@ -535,19 +684,7 @@ class ParameterScan:
         return self._walk.state in (HEAD, VALUE, JSON)
 
     def finish(self) -> Close | None:
-        # The best close after all: the JSON's, or the first doubtful place.
-        if self._json is None:
-            hidden = self._walk.hidden
-            return Close(*hidden) if hidden else None
-
-        close = self._json.finish()
-        if close is None:
-            return None
-
-        end = self._json_start + close.end
-        if self._walk.wrapped:
-            return Close(self._json_start + close.start, end, close.kind)
-        return Close(end, end, "rescued")
+        return self._walk.finish()
 
     def scan(self, tail: str, final: bool) -> Close | int:
         """Return the close, or how many characters of the tail are final."""
@@ -558,216 +695,7 @@ class ParameterScan:
             match = (strict.block if self._wrapped else strict.function).match(tail)
             if match is not None and self._wrapped:
                 return Close(*match.span(1), "closer")
-            self._begin()
+            self._walk = self._begin()
             if match is not None:
                 self._walk.state, pos = ENDED, match.end()
-
-        walk = self._walk
-        while True:
-            # Most chunks of a stream are the middle of a value.
-            if walk.state == VALUE:
-                answer = self._value.step(tail, pos, final)
-            else:
-                answer = self._step(tail, pos, final)
-
-            if isinstance(answer, int):
-                pos = answer
-            elif isinstance(answer, Hold):
-                return walk.settle(tail, answer.at)
-            else:
-                return answer
-
-    def _step(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        state = self._walk.state
-        if state in (TOP, INSIDE):
-            return self._between(tail, pos, final)
-        if state == HEAD:
-            return self._value.head(tail, pos, final)
-        if state == JSON:
-            return self._in_json(tail, pos, final)
-        if state == ENDED:
-            return self._behind(tail, pos, final)
-        return self._first(tail, pos, final)
-
-    def _first(self, tail: str, pos: int, final: bool) -> Hold | int:
-        # In a block JSON may be a list of calls, after a tag only the object of its arguments.
-        walk = self._walk
-        start = walk.skip(tail, pos)
-        if start >= len(tail):
-            return Hold(len(tail))
-
-        walk.look = 0
-        char = tail[start]
-        # After a function's tag only an object can stand in place of parameters.
-        if walk.state == BODY:
-            if char == "{":
-                return self._begin_json(start)
-            walk.state = INSIDE
-            return start
-
-        if char in "{[" and not walk.whole:
-            return self._begin_json(start)
-        if char == "<":
-            walk.state = TOP
-            return start
-        return self._bare_head(tail, start, final)
-
-    def _bare_head(self, tail: str, start: int, final: bool) -> Hold | int:
-        # A tag that lost its bracket, or a known tool's name on a line. Anything else is
-        # skipped: words that mean nothing, which the reader removes or refuses.
-        walk = self._walk
-        whole, partial = bare_head(walk.form)
-        match = whole.match(tail, start)
-        if match is None and not final and partial.match(tail, start):
-            return Hold(start)
-
-        walk.state = TOP
-        if match is None or not names_function(match, walk.tools):
-            return start
-        if match["f"]:
-            walk.begin_function(match, match["f"], "fn", "tags.lost-bracket")
-        else:
-            walk.begin_function(match, walk.form.function_word, "line", "tags.bare-name")
-
-        return match.end()
-
-    # JSON in place of tags
-
-    def _begin_json(self, start: int) -> int:
-        walk = self._walk
-        form = walk.form
-        own = form.closer_of(walk.word)
-        # In a finished body nothing but the function's own closer can follow the object.
-        if walk.whole:
-            self._json = JsonBody((own,))
-        elif walk.wrapped:
-            self._json = JsonBody((form.closer,), (form.opener,))
-        else:
-            self._json = JsonBody((own,), form.begins_json(walk.word))
-
-        self._json_start = walk.at + start
-        walk.state = JSON
-        return start
-
-    def _in_json(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        # In a block the end of the JSON is the end of the body. After a function that
-        # is alone its block's closer may follow, which belongs to the call as well.
-        # Offsets of the inner scanner count from the beginning of the JSON.
-        walk, json, base = self._walk, self._json, self._json_start
-        if json is None:
-            raise LookupError("no JSON has begun")
-
-        answer = json.scan(tail[pos:], final)
-        if walk.whole:
-            close = answer if isinstance(answer, Close) else json.finish()
-            self._json = None
-            if close is None:
-                walk.mark("json", base, len(tail))
-                return Hold(len(tail))
-            walk.mark("json", base, base + close.start)
-            walk.mark("/function", base + close.start, base + close.end)
-            walk.state = TOP
-            return base + close.end
-        if not isinstance(answer, Close):
-            return Hold(pos + answer)
-
-        start, end = base + answer.start, base + answer.end
-        if walk.wrapped:
-            hidden = answer.hidden
-            if hidden:
-                hidden = (base + hidden[0], base + hidden[1])
-            return Close(start, end, answer.kind, hidden)
-        if answer.kind == "implicit":
-            return Close(start, start, "implicit")
-        if end < walk.at:  # a rescued closer, before what is settled
-            return Close(end, end, "rescued")
-
-        self._json = None
-        walk.state = ENDED
-        return end - walk.at
-
-    # Between the tags
-
-    def _between(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        # Closers of parameters close nothing here. A parameter counts inside a function, or
-        # after one whose name stood between its tags, which looks closed already.
-        walk = self._walk
-        match = walk.pattern.search(tail, pos)
-        inside = walk.state == INSIDE
-        token = self._end_token(tail, pos, match.start() if match else len(tail))
-        if token is not None:
-            start = walk.at + token.start()
-            return Close(start, start, "implicit")
-        if match is None:
-            return Hold(len(tail))
-
-        kind = kind_of(match)
-        if kind == "cut":
-            return past_cut(tail, match) if final else Hold(match.start())
-        start = walk.at + match.start()
-        if kind == "function":
-            if inside and walk.stands_for_key(match[function_group(match)]):
-                return match.end()
-            # A function that is alone and is still open ends there: its closer is missing.
-            if inside and not walk.wrapped and not walk.whole:
-                return Close(start, start, "implicit")
-            walk.begin_function(match, match["f"], function_group(match))
-            return match.end()
-        if kind in ("opener", "closer"):
-            # In a finished body neither counts: the engine has decided where it ends.
-            if walk.whole:
-                return match.end()
-            if kind == "opener":
-                return Close(start, start, "implicit")
-            return Close(start, walk.at + match.end(), "closer")
-        if kind == "/function":
-            if inside:
-                walk.end_function(match.start(), match.end())
-        elif kind == "parameter" and (inside or walk.early) and walk.knows(match):
-            self._value.begin(match)
-
-        return match.end()
-
-    def _end_token(self, tail: str, pos: int, end: int) -> re.Match[str] | None:
-        # Half a token is held back as half a tag, since it begins with the same character.
-        if self._ends is None or self._walk.state == INSIDE or not self._walk.word:
-            return None
-        return self._ends.search(tail, pos, end)
-
-    # Behind a function without a block
-
-    def _behind(self, tail: str, pos: int, final: bool) -> Close | Hold | int:
-        walk = self._walk
-        closer = walk.form.closer
-        end = walk.at + pos
-        after = pos
-        while after < len(tail) and after - pos <= INDENT and tail[after] in " \t\r\n":
-            after += 1
-        # `<function>f</function>` closes the name, and the parameters come only now.
-        if walk.early:
-            answer = self._late_parameter(tail, pos, after, final)
-            if answer is not None:
-                return answer
-
-        # Too far after it, a closer belongs to something else.
-        if closer and after - pos <= INDENT:
-            if tail.startswith(closer, after):
-                return Close(end, walk.at + after + len(closer), "closer")
-            # Half of it may be all that is here.
-            if not final and closer.startswith(tail[after:]):
-                return Hold(pos)
-
-        return Close(end, end, "end")
-
-    def _late_parameter(self, tail: str, pos: int, after: int, final: bool) -> Hold | int | None:
-        # `<function>name</function>` may be followed by its parameters.
-        walk = self._walk
-        match = walk.pattern.match(tail, after)
-        kind = kind_of(match) if match else ""
-        if not final and (after == len(tail) or kind == "cut"):
-            return Hold(pos)
-        if match is None or kind != "parameter" or not walk.knows(match):
-            return None
-
-        self._value.begin(match)
-        return match.end()
+        return self._walk.scan(tail, pos, final)

@@ -135,11 +135,21 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
     end = len(body)
     for function in reversed(functions):
         parameters = partial(patterns.parameter.finditer, body, *function.span(2))
+        values: dict[str, Value] = {}
         if form.flags:
-            values = _flagged(form, body, parameters)
+            matches = list(parameters())
+            count = len(matches)
+            for match in matches:
+                text = decoded_text(form, body[slice(*_span(form, body, match))])
+                values[match[1]] = typed_value(text, match["flag"] or "", _MAX_DEPTH)
         else:
-            values = _values(form, patterns.parameter.findall(body, *function.span(2)))
-        if values is None:
+            pairs = patterns.parameter.findall(body, *function.span(2))
+            count, trim = len(pairs), form.trim
+            for name, text in pairs:
+                if trim and text[-1:] == "\n":
+                    text = text[: -2 if text[-2:-1] == "\r" else -1]
+                values[name] = decoded_text(form, text) if "&" in text or text[:2] == "<!" else text
+        if len(values) < count:  # a name is there twice
             return None
 
         name_start, name_end = function.span(1)
@@ -148,7 +158,8 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
             function[1],
             values,
             name_span=Span(name_start, name_end),
-            untyped=not form.flags or (form.flags_may_miss and _all_texts(values)),
+            untyped=not form.flags
+            or (form.flags_may_miss and all(isinstance(value, str) for value in values.values())),
             unescape=value_offsets if form.entities else plain_offsets,
             places=partial(_places, form, body, (start, end), parameters, values),
         )
@@ -157,30 +168,6 @@ def read_functions(form: Form, body: str) -> tuple[Decoded, ...] | None:
 
     calls.reverse()
     return tuple(calls)
-
-
-def _all_texts(values: dict[str, Value]) -> bool:
-    return all(isinstance(value, str) for value in values.values())
-
-
-def _values(form: Form, pairs: list[tuple[str, str]]) -> dict[str, Value] | None:
-    # None if a name is there twice.
-    values: dict[str, Value] = {}
-    trim = form.trim
-    for name, text in pairs:
-        if trim and text[-1:] == "\n":
-            text = text[: -2 if text[-2:-1] == "\r" else -1]
-        values[name] = decoded_text(form, text) if "&" in text or text[:2] == "<!" else text
-    return values if len(values) == len(pairs) else None
-
-
-def _flagged(form: Form, body: str, parameters: _Parameters) -> dict[str, Value] | None:
-    values: dict[str, Value] = {}
-    matches = list(parameters())
-    for match in matches:
-        text = decoded_text(form, body[slice(*_span(form, body, match))])
-        values[match[1]] = typed_value(text, match["flag"] or "", _MAX_DEPTH)
-    return values if len(values) == len(matches) else None
 
 
 def _span(form: Form, body: str, parameter: re.Match[str]) -> tuple[int, int]:

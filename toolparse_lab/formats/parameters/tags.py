@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from ...arguments.rjson.damage import Refusal
@@ -15,10 +15,11 @@ from ...core.toolspec import ToolSpec
 from ...core.values import Value, read_strict, same, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
+    Fit,
     Opening,
     PlainCall,
     Protocol,
@@ -28,26 +29,21 @@ from ..base import (
 )
 from ..json.call import json_calls
 from ..json.scan import JsonBody, ends_in_value
-from ..prompt.gbnf import literal
-from ..prompt.grammar import MAX_DEPTH, object_schema
+from ..prompt.grammar import MAX_DEPTH, literal, object_schema
 from ..prompt.shape import kind_of, resolve
 from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..results import Between, TextResult
-from ..scan import Scanner
+from ..scan import Scanner, ends_inside, skip_space
 from ..xml.grammar import BARE_SCALARS, ElementGrammar
 from .doubt import TagDisambiguation, hold_no_tag, say_tags_in_values
 from .form import (
     Form,
-    Heads,
-    Mark,
     TagForm,
-    bare_head,
     closes_itself,
     function_group,
     kind_of_value,
     names_function,
-    tag_pattern,
 )
 from .reader import FunctionReader
 from .scan import ParameterScan
@@ -132,11 +128,6 @@ _RESPONSE = ("<tool_response>", "</tool_response>")
 _LONGEST_WORD = 12  # of a tag that a format's opener is told from another's by, with its `<`
 
 
-@lru_cache(maxsize=256)
-def _head_patterns(form: Form) -> Heads:
-    return form.heads()
-
-
 _JSON = re.compile(r"\s{0,64}\{")
 
 
@@ -159,10 +150,6 @@ class ParameterTags(Envelope):
     @cached_property
     def _block(self) -> Opening:
         return Opening(len(self.form.opener))
-
-    @cached_property
-    def _tags(self) -> re.Pattern[str]:
-        return tag_pattern(self.form)
 
     @cached_property
     def _heads(self) -> tuple[str, ...]:
@@ -193,48 +180,48 @@ class ParameterTags(Envelope):
     def opener_is_body(self) -> bool:
         return not self.form.opener
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return self._heads
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # The opening of a function is empty: its own tag is part of the body, as it is
         # inside a block.
         opener = self.form.opener
         # The block's opener is the surest sign, and asked for first.
         if opener and text.startswith(opener, pos):
             return self._block
-        cut = text[pos : pos + len(opener)]
-        if opener and not final and opener.startswith(cut):
+        if not final and ends_inside(text, pos, (opener,)):
             return NEED_MORE
 
-        tag = self._tags.match(text, pos)
+        tag = self.form.tags.match(text, pos)
         if tag is None or (tag["cut"] is not None and final):
             return self._other(text, pos, final, tools)
         if tag["cut"] is not None:
             return NEED_MORE
         return self._alone(text, tag, final, tools)
 
-    def _alone(
-        self, text: str, tag: re.Match[str], final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
-        if not self._opens_alone(tag, tools):
+    def _alone(self, text: str, tag: re.Match[str], final: bool, tools: Tools) -> Answer:
+        # It is only believed in the format's own spelling, or if the tool is known: text about
+        # functions is full of such tags.
+        if tag["f"] is None:
+            return None
+        name = tag[function_group(tag)]
+        if name not in tools and not self.form.owns(tag[0], name, function=True):
             return None
         if closes_itself(tag):
             return _ALONE
         # What follows has to be the inside of a call: prose about a function ends or goes on there.
-        heads = _head_patterns(self.form)
+        heads = self.form.heads
         inside = heads.inside.match(text, tag.end())
         if inside is not None:
             # Words before a JSON object are no name where nothing but their place makes them one.
             is_word = self.form.bare_names and inside[0].endswith("{")
-            return None if is_word and tag[function_group(tag)] not in tools else _ALONE
+            return None if is_word and name not in tools else _ALONE
         return NEED_MORE if not final and heads.partial.match(text, tag.end()) else None
 
-    def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def _other(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # JSON, or a tool on offer with something else after its name: such a body is read,
         # or it is refused, but not taken for text.
         # A special token says what it is; a mere tag has to be followed by a call.
@@ -242,7 +229,7 @@ class ParameterTags(Envelope):
             return self._markup(text, pos)
         if not self.form.bare_names:
             return None
-        head = _head_patterns(self.form).block.match(text, pos)
+        head = self.form.heads.block.match(text, pos)
         if head is None:
             return None
         inside = _OTHER_INSIDE.match(text, head.end())
@@ -261,7 +248,7 @@ class ParameterTags(Envelope):
             return True
         if self._markup(literal, 0) is not None:
             return True
-        tag = self._tags.match(literal)
+        tag = self.form.tags.match(literal)
         return tag is not None and (tag["cut"] is None or self.form.may_go_on(literal))
 
     def _markup(self, text: str, pos: int) -> Opening | None:
@@ -270,33 +257,20 @@ class ParameterTags(Envelope):
                 return Opening(len(token), "markup")
         return None
 
-    def _opens_alone(self, tag: re.Match[str], tools: Tools) -> bool:
-        # It is only believed in the format's own spelling, or if the tool is known: text
-        # about functions is full of such tags.
-        if tag["f"] is None:
-            return False
-
-        name = tag[function_group(tag)]
-        return name in tools or self.form.owns(tag[0], name, function=True)
-
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # The block begins with a function's tag then, or with a stand-in for one.
         if opening.whole or opening.kind != "call" or opening.attributes == _OTHER:
             return False
-        while at < len(text) and text[at].isspace():
-            at += 1
-
+        at = skip_space(text, at)
         # A tag with its bracket decides at once; without it the tool has to be known.
-        if _head_patterns(self.form).block.match(text, at):
+        if self.form.heads.block.match(text, at):
             return self._suits_tag(opening, text, at, final, tools)
-        bare, partial = bare_head(self.form)
+        bare, partial = self.form.bare
         match = bare.match(text, at)
         if match is not None and names_function(match, tools):
             return True
         # A word or two before the tag are a slip of the model, not another format.
-        words, words_so_far = _head_patterns(self.form).words
+        words, words_so_far = self.form.heads.words
         if opening.end and words.match(text, at):
             return True
         if final:
@@ -309,11 +283,9 @@ class ParameterTags(Envelope):
             return NEED_MORE
         return NEED_MORE if self.form.may_begin(text[at : at + _LONGEST_WORD]) else False
 
-    def _suits_tag(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def _suits_tag(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # None if only its words are of this format.
-        tag = self._tags.match(text, at)
+        tag = self.form.tags.match(text, at)
         if tag is None or tag["cut"] is not None:
             return NEED_MORE if tag is not None and not final else True
         if self.form.bare_names and not opening.end:
@@ -321,7 +293,7 @@ class ParameterTags(Envelope):
             # format with the same opener may take any body.
             if tag[function_group(tag)] in tools:
                 return True
-            inside = _head_patterns(self.form).inside.match(text, tag.end())
+            inside = self.form.heads.inside.match(text, tag.end())
             return inside is not None and not inside[0].endswith(self.form.function_closer)
         if self.form.owns(tag[0], tag[function_group(tag)], function=True):
             # JSON after a tag without its block is rather a call of a format that writes it so.
@@ -359,12 +331,12 @@ class ParameterTags(Envelope):
     def resume_starts(self, tools: Tools) -> str | None:
         return "".join(name[:1] for name in tools)
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # The tag of a known tool may have been in the prompt, or was a special token that
         # was stripped.
         if not self.form.bare_names:
             return None
-        bare, partial = bare_head(self.form)
+        bare, partial = self.form.bare
         match = bare.match(text)
         if match is not None:
             return Opening(0, attributes=_BARE) if names_function(match, tools) else None
@@ -441,7 +413,21 @@ class ParameterCall(Codec):
                 return json_calls(self.form.opener, self.form.closer, body, reading)
             raise _no_function(body)
 
-        calls = _calls_of(functions)
+        calls: list[Decoded] = []
+        open_before = False
+        for function in functions:
+            try:
+                call = function.read()
+            except Refusal as reason:
+                call = function.unread(reason)
+            # A function after one that breaks off in the middle of words is what those words
+            # quote. Its own tags are sound, so only what is before it tells.
+            if open_before and call.readable:
+                message = "the call stands inside another call, whose own text is not over"
+                call = function.unread(Refusal("call.inside-value", message, function.start))
+            open_before = open_before or (not call.readable and function.breaks_off)
+            calls.append(call)
+
         # Without edits the body says what it says; each repair has to be proved.
         if any(call.edits for call in calls) and not self._is_proven(body, reading, calls):
             refusal = Refusal("decode.ambiguous", "repaired, it would read as something else", 0)
@@ -452,18 +438,20 @@ class ParameterCall(Codec):
     def _functions(self, body: str, reading: Reading) -> list[FunctionReader]:
         scan = ParameterScan(self.form, reading.tools, wrapped=True, whole=True)
         scan.scan(body, True)
-        starts = [
-            i
-            for i, mark in enumerate(scan.marks)
-            if mark.kind == "function" and not _is_doubled(body, scan.marks, i)
+        marks = scan.marks
+        starts: list[int] = []
+        for i, mark in enumerate(marks):
+            before = marks[i - 1] if i else mark
+            # The same function's tag twice, with nothing between them, is one.
+            doubled = i > 0 and (before.kind, before.name) == ("function", mark.name)
+            if mark.kind == "function" and not (
+                doubled and not body[before.end : mark.start].strip()
+            ):
+                starts.append(i)
+        return [
+            FunctionReader(self.form, body, reading, scan, start, stop, last=stop == len(marks))
+            for start, stop in zip(starts, [*starts[1:], len(marks)], strict=False)
         ]
-        stops = [*starts[1:], len(scan.marks)]
-
-        functions: list[FunctionReader] = []
-        for start, stop in zip(starts, stops, strict=False):
-            last = stop == len(scan.marks)
-            functions.append(FunctionReader(self.form, body, reading, scan, start, stop, last=last))
-        return functions
 
     def _is_proven(self, body: str, reading: Reading, calls: list[Decoded]) -> bool:
         # A tag that is put right can make others count, and a value can end elsewhere then.
@@ -490,14 +478,14 @@ class ParameterCall(Codec):
             raise UnwritableCall(
                 "arguments are written as tags, so they must be an object", got=arguments_json
             )
-
         texts = {key: _as_text(value) for key, value in arguments.items()}
         typed = self.form.flags and not self.form.flags_may_miss
         expected: Value = arguments if typed else {**texts}
         # The plainest text first: escapes are for values that would not survive.
         if not any(_holds_call(self.form, text) for text in texts.values()):
             text = self._written(name, arguments, escape=False)
-            if self._reads_back(text, expected, tool):
+            form = self.form
+            if self.says(text[len(form.opener) : len(text) - len(form.closer)], expected, tool):
                 return text
 
         if not self.form.entities:
@@ -506,28 +494,23 @@ class ParameterCall(Codec):
             )
         return self._written(name, arguments, escape=True)
 
-    def _reads_back(self, text: str, expected: Value, tool: ToolSpec | None) -> bool:
-        tools = {tool.name: tool} if tool is not None else {}
-        inner = text[len(self.form.opener) : len(text) - len(self.form.closer)]
-        try:
-            calls = self.read(inner, Reading(Opening(1), True, False, 1000, tools))
-        except Refusal:
-            return False
-        return len(calls) == 1 and calls[0].readable and same(calls[0].arguments, expected)
-
-    def _escaped(self, value: str, tags: bool) -> str:
-        # One with a bare `<` is raw, so its references need no escape.
-        if not self.form.entities or ("<" in value and not tags):
-            return value
-        return _NEEDS_AMP.sub("&amp;", value).replace("<", "&lt;")
-
     def _written(self, name: str, arguments: dict[str, Value], *, escape: bool) -> str:
         form = self.form
         line = "\n" if form.lines else ""
         parts = [form.opener, line if form.opener else "", form.function_tag(name), line]
         for key, value in arguments.items():
-            text = self._escaped(_as_text(value), escape)
-            parts += [form.parameter_tag(key, kind_of_value(value)), *_edges(form, text)]
+            text = _as_text(value)
+            # One with a bare `<` is raw, so its references need no escape.
+            if form.entities and (escape or "<" not in text):
+                text = _NEEDS_AMP.sub("&amp;", text).replace("<", "&lt;")
+            # One more line break is written before or after its own, if the reader would take that
+            # for the format's. After a carriage return none may, or both would be one line break.
+            before = behind = form.edge
+            if form.trim and text.startswith(("\n", "\r\n")):
+                before = "\n"
+            if form.trim and text.endswith(("\n", "\r")):
+                behind = "\n" if text.endswith("\n") else ""
+            parts += [form.parameter_tag(key, kind_of_value(value)), before, text, behind]
             parts += [form.parameter_closer, line]
         parts += [form.function_closer, line if form.closer else "", form.closer]
         return "".join(parts)
@@ -537,46 +520,8 @@ class ParameterCall(Codec):
 _NEEDS_AMP = re.compile(r"&(?=#[0-9]{1,8};|#[xX][0-9a-fA-F]{1,6};|(?:lt|gt|amp|quot|apos);)")
 
 
-def _edges(form: Form, text: str) -> tuple[str, str, str]:
-    # One more line break is written before or after its own, if the reader would take that for
-    # the format's. After a carriage return none may, or both would be taken for one line break.
-    before = behind = form.edge
-    if form.trim and text.startswith(("\n", "\r\n")):
-        before = "\n"
-    if form.trim and text.endswith(("\n", "\r")):
-        behind = "\n" if text.endswith("\n") else ""
-    return before, text, behind
-
-
 def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else write_canonical(value)
-
-
-def _is_doubled(body: str, marks: Sequence[Mark], i: int) -> bool:
-    before, mark = marks[i - 1], marks[i]
-    if i == 0 or (before.kind, before.name) != ("function", mark.name):
-        return False
-    return not body[before.end : mark.start].strip()
-
-
-def _calls_of(functions: list[FunctionReader]) -> list[Decoded]:
-    # A function after one that breaks off in the middle of words is what those words quote.
-    calls: list[Decoded] = []
-    open_before = False
-    for function in functions:
-        try:
-            call = function.read()
-        except Refusal as refusal:
-            call = function.unread(refusal)
-        # Its own tags are sound, so only what is before it tells that it is quoted.
-        if open_before and call.readable:
-            call = function.unread(Refusal("call.inside-value", _QUOTED, function.start))
-        open_before = open_before or (not call.readable and function.breaks_off)
-        calls.append(call)
-    return calls
-
-
-_QUOTED = "the call stands inside another call, whose own text is not over"
 
 
 def _holds_call(form: Form, text: str) -> bool:
@@ -584,7 +529,7 @@ def _holds_call(form: Form, text: str) -> bool:
     # if it reads back as it is with the tools that are known here.
     if form.next_parameter.search(text):
         return True
-    for tag in tag_pattern(form).finditer(text):
+    for tag in form.tags.finditer(text):
         if not (tag["f"] or tag["opener"]):
             continue
         if text[tag.end() :].lstrip()[:1] in ("<", "{"):

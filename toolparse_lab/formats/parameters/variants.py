@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Literal
 
@@ -15,17 +16,18 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
-    NeedMore,
+    Fit,
     Opening,
     Places,
     Reading,
     Tools,
     make_opening,
 )
-from ..scan import LiteralBody, Scanner
+from ..scan import LiteralBody, Scanner, ends_inside, skip_space
 from .form import Form, TagForm
 from .scan import ParameterScan
 from .tags import ParameterCall, ParameterTags
@@ -56,7 +58,7 @@ class MessageTags(ParameterTags):
     def may_open(self, literal: str) -> bool:
         return literal.startswith((_START, *self.ends)) or super().may_open(literal)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for end in self.ends:
             if text.startswith(end, pos):
                 return Opening(len(end), "markup")
@@ -74,7 +76,7 @@ class MessageTags(ParameterTags):
             return Opening(end, "reasoning")
         return Opening(end, "markup", text=(_START, *self.ends) if name == "user" else ())
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # An answer may begin inside the header of a message.
         match = _LONE_HEADER.match(text)
         if match is not None:
@@ -84,23 +86,17 @@ class MessageTags(ParameterTags):
     def resume_starts(self, tools: Tools) -> str | None:
         return "t"
 
-    @property
-    def may_resume(self) -> bool:
-        return True
+    may_resume = True
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         if opening.kind == "call":
             return super().suits(opening, text, at, final, tools)
         if opening.kind == "reasoning":
             return True
-        while at < len(text) and text[at].isspace():
-            at += 1
-        opener = self.form.opener
+        at, opener = skip_space(text, at), self.form.opener
         if text.startswith(opener, at):
             return True
-        return NEED_MORE if not final and opener.startswith(text[at : at + len(opener)]) else False
+        return NEED_MORE if not final and ends_inside(text, at, (opener,)) else False
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
         if opening.kind == "reasoning":
@@ -130,7 +126,6 @@ _THOUGHT, _SAID = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>
 _END = "<|end|>"
 _THOUGHTS = (_THOUGHT, _ROLE + _THOUGHT)
 _AROUND = (*_THOUGHTS, _SAID, _ROLE + _SAID, _END, "<|return|>")  # what is around calls
-_LONGEST_AROUND = max(map(len, _AROUND))
 
 
 @dataclass(frozen=True)
@@ -139,9 +134,7 @@ class HeadedTags(ParameterTags):
 
     form: TagForm
 
-    @property
-    def closers(self) -> tuple[str, ...]:
-        return (_CALL,)
+    closers = (_CALL,)
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (_ROLE + " to=", " to=", "to=", *_AROUND)
@@ -149,23 +142,18 @@ class HeadedTags(ParameterTags):
     def may_open(self, literal: str) -> bool:
         return True
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         for token in _AROUND:
             if text.startswith(token, pos):
                 return Opening(len(token), "reasoning" if token in _THOUGHTS else "markup")
         match = _RECIPIENT.match(text, pos)
         if match is None:
-            rest = text[pos : pos + _LONGEST_AROUND]
-            begins = _RECIPIENT_SO_FAR.match(text, pos) or any(
-                len(rest) < len(token) and token.startswith(rest) for token in _AROUND
-            )
+            begins = _RECIPIENT_SO_FAR.match(text, pos) or ends_inside(text, pos, _AROUND)
             return NEED_MORE if begins and not final else None
         span = Span(match.start("name") - pos, match.end("name") - pos)
         return make_opening(match.end() - pos, name=match["name"], name_span=span)
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         return opening.kind == "call"
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
@@ -269,8 +257,34 @@ def _form_of(maker: Callable[..., Form], *words: str) -> Form:
 
 
 @dataclass(frozen=True)
-class AlikeBlocks(Envelope):
-    """Envelope of blocks with other spellings of a token.
+class EitherTags(ParameterTags):
+    """Envelope of blocks that are written in several ways, of which `form` is the format's own.
+
+    An opening says in its attributes which one it is: it has no other place for what scanner and
+    codec have to know.
+    """
+
+    @cached_property
+    def _own(self) -> ParameterTags:
+        return ParameterTags(self.form, self.restarts)
+
+    def owner_of(self, opening: Opening) -> Envelope:
+        """Return the envelope of the way in which a block is written."""
+        return self._own
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return self.owner_of(opening).scanner(opening, tools)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        return self.owner_of(opening).in_value(opening, text, tools)
+
+    def closer_of(self, opening: Opening) -> str | None:
+        return self.owner_of(opening).closer_of(opening)
+
+
+@dataclass(frozen=True)
+class Alikes:
+    """Blocks with other spellings of a token.
 
     word: of the token, without its bars. own: the token as the format writes it. block: the word of
     its block. maker: makes the form of a token and a block's word. of_others: tokens and words of
@@ -283,22 +297,15 @@ class AlikeBlocks(Envelope):
     maker: Callable[[str, str], Form]
     of_others: frozenset[tuple[str, str]] = frozenset()
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
-
     @cached_property
-    def _heads(self) -> tuple[str, ...]:
+    def heads(self) -> tuple[str, ...]:
         heads = [f"<{self.word}"]
         for bar in BARS:
             heads += [f"<{bar}{self.word}", f"<{bar}{bar}{self.word}", f"<{bar} {self.word}"]
         # The token's word is a name, which a model may write small.
         return tuple(dict.fromkeys((*heads, *map(str.lower, heads))))
 
-    def heads(self, tools: Tools) -> tuple[str, ...]:
-        return self._heads
-
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         whole, partial = _openers(self.word)
         match = whole.match(text, pos)
         if match is None:
@@ -314,18 +321,9 @@ class AlikeBlocks(Envelope):
             return opening
         return replace(opening, attributes=f"{_ALIKE}{match['token']}:{block}")
 
-    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        return self._tags(opening).scanner(replace(opening, attributes=""), tools)
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return self._tags(opening).in_value(opening, text, tools)
-
-    def closer_of(self, opening: Opening) -> str | None:
-        return self._tags(opening).closer_of(opening)
-
-    def _tags(self, opening: Opening) -> ParameterTags:
+    def form_of(self, opening: Opening) -> Form:
         token, _, block = opening.attributes.removeprefix(_ALIKE).rpartition(":")
-        return ParameterTags(_form_of(self.maker, token, block))
+        return _form_of(self.maker, token, block)
 
     def read(self, body: str, token: str, reading: Reading) -> tuple[Decoded, ...]:
         """Return the calls of a body, with a step that says how they were written."""
@@ -340,108 +338,65 @@ class AlikeBlocks(Envelope):
 _PLAIN = ":plain"  # in an opening: its tags have no token
 
 
-@dataclass(frozen=True)
-class MarkedBlocks(ParameterTags):
-    """Envelope of blocks whose tags have their token, in whatever spelling.
+@dataclass(frozen=True, kw_only=True)
+class TokenTags(EitherTags):
+    """Envelope of blocks whose tags have their token in whatever spelling, or have lost it.
 
-    alikes: the envelope of its other spellings, None where another format has them.
+    alikes: reads its other spellings, None where another format does. plain: the form of the tags
+    without it, None where several formats are read at once. shared: another format has the other
+    spellings then. of_others: spellings that are other formats' own.
     """
 
-    alikes: AlikeBlocks | None = field(kw_only=True)
+    alikes: Alikes | None
+    plain: Form | None
+    shared: bool = False
+    of_others: frozenset[tuple[str, str]] = frozenset()
+
+    @cached_property
+    def among_others(self) -> Envelope:
+        alikes = None
+        if self.alikes is not None and not self.shared:
+            alikes = replace(self.alikes, of_others=self.of_others)
+        return replace(self, alikes=alikes, plain=None, shared=False, of_others=frozenset())
+
+    @cached_property
+    def _plain(self) -> ParameterTags | None:
+        return ParameterTags(self.plain) if self.plain else None
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return (self.form.closer, *((self.plain.closer,) if self.plain else ()))
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
-        return (*super().heads(tools), *(self.alikes.heads(tools) if self.alikes else ()))
+        alike = self.alikes.heads if self.alikes else ()
+        return (*super().heads(tools), *alike, *(self._plain.heads(tools) if self._plain else ()))
 
     def may_open(self, literal: str) -> bool:
         return True
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         opening = super().open(text, pos, final, tools)
         if opening is None and self.alikes is not None:
-            return self.alikes.open(text, pos, final, tools)
-        return opening
+            opening = self.alikes.open(text, pos, final, tools)
+        if opening is not None or self._plain is None:
+            return opening
+        opening = self._plain.open(text, pos, final, tools)
+        return replace(opening, attributes=_PLAIN) if isinstance(opening, Opening) else opening
 
-    def _alike(self, opening: Opening) -> AlikeBlocks | None:
-        return self.alikes if opening.attributes.startswith(_ALIKE) else None
+    def owner_of(self, opening: Opening) -> Envelope:
+        if self.alikes is not None and opening.attributes.startswith(_ALIKE):
+            return ParameterTags(self.alikes.form_of(opening))
+        return self._plain if self._plain and opening.attributes == _PLAIN else self._own
 
-    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        alike = self._alike(opening)
-        return alike.scanner(opening, tools) if alike else super().scanner(opening, tools)
-
-    def closer_of(self, opening: Opening) -> str | None:
-        alike = self._alike(opening)
-        return alike.closer_of(opening) if alike else super().closer_of(opening)
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        owner = self._alike(opening)
-        if owner is not None:
-            return owner.in_value(opening, text, tools)
-        return super().in_value(opening, text, tools)
-
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         # No other format has such a spelling.
         if opening.attributes.startswith(_ALIKE):
             return True
         return super().suits(opening, text, at, final, tools)
 
 
-@dataclass(frozen=True)
-class MaybeUnmarked(MarkedBlocks):
-    """Envelope of blocks whose tags have their token, and of those that lost it.
-
-    plain: the form of the tags without it. shared: another format has the other spellings of the
-    token where several formats are read at once. of_others: spellings that are other formats' own.
-    """
-
-    plain: Form = field(kw_only=True)
-    shared: bool = field(default=False, kw_only=True)
-    of_others: frozenset[tuple[str, str]] = field(default=frozenset(), kw_only=True)
-
-    @cached_property
-    def _others(self) -> ParameterTags:
-        return ParameterTags(self.plain)
-
-    @cached_property
-    def _own(self) -> ParameterTags:
-        alikes = None
-        if self.alikes is not None and not self.shared:
-            alikes = replace(self.alikes, of_others=self.of_others)
-        return MarkedBlocks(self.form, self.restarts, alikes=alikes)
-
-    @property
-    def among_others(self) -> Envelope:
-        return self._own
-
-    @property
-    def closers(self) -> tuple[str, ...]:
-        return (self.form.closer, self.plain.closer)
-
-    def heads(self, tools: Tools) -> tuple[str, ...]:
-        return (*super().heads(tools), *self._others.heads(tools))
-
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
-        opening = super().open(text, pos, final, tools)
-        if opening is not None:
-            return opening
-        # As attributes, because an opening has no other place for what the codec has to know.
-        opening = self._others.open(text, pos, final, tools)
-        return replace(opening, attributes=_PLAIN) if isinstance(opening, Opening) else opening
-
-    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        if opening.attributes == _PLAIN:
-            return self._others.scanner(opening, tools)
-        return super().scanner(opening, tools)
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        if opening.attributes == _PLAIN:
-            return self._others.in_value(opening, text, tools)
-        return super().in_value(opening, text, tools)
-
-
 @dataclass(frozen=True, slots=True)
-class MaybeUnmarkedCall(Codec):
+class TokenCall(Codec):
     """Codec of such blocks. token: in a body with it the tags are those of `form`, else `plain`.
 
     alikes: reads blocks whose opener spells the token in another way.
@@ -450,7 +405,7 @@ class MaybeUnmarkedCall(Codec):
     token: str
     form: Form
     plain: Form
-    alikes: AlikeBlocks
+    alikes: Alikes
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         if f"<{self.alikes.own}invoke" not in body:
@@ -483,14 +438,12 @@ class SuffixedBlocks(Envelope):
     maker: Callable[[str], Form]
     restarts: tuple[str, ...] = ()
 
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (f"<{self.word}:", f"<{_THINK}:")
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         is_thought = text.startswith(f"<{_THINK}:", pos)
         whole, partial = _suffixed_openers(_THINK if is_thought else self.word)
         match = whole.match(text, pos)
@@ -512,15 +465,11 @@ class SuffixedBlocks(Envelope):
         return scan.in_value
 
 
-@dataclass(frozen=True)
-class MaybeSuffixed(ParameterTags):
+@dataclass(frozen=True, kw_only=True)
+class MaybeSuffixed(EitherTags):
     """Envelope of blocks without a suffix, and, where the format is named, of those with one."""
 
-    suffixed: SuffixedBlocks = field(kw_only=True)
-
-    @cached_property
-    def _own(self) -> ParameterTags:
-        return ParameterTags(self.form, self.restarts)
+    suffixed: SuffixedBlocks
 
     @property
     def among_others(self) -> Envelope:
@@ -529,21 +478,12 @@ class MaybeSuffixed(ParameterTags):
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (*super().heads(tools), *self.suffixed.heads(tools))
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith(self.suffixed.heads(tools), pos):
             return self.suffixed.open(text, pos, final, tools)
         return super().open(text, pos, final, tools)
 
-    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
-        return self._envelope_of(opening).scanner(opening, tools)
-
-    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
-        return self._envelope_of(opening).in_value(opening, text, tools)
-
-    def closer_of(self, opening: Opening) -> str | None:
-        return self._envelope_of(opening).closer_of(opening)
-
-    def _envelope_of(self, opening: Opening) -> Envelope:
+    def owner_of(self, opening: Opening) -> Envelope:
         return self.suffixed if opening.attributes.startswith(":") else self._own
 
 
@@ -555,18 +495,46 @@ class SuffixedCall(Codec):
     suffix: str
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        opened = reading.opening.attributes
-        suffix = opened if opened.startswith(":") else self._suffix_in(body)
+        suffix = reading.opening.attributes
+        if not suffix.startswith(":"):
+            tag = _form_of(self.maker, "").function_word.removesuffix(">")
+            match = re.search(rf"{re.escape(tag)}(:{_SUFFIX})>", body)
+            suffix = match[1] if match else self.suffix
         return ParameterCall(_form_of(self.maker, suffix)).read(body, reading)
 
-    def _suffix_in(self, body: str) -> str:
-        tag = _form_of(self.maker, "").function_word.removesuffix(">")
-        match = re.search(rf"{re.escape(tag)}(:{_SUFFIX})>", body)
-        return match[1] if match else self.suffix
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        return ParameterCall(_form_of(self.maker, self.suffix)).write(name, arguments_json, tool)
+
+
+# What another codec of tags reads, put into other words. How it works: the other codec reads a
+# body, and checks its edits, as it came. The change comes afterwards, in strict and repaired bodies
+# alike, so that an edited body reads to the same as the one that was repaired.
+
+
+@dataclass(frozen=True, slots=True)
+class RewordedTags(Codec):
+    tags: Codec
+
+    @abstractmethod
+    def reword(self, call: Decoded) -> Decoded:
+        """Return what a call of the other codec says in this format."""
+
+    @abstractmethod
+    def word(self, key: str, value: Value) -> tuple[str, Value]:
+        """Return the argument that says this one in the other codec's format."""
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        return tuple(map(self.reword, self.tags.read(body, reading)))
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        form = _form_of(self.maker, self.suffix)
-        return ParameterCall(form).write(name, arguments_json, tool)
+        arguments = read_strict(arguments_json)
+        if isinstance(arguments, dict):
+            pairs = (self.word(key, value) for key, value in arguments.items())
+            arguments_json = write_canonical(dict(pairs))
+        return self.tags.write(name, arguments_json, tool)
+
+    def join(self, calls: Sequence[str]) -> str:
+        return self.tags.join(calls)
 
 
 def unescaped_name(text: str) -> str:
@@ -578,39 +546,32 @@ def escaped_name(name: str) -> str:
     return name.replace("&", "&amp;").replace('"', "&quot;")
 
 
-@dataclass(frozen=True, slots=True)
-class EscapedNames(Codec):
+class EscapedNames(RewordedTags):
     """Codec that takes the escapes out of the names that another codec reads."""
 
-    tags: Codec
+    __slots__ = ()
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
         calls = self.tags.read(body, reading)
-        return tuple(map(_unescaped, calls)) if "&" in body else calls
+        return tuple(map(self.reword, calls)) if "&" in body else calls
+
+    def reword(self, call: Decoded) -> Decoded:
+        arguments = call.arguments
+        if isinstance(arguments, dict) and any("&" in key for key in arguments):
+            values: dict[str, Value] = {unescaped_name(key): v for key, v in arguments.items()}
+            # Two keys that say one name are left as they are: neither value is lost.
+            if len(values) == len(arguments):
+                places = partial(_unescaped_places, call, tuple(arguments))
+                call = replace(call, arguments=values, places=places)
+        # A name that was escaped has no place of its own letters in the text.
+        name = unescaped_name(call.name)
+        return call if name == call.name else replace(call, name=name, name_span=None)
+
+    def word(self, key: str, value: Value) -> tuple[str, Value]:
+        return escaped_name(key), value
 
     def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        arguments = read_strict(arguments_json)
-        if isinstance(arguments, dict):
-            escaped = {escaped_name(key): value for key, value in arguments.items()}
-            arguments_json = write_canonical(escaped)
-        return self.tags.write(escaped_name(name), arguments_json, tool)
-
-    def join(self, calls: Sequence[str]) -> str:
-        return self.tags.join(calls)
-
-
-def _unescaped(call: Decoded) -> Decoded:
-    arguments = call.arguments
-    if isinstance(arguments, dict) and any("&" in key for key in arguments):
-        values: dict[str, Value] = {unescaped_name(key): v for key, v in arguments.items()}
-        # Two keys that say one name are left as they are: neither value is lost.
-        if len(values) == len(arguments):
-            call = replace(
-                call, arguments=values, places=partial(_unescaped_places, call, tuple(arguments))
-            )
-    # A name that was escaped has no place of its own letters in the text.
-    name = unescaped_name(call.name)
-    return call if name == call.name else replace(call, name=name, name_span=None)
+        return RewordedTags.write(self, escaped_name(name), arguments_json, tool)
 
 
 def _unescaped_places(call: Decoded, keys: tuple[str, ...]) -> Places:
@@ -625,57 +586,40 @@ def _unescaped_places(call: Decoded, keys: tuple[str, ...]) -> Places:
     return places
 
 
-# How it works. The other codec reads a body, and checks its edits, with the quotes in the texts.
-# They are taken off afterwards, in strict and repaired bodies alike, so that an edited body reads
-# to the same as the one that was repaired. A text that is not quoted as a whole is what it is.
-
 # Possessive, as it is asked of every text.
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonTexts(Codec):
-    """Codec that takes the quotes off the texts that another codec reads."""
+class JsonTexts(RewordedTags):
+    """Codec that takes the quotes off the texts that another codec reads.
 
-    tags: Codec
+    A text that is not quoted as a whole is what it is.
+    """
 
-    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
-        return tuple(map(_unquoted, self.tags.read(body, reading)))
+    __slots__ = ()
 
-    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
-        arguments = read_strict(arguments_json)
-        if isinstance(arguments, dict):
-            quoted = {
-                key: write_canonical(value)
-                if isinstance(value, str) and _QUOTED.fullmatch(value)
-                else value
-                for key, value in arguments.items()
-            }
-            arguments_json = write_canonical(quoted)
-        return self.tags.write(name, arguments_json, tool)
+    def reword(self, call: Decoded) -> Decoded:
+        if not isinstance(call.arguments, dict) or not call.untyped:
+            return call
+        texts: dict[str, Value] = {}
+        # Nothing but the arguments themselves: quotes inside a list are the list's own.
+        for name, value in call.arguments.items():
+            if isinstance(value, str) and _QUOTED.fullmatch(value):
+                values = read_if_strict(value, 1)
+                if values is not None and len(values) == 1:
+                    texts[name] = values[0]
+        if not texts:
+            return call
+        return replace(
+            call,
+            arguments={**call.arguments, **texts},
+            places=partial(_unquoted_places, call, tuple(texts)),
+            unescape=_offsets,
+        )
 
-    def join(self, calls: Sequence[str]) -> str:
-        return self.tags.join(calls)
-
-
-def _unquoted(call: Decoded) -> Decoded:
-    if not isinstance(call.arguments, dict) or not call.untyped:
-        return call
-    texts: dict[str, Value] = {}
-    # Nothing but the arguments themselves: quotes inside a list are the list's own.
-    for name, value in call.arguments.items():
-        if isinstance(value, str) and _QUOTED.fullmatch(value):
-            values = read_if_strict(value, 1)
-            if values is not None and len(values) == 1:
-                texts[name] = values[0]
-    if not texts:
-        return call
-    return replace(
-        call,
-        arguments={**call.arguments, **texts},
-        places=partial(_unquoted_places, call, tuple(texts)),
-        unescape=_offsets,
-    )
+    def word(self, key: str, value: Value) -> tuple[str, Value]:
+        is_quoted = isinstance(value, str) and _QUOTED.fullmatch(value)
+        return key, write_canonical(value) if is_quoted else value
 
 
 def _unquoted_places(call: Decoded, names: tuple[str, ...]) -> Places:

@@ -8,54 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from typing import Protocol as Interface
 
+from ...arguments.schema.validate import validate
 from ...core import hooks
 from ...core.errors import BadCase, BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
-from .input_examples import with_input_examples
+from ...core.values import read_plain
+from ..base import Protocol
 from .shots import make_shots
 from .signatures import write_tools_json, write_tools_lines, write_tools_signatures, write_tools_xml
-from .type_rules import RulesLevel, TypeRules
-from .wording import Wordings, asks_for, fill
+from .type_rules import RulesLevel
+from .wording import asks_for, fill
 
 Placement = Literal["first", "last"]
 Message: TypeAlias = Mapping[str, Any]
 
 # Written by a protocol to show the form of a call without any tool.
 _FORM_CALL = ("TOOL_NAME", '{"PARAMETER":"VALUE"}')
-
-
-class Explained(Interface):
-    """The part of a protocol that a prompt needs.
-
-    Declared here, since protocols import us.
-    """
-
-    @property
-    def id(self) -> str:
-        """The name under which the protocol is registered."""
-        ...
-
-    @property
-    def type_rules(self) -> TypeRules:
-        """The rules about types, in the notation of this format."""
-        ...
-
-    @property
-    def wordings(self) -> Wordings:
-        """The texts that explain the format."""
-        ...
-
-    def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str:
-        """Return a call in this format.
-
-        Raises UnwritableCall if it cannot carry it.
-
-        tool: the spec of the tool that is called, None if there is none.
-        """
-        ...
 
 
 class PromptBuilder(Interface):
@@ -76,7 +47,7 @@ class PromptBuilder(Interface):
 
 
 def render_system(
-    protocol: Explained,
+    protocol: Protocol,
     tools: Any,
     *,
     wording: str = "plain",
@@ -98,7 +69,7 @@ def render_system(
     return _render(protocol, template, specs, _shots(protocol, specs, few_shot), type_rules)
 
 
-def fill_template(protocol: Explained, template: str, tools: Any) -> str:
+def fill_template(protocol: Protocol, template: str, tools: Any) -> str:
     """Return a template of the caller's own, filled like the built-in ones.
 
     Placeholders: `{{tools_json}}`, `{{tools_lines}}`, `{{tools_signatures}}`, `{{tools_xml}}`,
@@ -111,7 +82,7 @@ def build_messages(
     case_input: str | Sequence[Message],
     tools: Any,
     *,
-    protocol: Explained,
+    protocol: Protocol,
     wording: str = "plain",
     few_shot: int = 2,
     type_rules: RulesLevel = False,
@@ -160,7 +131,7 @@ def explain_tools(
     case_input: str | Sequence[Message],
     tools: Any,
     *,
-    protocol: Explained,
+    protocol: Protocol,
     wording: str = "plain",
     few_shot: int = 2,
     type_rules: RulesLevel = False,
@@ -201,7 +172,7 @@ def _check_few_shot(few_shot: int) -> None:
 
 
 def _shots(
-    protocol: Explained, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
+    protocol: Protocol, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
 ) -> tuple[tuple[str, str], ...]:
     # avoided: `text` and `target` of `make_shots`, which the examples must not give away
     tools = {tool.name: tool for tool in specs}  # a fixed example has one that is not among these
@@ -215,7 +186,7 @@ def _shots(
 
 
 def _render(
-    protocol: Explained,
+    protocol: Protocol,
     template: str,
     specs: tuple[ToolSpec, ...],
     shots: Sequence[tuple[str, str]],
@@ -320,3 +291,45 @@ def merge_prompt(prompt: str, content: Any, placement: Placement) -> Any:
     if not content:
         return prompt
     return f"{prompt}\n\n{content}" if placement == "first" else f"{content}\n\n{prompt}"
+
+
+_HEADING = "# Input examples"
+
+
+class LeftOut(NamedTuple):
+    """An example that the prompt does not show, and why. text: of its JSON."""
+
+    tool: str
+    text: str
+    why: str
+
+
+def input_examples(
+    protocol: Protocol, tools: Iterable[ToolSpec]
+) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
+    """Return the calls of all examples of some tools, and the examples that are left out: they are
+    no objects, break the tool's schema, or the format cannot write them.
+    """
+    calls: list[str] = []
+    left_out: list[LeftOut] = []
+    for tool in tools:
+        for text in tool.examples:
+            value = read_plain(text)
+            problems = validate(value, tool.schema_json) if isinstance(value, dict) else ()
+            why = next((p.message for p in problems if p.severity == "error"), "")
+            if not isinstance(value, dict):
+                why = "an example is an object"
+            if not why:
+                try:
+                    calls.append(protocol.write_call(tool.name, text, tool))
+                    continue
+                except UnwritableCall as e:
+                    why = e.message
+            left_out.append(LeftOut(tool.name, text, why))
+    return tuple(calls), tuple(left_out)
+
+
+def with_input_examples(prompt: str, protocol: Protocol, tools: Iterable[ToolSpec]) -> str:
+    """Return a prompt with the examples of its tools at the end, itself if they have none."""
+    calls, _ = input_examples(protocol, tools)
+    return "\n\n".join((prompt.rstrip("\n"), _HEADING, *calls)) if calls else prompt

@@ -6,7 +6,7 @@ They are read, never evaluated.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...arguments.rjson.damage import Refusal
@@ -16,6 +16,7 @@ from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
 from ..base import Codec, Decoded, Message, Reading
 from ..json.call import JsonCall
+from ..prompt.type_rules import make_rules
 from .reader import NAME, PythonReader
 
 # Bounded, as what may become one has to be.
@@ -111,14 +112,14 @@ class PythonCalls(Codec):
     """Codec: `[f(a=1), g(b="x")]` between `opener` and `closer`.
 
     Both are empty for the format without delimiters. in_list: calls are written as a list, else one
-    a line. `between` is the text between two of them. json_words: JSON's words for true, false
+    a line. `line` is the text between two of them then. json_words: JSON's words for true, false
     and null are those of the format.
     """
 
     opener: str = ""
     closer: str = ""
     in_list: bool = True
-    between: str = "\n"
+    line: str = "\n"
     json_words: bool = False
 
     def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
@@ -129,8 +130,7 @@ class PythonCalls(Codec):
         return read_calls(body, reading, self.json_words) or Message((), ())
 
     @property
-    def _edges(self) -> tuple[str, str]:
-        # (text before the first call of an answer, text after the last)
+    def edges(self) -> tuple[str, str]:
         start, end = ("[", "]") if self.in_list else ("", "")
         return self.opener + start, end + self.closer
 
@@ -142,14 +142,12 @@ class PythonCalls(Codec):
 
         words = _JSON_WORDS if self.json_words else _PYTHON_WORDS
         pairs = [f"{key}={_literal(value, words)}" for key, value in arguments.items()]
-        start, end = self._edges
+        start, end = self.edges
         return f"{start}{name}({', '.join(pairs)}){end}"
 
-    def join(self, calls: Sequence[str]) -> str:
-        # a second list would be text
-        start, end = self._edges
-        inner = [call[len(start) : len(call) - len(end)] for call in calls]
-        return f"{start}{(', ' if self.in_list else self.between).join(inner)}{end}"
+    @property
+    def between(self) -> str:
+        return ", " if self.in_list else self.line  # a second list would be text
 
 
 _KEY = re.compile(r"[^\W\d]\w*")
@@ -177,3 +175,22 @@ def _literal(value: Value, words: Mapping[str, str], depth: int = 0) -> str:
         return words[repr(value)]
     # Numbers that are more than a float keep the text that they were read from.
     return getattr(value, "text", None) or repr(value)
+
+
+# JSON's words for booleans and null are names in Python, so these rules cannot be JSON's.
+PYTHON_TYPE_RULES = make_rules(
+    "{name}={value}",
+    ("boolean", "enabled", "True", '"True"', "A boolean is the bare word True or False."),
+    (
+        *("string", "city", '"Tokyo"', "Tokyo"),
+        "A string always stands in quotes, also when it looks like a number.",
+    ),
+    (
+        *("array", "tags", '["red", "blue"]', '"red, blue"'),
+        "An array is a list in square brackets, not one string.",
+    ),
+    (
+        *("object", "size", '{"w": 3, "h": 4}', "\"{'w': 3, 'h': 4}\""),
+        "An object is a dict in braces with quoted keys, not a string that holds one.",
+    ),
+)

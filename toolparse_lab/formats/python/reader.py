@@ -27,12 +27,11 @@ from math import isinf
 from ...arguments.rjson.damage import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span, Step
+from ...core.types import Edit, Span, Step
 from ...core.values import Value, escape_token, number
-from ..base import Decoded, Reading
+from ..base import Decoded, Reading, unread
 from .strings import late_end, unescape_python
 
-_SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 # Markdown escapes an underscore; nothing else in a name has a backslash.
 _ESCAPED_NAME = re.compile(r"(?:[^\W\d]|\\_)(?:\w|\\_|\.(?=[^\W\d]))*")
@@ -76,8 +75,8 @@ class NoLiteral(Refusal):
     """A value that is an expression of Python, which nobody evaluates here."""
 
 
-class PythonReader:
-    """Reads forward through one text.
+class LiteralReader:
+    """Reads forward through one text of calls with literals.
 
     `places` and `edits` fill on the way.
 
@@ -85,28 +84,67 @@ class PythonReader:
     Refusal if the text is something else than it reads.
     """
 
-    def __init__(self, text: str, reading: Reading, json_words: bool = False) -> None:
+    code = "decode.pythonic"
+    space = re.compile(r"(?:\s|#[^\n]*)*")  # with comments
+    modules = MODULES  # before the name of a tool
+
+    def __init__(self, text: str, reading: Reading) -> None:
         self.text = text
         self.pos = 0
         self.reading = reading
         self.repair = reading.repair
-        self.json_words = json_words
-        max_depth = reading.max_depth
         # Read by recursion, well inside the interpreter's limit.
-        self.max_depth = min(max_depth, 200)
+        self.max_depth = min(reading.max_depth, 200)
         self.edits: list[Edit] = []
         self.places: dict[str, tuple[int, int]] = {}
-        self.view: View | None = None  # of the tool whose call is being read
 
     def skip(self) -> str:
-        match = _SPACE.match(self.text, self.pos)
+        match = self.space.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
         return self.text[self.pos : self.pos + 1]
 
     def fail(self, message: str) -> Refusal:
         # At the end of the text it is a truncation.
-        code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.pythonic"
+        code = "decode.truncated-value" if self.pos >= len(self.text) else self.code
         return Refusal(code, message, self.pos)
+
+    def offered(self, name: str) -> str:
+        """Return the tool that a name means where a model calls through the module of its tools."""
+        tools = self.reading.tools
+        if name in tools:
+            return name
+        rests = (name.removeprefix(module) for module in self.modules if name.startswith(module))
+        return next((rest for rest in rests if rest in tools), name)
+
+    def number(self, lexeme: str, at: int) -> Value:
+        try:
+            return number(lexeme)
+        except ValueError as error:
+            raise Refusal("decode.json", str(error), at) from None
+
+    def decoded(
+        self, name: str, arguments: Value, span: Span, first_edit: int, steps: tuple[Step, ...] = ()
+    ) -> Decoded:
+        """Return the call that was read. first_edit: the number of its first edit."""
+        places = self.places  # the next call has others
+        edits = sorted(self.edits[first_edit:], key=lambda edit: edit.span.start)
+        return Decoded(
+            name,
+            arguments,
+            name_span=span,
+            steps=steps,
+            edits=tuple(edits),
+            places=lambda: places,
+        )
+
+
+class PythonReader(LiteralReader):
+    """Reads calls of Python. json_words: JSON's words for true, false and null are as good."""
+
+    def __init__(self, text: str, reading: Reading, json_words: bool = False) -> None:
+        super().__init__(text, reading)
+        self.json_words = json_words
+        self.view: View | None = None  # of the tool whose call is being read
 
     def expect(self, char: str) -> None:
         got = self.skip()
@@ -169,7 +207,7 @@ class PythonReader:
             lexeme = digits[0].replace("_", "")
             if not lexeme.lstrip("-").isdigit() and isinf(float(lexeme)):
                 raise NoLiteral("decode.pythonic", f"{lexeme} is infinite in Python", start)
-            return _number(lexeme, start)
+            return self.number(lexeme, start)
 
         match = NAME.match(self.text, start)
         word = match[0] if match else ""
@@ -190,7 +228,7 @@ class PythonReader:
         if padded is not None and not takes_text:  # Python refuses zeros before an integer
             self.pos = padded.end()
             self.edits.append(Edit(Span(*padded.span("zeros")), "", "pythonic.leading-zeros"))
-            return _number(padded["sign"] + padded["digits"], start)
+            return self.number(padded["sign"] + padded["digits"], start)
         # Only where the schema has a place for a text, which a value inside another one lacks.
         bare = padded or _BARE_WORD.match(self.text, self.pos)
         if bare is None or not takes_text:
@@ -319,14 +357,12 @@ class PythonReader:
 
         self.pos = end
         name = self.unescaped(match)
-        tools = self.reading.tools
-        for module in MODULES:
-            if name.startswith(module) and name not in tools and name[len(module) :] in tools:
-                return name[len(module) :], Span(start + len(module), end)
         # The built-in tools of Llama are objects with a method.
-        if name.endswith(_METHOD) and name not in tools and name[: -len(_METHOD)] in tools:
-            return name[: -len(_METHOD)], Span(start, end - len(_METHOD))
-        return name, Span(start, end)
+        tools, plain = self.reading.tools, name.removesuffix(_METHOD)
+        if plain != name and self.offered(name) not in tools and plain in tools:
+            return plain, Span(start, end - len(_METHOD))
+        offered = self.offered(name)
+        return offered, Span(start + len(name) - len(offered), end)
 
     def unescaped(self, match: re.Match[str]) -> str:
         if "\\" not in match[0]:
@@ -356,7 +392,8 @@ class PythonReader:
             self.edits.append(Edit(Span(self.pos - 1, self.pos), "", "pythonic.print"))
         else:
             call = self.call()
-        return replace(call, edits=_in_order(self.edits[first:]))
+        edits = sorted(self.edits[first:], key=lambda edit: edit.span.start)
+        return replace(call, edits=tuple(edits))
 
     def statements(self, closer: str) -> list[Decoded]:
         # One with a value that is no literal is refused alone, if another one can be read.
@@ -367,8 +404,17 @@ class PythonReader:
             try:
                 calls.append(self.statement())
             except NoLiteral as refusal:
-                call, self.pos = _left_out(self.text, start, refusal)
-                calls.append(call)
+                # The call is left out from its bracket to the one that closes it. That is only sure
+                # where no quote is out of step, so each string on the way has to begin where a
+                # value may, and to end in front of a separator: an apostrophe in loose words does
+                # neither.
+                head = _CALL_HEAD.match(self.text, start)
+                end = _end(self.text, head.end()) if head else -1
+                if head is None or end < 0:
+                    raise
+                self.pos = end
+                span = Span(*head.span())
+                calls.append(unread(head[0], refusal, span, name_span=span))
                 del self.edits[first_edit:]
                 first = first or refusal
             self.comma(closer)
@@ -414,15 +460,7 @@ class PythonReader:
         self.places[""] = (start, self.pos)
         self.pos += 1
 
-        places = self.places  # the next call has others
-        return Decoded(
-            name,
-            arguments,
-            name_span=span,
-            steps=tuple(steps),
-            edits=_in_order(self.edits[first_edit:]),
-            places=lambda: places,
-        )
+        return self.decoded(name, arguments, span, first_edit, tuple(steps))
 
     def arguments(self, parameters: list[str]) -> tuple[dict[str, Value], list[Step]]:
         # parameters: positional arguments are named by the schema, in its own order
@@ -484,17 +522,6 @@ class PythonReader:
         return self.unescaped(match)
 
 
-def _number(lexeme: str, at: int) -> Value:
-    try:
-        return number(lexeme)
-    except ValueError as error:
-        raise Refusal("decode.json", str(error), at) from None
-
-
-def _in_order(edits: list[Edit]) -> tuple[Edit, ...]:
-    return tuple(sorted(edits, key=lambda edit: edit.span.start))
-
-
 def _is_signature(tool: ToolSpec | None, count: int) -> bool:
     # in which no parameter that is required comes after one that is not
     schema = tool.schema if tool else None
@@ -509,19 +536,6 @@ def _parameters(tool: ToolSpec | None) -> list[str]:
     schema = tool.schema if tool else None
     properties = schema.get("properties") if isinstance(schema, dict) else None
     return list(properties) if isinstance(properties, dict) else []
-
-
-def _left_out(text: str, start: int, refusal: Refusal) -> tuple[Decoded, int]:
-    # The call as an unreadable one, from its bracket to the one that closes it, and where it ends.
-    # That is only sure where no quote is out of step, so each string on the way has to begin where
-    # a value may, and to end in front of a separator: an apostrophe in loose words does neither.
-    head = _CALL_HEAD.match(text, start)
-    end = _end(text, head.end()) if head and isinstance(refusal, NoLiteral) else -1
-    if head is None or end < 0:
-        raise refusal
-    span = Span(*head.span())
-    problem = Problem("decode", refusal.code, "error", refusal.message, "", span)
-    return Decoded(head[0], None, name_span=span, problems=(problem,), readable=False), end
 
 
 def _end(text: str, at: int) -> int:

@@ -61,7 +61,6 @@ class _Nodes:
 
     def below(self, root: Element) -> list[Node | str]:
         # Backwards, so that children come before their parents, and depth costs no recursion.
-        # Backwards, so that children come before their parents.
         for element in reversed(list(walk(root))):
             self._nodes[id(element)] = {
                 "tagName": element.name,
@@ -319,16 +318,12 @@ class _NodeWriter:
             self._out.append("/>" + self._line)
         else:
             self._out.append(">")
-            self._put_inside(name, children, indent, depth + 1)
-
-    def _put_inside(self, name: str, children: Nodes, indent: str, depth: int) -> None:
-        # Only elements go on lines of their own: white space next to text would be content.
-        first_element = next((i for i, n in enumerate(children) if isinstance(n, dict)), -1)
-        # After text alone the closing tag is on the same line.
-        closer_indent = indent if first_element >= 0 else ""
-        self._stack.append(f"{closer_indent}</{name}>{self._line}")
-
-        for i in range(len(children) - 1, -1, -1):
-            self._stack.append((children[i], depth, True))
-            if i == first_element:
-                self._stack.append(self._line)
+            # Only elements go on lines of their own: white space next to text would be content.
+            first_element = next((i for i, n in enumerate(children) if isinstance(n, dict)), -1)
+            # After text alone the closing tag is on the same line.
+            closer_indent = indent if first_element >= 0 else ""
+            self._stack.append(f"{closer_indent}</{name}>{self._line}")
+            for i in range(len(children) - 1, -1, -1):
+                self._stack.append((children[i], depth + 1, True))
+                if i == first_element:
+                    self._stack.append(self._line)

@@ -68,10 +68,28 @@ class Reading:
 class _Options:
     text_node_name: str
     throw_on_duplicate_string_tags: bool
+    no_child_nodes: Collection[str] | None
     keep_comments: bool
     keep_whitespace: bool
     on_error: OnError | None
-    manner: Manner
+    repair: bool
+
+    def check(self, text: object) -> None:
+        """Raise BadOptions for a text or options of a wrong type."""
+        if not isinstance(text, str):
+            raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
+        name, names = self.text_node_name, self.no_child_nodes
+        if not isinstance(name, str) or not name:
+            raise BadOptions("text_node_name is a key", got=name, expected="text that is not empty")
+        if isinstance(names, str):
+            raise BadOptions(
+                "no_child_nodes is a list of names", got=names, expected="names of elements"
+            )
+
+    @property
+    def manner(self) -> Manner:
+        void = VOID if self.no_child_nodes is None else frozenset(self.no_child_nodes)
+        return Manner(repair=self.repair, void=void, code=True, loose=True, max_depth=MAX_DEPTH)
 
 
 def parse(
@@ -108,8 +126,7 @@ def parse(
     >>> parse("<n>1</n><n>2</n><s> <b>x</b> </s>", {"properties": {"s": {"type": "string"}}})
     {'n': ['1', '2'], 's': ' <b>x</b> '}
     """
-    options = _options(
-        xml_inner,
+    options = _Options(
         text_node_name,
         throw_on_duplicate_string_tags,
         no_child_nodes,
@@ -118,6 +135,7 @@ def parse(
         on_error,
         repair,
     )
+    options.check(xml_inner)
     view = _view(schema)
     if not keep_comments and not keep_whitespace:
         # None is the common answer to anything odd; the tolerant reader then starts anew.
@@ -148,8 +166,7 @@ def read(
     >>> r.value, r.edits[0].rule, r.places["/s"]
     ({'n': 1, 's': 'x'}, 'rxml.unclosed-tag', Span(start=7, end=8))
     """
-    options = _options(
-        xml_inner,
+    options = _Options(
         text_node_name,
         throw_on_duplicate_string_tags,
         no_child_nodes,
@@ -158,34 +175,9 @@ def read(
         on_error,
         repair,
     )
+    options.check(xml_inner)
     reading = _read(xml_inner, schema, _view(schema), options)
     return replace(reading, value=_plain(reading.value))
-
-
-def _options(
-    text: Any,
-    text_node_name: str,
-    throw: bool,
-    no_child_nodes: Collection[str] | None,
-    comments: bool,
-    whitespace: bool,
-    on_error: OnError | None,
-    repair: bool,
-) -> _Options:
-    if not isinstance(text, str):
-        raise BadOptions("XML is read from text", got=type(text).__name__, expected="str")
-    if not isinstance(text_node_name, str) or not text_node_name:
-        raise BadOptions(
-            "text_node_name is a key", got=text_node_name, expected="text that is not empty"
-        )
-    if isinstance(no_child_nodes, str):
-        raise BadOptions(
-            "no_child_nodes is a list of names", got=no_child_nodes, expected="names of elements"
-        )
-
-    void = VOID if no_child_nodes is None else frozenset(no_child_nodes)
-    manner = Manner(repair=repair, void=void, code=True, loose=True, max_depth=MAX_DEPTH)
-    return _Options(text_node_name, throw, comments, whitespace, on_error, manner)
 
 
 def _view(schema: Any) -> View:

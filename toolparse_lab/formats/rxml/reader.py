@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import lru_cache
 
 from ...arguments.rjson.positions import apply_edits
 from ...arguments.rjson.refusal import Refusal
@@ -367,6 +368,7 @@ def wrapper_name(text: str, view: View, void: Collection[str] = ()) -> str | Non
     return None
 
 
+@lru_cache(maxsize=2048)
 def text_params(view: View) -> frozenset[str]:
     """Return the names of the parameters whose text is raw."""
     return frozenset(name for name, member in view.properties.items() if is_text(member))

@@ -56,7 +56,9 @@ def write_element(name: str, value: Value) -> str:
         key, node, repeats = top
         if not _NAME.match(key):
             raise UnwritableCall("this name cannot be an element's", got=key)
-        if repeats and _reads_back_repeated(node):
+        # One element alone reads as the value itself, a list in a list as more of the outer one.
+        repeats = repeats and isinstance(node, list) and len(node) > 1
+        if repeats and not any(isinstance(item, list) for item in node):
             stack.extend((key, item, False) for item in reversed(node))
         elif isinstance(node, dict) and not node:
             stack.append(f"<{key}/>")
@@ -72,13 +74,6 @@ def write_element(name: str, value: Value) -> str:
             stack.append(f"<{key}>")
 
     return "".join(out)
-
-
-def _reads_back_repeated(node: Value) -> bool:
-    # One element alone reads as the value itself, and a list in a list as more of the outer one.
-    if not isinstance(node, list) or len(node) < 2:
-        return False
-    return not any(isinstance(item, list) for item in node)
 
 
 # How it works. Unlike `write_element`, which writes for our own reader, this writes what any XML
@@ -192,7 +187,6 @@ class _Writer:
 
     def _empty(self, opener: str) -> None:
         # Left out only where the caller asks for it: no reader can tell that it was there.
-        # Left out only where the caller asks for it: no reader can tell that it was there.
         if not self._suppress:
             self._out.append(f"{opener}/>{self._line}")
 
@@ -257,20 +251,15 @@ def write_attributes(attributes: Mapping[str, Any], minimal: bool, strict: bool)
         if value is None:
             out.append(f' {name}="{name}"' if strict else f" {name}")
         else:
-            out.append(f" {name}={_quoted(_carried(_scalar(value)), minimal)}")
+            text = _carried(_scalar(value))
+            # In the quotes that the text has not, so that fewer need escaping.
+            quote = "'" if '"' in text else '"'
+            escaped = escape(text, _ATTRIBUTE_MINIMAL if minimal else _ATTRIBUTE)
+            if minimal:
+                escaped = escaped.replace(quote, "&apos;" if quote == "'" else "&quot;")
+            out.append(f" {name}={quote}{escaped}{quote}")
 
     return "".join(out)
-
-
-def _quoted(text: str, minimal: bool) -> str:
-    # In the quotes that the text has not, so that fewer need escaping.
-    quote = "'" if '"' in text else '"'
-    if not minimal:
-        return f"{quote}{escape(text, _ATTRIBUTE)}{quote}"
-
-    entity = "&apos;" if quote == "'" else "&quot;"
-    escaped = escape(text, _ATTRIBUTE_MINIMAL).replace(quote, entity)
-    return f"{quote}{escaped}{quote}"
 
 
 def write_text(text: str, minimal: bool) -> str:

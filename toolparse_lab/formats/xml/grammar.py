@@ -9,8 +9,18 @@ from typing import Any
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
 from ...core.values import write_canonical
-from ..prompt.gbnf import FORMATS, IN_XML, literal, one_of
-from ..prompt.grammar import MAX_DEPTH, MAX_ITEMS, MAX_TEXT, GrammarWriter, bounds, object_schema
+from ..prompt.grammar import (
+    FORMATS,
+    IN_XML,
+    MAX_DEPTH,
+    MAX_ITEMS,
+    MAX_TEXT,
+    GrammarWriter,
+    bounds,
+    literal,
+    object_schema,
+    one_of,
+)
 from ..prompt.shape import (
     alternatives_of,
     choices_of,
@@ -68,7 +78,12 @@ class ElementGrammar(GrammarWriter):
         if depth < 0 or schema is False:
             return None
         node = resolve(schema, self.root_schema)
-        item = self._repeated_item(node)
+        # None for lists that have to be JSON: tuples, and lists of lists, whose repeated elements
+        # cannot say where one inner list ends and the next begins.
+        item = None
+        if kind_of(node) == "array" and not positions_of(node):
+            inner = resolve(items_of(node), self.root_schema)
+            item = None if kind_of(inner) == "array" else inner
         if item is None:
             content = self.content(node, depth)
             return None if content is None else self._line(name, content)
@@ -83,49 +98,32 @@ class ElementGrammar(GrammarWriter):
     def _line(self, name: str, content: str) -> str:
         return f"{self.element(name, content)} {literal(chr(10))}"
 
-    def _repeated_item(self, node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        # None for lists that have to be JSON: tuples and lists of lists.
-        if kind_of(node) != "array" or positions_of(node):
-            return None
-        item = resolve(items_of(node), self.root_schema)
-        # Repeated elements cannot say where one inner list ends and the next begins.
-        return None if kind_of(item) == "array" else item
-
     def content(self, node: Mapping[str, Any], depth: int) -> str | None:
         if depth < 0:
             return None
         match kind_of(node):
             case "choice":
-                return self._choice(node)
+                values = choices_of(node)
+                texts = [
+                    value if isinstance(value, str) else write_canonical(value) for value in values
+                ]
+                # What a tag or a reference begins with is escaped.
+                escaped = [text.replace("&", "&amp;").replace("<", "&lt;") for text in texts]
+                return one_of([literal(text) for text in escaped]) if texts else None
             case "union":
-                return self._union(node, depth)
-            case "object":
-                return self._object(node, depth)
-            case "array":
+                members = _readable(alternatives_of(node, self.root_schema))
+                contents = [self.content(member, depth) for member in members]
+                possible = [content for content in contents if content is not None]
+                return one_of(possible) if possible else None
+            case "object" if self.nested and properties_of(node):
+                children = self.children(node, depth)
+                return None if children is None else f'"\\n" {children}'
+            case "object" | "array":
                 return self.json_value(node, depth, IN_XML)
             case "string" | "any":
                 return self._text(node)
             case kind:
                 return self.bare(node, kind)
-
-    def _choice(self, node: Mapping[str, Any]) -> str | None:
-        texts = []
-        for value in choices_of(node):
-            text = value if isinstance(value, str) else write_canonical(value)
-            texts.append(literal(_escape(text)))
-        return one_of(texts) if texts else None
-
-    def _object(self, node: Mapping[str, Any], depth: int) -> str | None:
-        if not self.nested or not properties_of(node):
-            return self.json_value(node, depth, IN_XML)
-        children = self.children(node, depth)
-        return None if children is None else f'"\\n" {children}'
-
-    def _union(self, node: Mapping[str, Any], depth: int) -> str | None:
-        members = _readable(alternatives_of(node, self.root_schema))
-        contents = [self.content(member, depth) for member in members]
-        possible = [content for content in contents if content is not None]
-        return one_of(possible) if possible else None
 
     def _text(self, node: Mapping[str, Any]) -> str:
         if text := FORMATS.get(str(node.get("format"))):
@@ -144,70 +142,32 @@ def _readable(members: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any
     kinds = [kind_of(member) for member in members]
     if "string" not in kinds:
         return members
-    # The word null, or digits, would be read as text where text is allowed.
     pairs = zip(members, kinds, strict=True)
     return [member for member, kind in pairs if kind not in _BARE_KINDS]
 
 
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
 # Between tags a scalar is bare text: quotes around it would become part of the value.
-BARE_SCALARS = (
-    TypeRule(
-        NUMBER,
-        "number",
-        "lat",
-        "35.6897",
-        '"35.6897"',
-        "A number is bare digits: no quotes, no unit.",
-    ),
-    TypeRule(
-        INTEGER,
-        "integer",
-        "count",
-        "10",
-        "ten",
-        "An integer is digits without a decimal point, never a word.",
-    ),
-    TypeRule(
-        BOOLEAN,
-        "boolean",
-        "enabled",
-        "true",
-        "yes",
-        "A boolean is the word true or the word false.",
-    ),
-    TypeRule(
-        STRING,
-        "string",
-        "city",
-        "Tokyo",
-        '"Tokyo"',
-        "A string is the plain text itself, without quotes around it.",
-    ),
-)
+BARE_SCALARS = tuple(
+    TypeRule(*row)
+    for row in (
+        (NUMBER, "number", "lat", "35.6897", '"35.6897"',
+         "A number is bare digits: no quotes, no unit."),
+        (INTEGER, "integer", "count", "10", "ten",
+         "An integer is digits without a decimal point, never a word."),
+        (BOOLEAN, "boolean", "enabled", "true", "yes",
+         "A boolean is the word true or the word false."),
+        (STRING, "string", "city", "Tokyo", '"Tokyo"',
+         "A string is the plain text itself, without quotes around it."),
+    )
+)  # fmt: skip
 
 XML_TYPE_RULES = TypeRules(
     (
         *BARE_SCALARS,
-        TypeRule(
-            ARRAY,
-            "array",
-            "tags",
-            "red</tags><tags>blue",
-            "red, blue",
-            "An array repeats its element, once for every item.",
-        ),
-        TypeRule(
-            OBJECT,
-            "object",
-            "size",
-            "<w>3</w><h>4</h>",
-            '{"w":3,"h":4}',
-            "An object holds one element for every field.",
-        ),
+        TypeRule(ARRAY, "array", "tags", "red</tags><tags>blue", "red, blue",
+                 "An array repeats its element, once for every item."),
+        TypeRule(OBJECT, "object", "size", "<w>3</w><h>4</h>", '{"w":3,"h":4}',
+                 "An object holds one element for every field."),
     ),
     pair="<{name}>{value}</{name}>",
-)
+)  # fmt: skip

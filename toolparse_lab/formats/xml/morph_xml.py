@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, islice
 
 from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.positions import EditMap, apply_edits, find_places
 from ...arguments.rjson.repair import read_damaged
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
@@ -17,6 +16,7 @@ from ...core.types import Edit, Problem, Span, Step
 from ...core.values import Value, escape_token, read_strict
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
@@ -30,6 +30,7 @@ from ..base import (
     make_opening,
 )
 from ..disambiguation import Calls, OneCall, call_is_doubtful, is_doubtful, names_below
+from ..json.source import ONE_CALL, BodySource
 from ..json.source import unescape_offsets as json_offsets
 from ..prompt.wording import Wordings
 from ..results import ElementResult
@@ -62,32 +63,28 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
     spans: dict[str, tuple[int, int]] = {}
     problems: list[Problem] = []
     for match in ATTRIBUTE.finditer(opening.attributes.rstrip("/>")):
-        name, place = match["name"], _place(match, opening)
+        # An attribute without a value stands for itself. The opener ends where the body begins.
+        group = next((group for group in (2, 3, 4) if match[group] is not None), "name")
+        name, span = match["name"], Span(*match.span(group)).shift(-len(opening.attributes))
         if name not in view.properties:
             message = f"the attribute {name!r} names no parameter, and was left out"
-            span = Span(*place)
             problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
         elif name in named or call.arguments.get(name, _value(match)) != _value(match):
             raise Refusal("decode.duplicate-key", f"{name!r} stands twice", 0)
         else:
             named[name] = _value(match)
-            spans["/" + escape_token(name)] = place
+            spans["/" + escape_token(name)] = (span.start, span.end)
 
     if not named:
         return replace(call, problems=(*call.problems, *problems))
     step = Step("read", "read.attributes", "", None, None, named)
-    # Behind the fact: places are asked for rarely.
     inner = call.places
-
-    def places() -> Places:
-        return {**inner(), **spans}
-
     return replace(
         call,
         arguments={**named, **call.arguments},
         steps=(*call.steps, step),
         problems=(*call.problems, *problems),
-        places=places,
+        places=lambda: {**inner(), **spans},
     )
 
 
@@ -155,16 +152,6 @@ def _may_be_argument(
 def _value(match: re.Match[str]) -> str:
     text = next((group for group in match.groups()[1:] if group is not None), "")
     return attribute_text(text)
-
-
-def _place(match: re.Match[str], opening: Opening) -> tuple[int, int]:
-    # An attribute without a value stands for itself. The opener ends where the body begins.
-    start, end = next(
-        (match.span(group) for group in (2, 3, 4) if match[group] is not None), match.span("name")
-    )
-    # The opener ends where the body begins.
-    size = len(opening.attributes)
-    return start - size, end - size
 
 
 # How it works
@@ -362,11 +349,6 @@ def _view(tools: Tools, name: str) -> View:
     return view_of(tool.schema_json if tool else EMPTY_SCHEMA)
 
 
-@lru_cache(maxsize=2048)
-def _texts(view: View) -> frozenset[str]:
-    return text_params(view)
-
-
 @lru_cache(maxsize=512)
 def _tags(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple("<" + name for name in names)
@@ -396,7 +378,7 @@ class ToolElements(Envelope):
         # A comment is a head because an opener inside it opens nothing.
         return ("<!--", *_tags(tuple(tools))) if tools else ()
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith("<!--", pos):
             # Markup: it holds no calls. One that is never closed, or too long to wait for, is text.
             end = text.find("-->", pos + 4, pos + _MAX_COMMENT)
@@ -414,11 +396,6 @@ class ToolElements(Envelope):
                 return None
             return _opening(name) if match[2] == ">" else _tag(text, pos, name, final)
 
-        return self._open_any(text, pos, final, tools)
-
-    def _open_any(
-        self, text: str, pos: int, final: bool, tools: Tools
-    ) -> Opening | NeedMore | None:
         # The first tool whose tag is complete wins, even if a longer name could still come.
         undecided: NeedMore | None = None
         for name in tools:
@@ -437,7 +414,7 @@ class ToolElements(Envelope):
         names = tuple(tools)
         if not opening.name:
             return NamedEnd(names)
-        return ElementBody(opening.name, _texts(_view(tools, opening.name)), _tags(names))
+        return ElementBody(opening.name, text_params(_view(tools, opening.name)), _tags(names))
 
     def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
         return ends_in_element(text)
@@ -451,7 +428,7 @@ class ToolElements(Envelope):
     def resume_starts(self, tools: Tools) -> str | None:
         return "<"
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # Most answers begin with words, or with a tool's own tag.
         match = _FIRST_CHILD.match(text) if text[0] == "<" else None
         if match is None or match["name"] in tools:
@@ -465,7 +442,7 @@ class ToolElements(Envelope):
         return f"</{opening.name}>"
 
 
-def _tag(text: str, pos: int, name: str, final: bool) -> Opening | NeedMore | None:
+def _tag(text: str, pos: int, name: str, final: bool) -> Answer:
     # The opening of a tag with its attributes. None if the name goes on.
     end = pos + 1 + len(name)
     match = _ATTRIBUTES.match(text, end, pos + _MAX_OPENER)
@@ -503,7 +480,16 @@ class ElementCall(Codec):
         ):
             call = _decoded(opening, flat.value, flat.places, (), ())
         else:
-            call = self._unusual(body, view, reading)
+            stripped, unusual = body.strip(), None
+            if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
+                unusual = self._json(body, reading)
+            if unusual is not None:
+                call = unusual
+            elif stripped and "<" not in stripped:
+                call = self._text(body, view, reading)
+            else:
+                reader = partial(self._shaped, view=view)
+                call = ElementDisambiguation(body, view, reading, reader).call()
         if opening.attributes:
             call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
@@ -522,20 +508,7 @@ class ElementCall(Codec):
         texts = plain_texts(text, start, closer)
         return PlainCall(name, start - opening.end + opening.name_span.start, texts, closer, end)
 
-    def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        stripped = body.strip()
-        if stripped[:1] == "{" and not view.properties.get(TEXT_KEY):
-            call = self._json(body, reading)
-            if call is not None:
-                return call
-
-        if stripped and "<" not in stripped:
-            return self._text(body, view, reading)
-        return ElementDisambiguation(
-            body, view, reading, lambda text, manner: self._shaped(text, view, manner)
-        ).call()
-
-    def _shaped(self, body: str, view: View, reading: Reading) -> Decoded:
+    def _shaped(self, body: str, reading: Reading, view: View) -> Decoded:
         # A body that was put right is flat as a rule; as in `_call`, the result is the same.
         flat = None if reading.repair else read_flat(body, view, TEXT_KEY)
         if flat is not None:
@@ -580,21 +553,15 @@ class ElementCall(Codec):
             return None
 
         fixed = tuple(edits)
-
-        def places() -> dict[str, tuple[int, int]]:
-            back = EditMap(fixed)
-            edited = apply_edits(body, fixed)
-            return {p: back.raw_span(a, b) for p, (a, b) in find_places(edited).values.items()}
-
         lead = len(body) - len(body.lstrip())
         span = Span(lead, lead + len(body.strip()))
         return Decoded(
             reading.opening.name,
             values[0],
-            name_span=_before(reading.opening),
+            name_span=reading.opening.name_in_body,
             edits=fixed,
             steps=(Step("read", "read.json-body", "", span, None, values[0]),),
-            places=places,
+            places=BodySource(body, fixed, ONE_CALL).places_of(0, "", ""),
             unescape=json_offsets,
         )
 
@@ -648,18 +615,13 @@ def _decoded(
     return Decoded(
         opening.name,
         value,
-        name_span=_before(opening),
+        name_span=opening.name_in_body,
         edits=edits,
         steps=steps,
         places=places,
         unescape=unescape_offsets,
         untyped=True,
     )
-
-
-def _before(opening: Opening) -> Span | None:
-    # Counted from the beginning of the body: the offsets are negative.
-    return opening.name_span.shift(-opening.end) if opening.name_span else None
 
 
 def morph_xml_protocol() -> Protocol:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ..scan import SPACE, Close, FollowCheck
+from ..scan import BodyScanner, Close, FollowCheck, skip_space
 
 # Lengths are bounded so that a hostile text cannot make the unsettled tail grow. Every pattern that
 # is searched for begins with a literal `<`, which the search then finds at the speed of memchr.
@@ -102,7 +102,7 @@ def ends_in_element(text: str) -> bool:
     return param != "" or text[pos:].strip() != ""
 
 
-class ElementBody:
+class ElementBody(BodyScanner):
     """Finds the closing tag of an XML element whose children are parameters.
 
     Text parameters are raw: whatever is in them is content, up to a closing tag of theirs that
@@ -111,19 +111,9 @@ class ElementBody:
     """
 
     __slots__ = (
-        "_at",
-        "_follow",
-        "_fresh",
-        "_hidden",
-        "_inner",
-        "_look",
-        "_name",
-        "_openers",
-        "_param",
-        "_raw",
-        "_text",
-        "_until",
-    )
+        "_follow", "_fresh", "_inner", "_look", "_name", "_openers", "_param",
+        "_raw", "_text", "_until",
+    )  # fmt: skip
 
     def __init__(self, name: str, text_params: frozenset[str], openers: tuple[str, ...]) -> None:
         self._name = name
@@ -131,17 +121,12 @@ class ElementBody:
         self._openers = openers
         self._fresh = True  # nothing was looked at yet
         self._follow: FollowCheck | None = None
-        self._at = 0
+        self._at, self._hidden = 0, None  # a closing tag in a text parameter that never ended
         self._param: str | None = None
         self._raw: re.Pattern[str] | None = None  # what to look for inside a text parameter
         self._inner = 0  # elements of the parameter's own name that are open inside it
         self._until = ""  # inside CDATA or a comment: what ends it
-        self._hidden: tuple[int, int] | None = None
         self._look = 0  # white space after a parameter's closing tag that was looked at already
-
-    def finish(self) -> Close | None:
-        # It is in a text parameter that never ended.
-        return Close(*self._hidden, "rescued") if self._hidden else None
 
     def scan(self, tail: str, final: bool) -> Close | int:
         """Return the close, or how many characters of the tail are final."""
@@ -178,49 +163,37 @@ class ElementBody:
                 self._until = "]]>" if tag["skip"] == "![CDATA[" else "-->"
                 continue
 
-            answer: Close | int | None
+            # None = read on after it. An empty element is closed already.
+            answer: Close | int | None = None
+            name, is_open = tag["name"], not tag["rest"].endswith("/")
             if self._param is None:
-                answer = self._between(tag)
-            else:
-                answer = self._in_param(tag, self._param, tail, final)
-
+                # Any other closing tag is left to the reader. The name alone is not enough:
+                # `</f x>` closes nothing.
+                if tag["slash"]:
+                    if _close_tag(self._name).fullmatch(tag[0]):
+                        return Close(self._at + start, self._at + end, "closer")
+                elif is_open:
+                    self._param, self._inner = name, 0
+                    self._raw = _raw_param(name, self._name) if name in self._text else None
+            elif not tag["slash"]:
+                # Elements of the same name are counted.
+                self._inner += name == self._param and is_open
+            elif name == self._param:
+                answer = self._close_param(tag, tail, final)
+            elif name == self._name:
+                answer = self._close_element(tag, tail, final)
             if answer is not None:
                 return answer
-
-    def _between(self, tag: re.Match[str]) -> Close | None:
-        # Any other closing tag is left to the reader. An empty element is closed already.
-        _, slash, name, rest, _ = tag.groups()
-        if slash:
-            # The name alone is not enough: `</f x>` closes nothing.
-            if _close_tag(self._name).fullmatch(tag[0]):
-                return Close(self._at + tag.start(), self._at + tag.end(), "closer")
-        elif not rest.endswith("/"):
-            self._param = name
-            self._inner = 0
-            self._raw = _raw_param(name, self._name) if name in self._text else None
-
-        return None
-
-    def _in_param(
-        self, tag: re.Match[str], param: str, tail: str, final: bool
-    ) -> Close | int | None:
-        # None = read on after it. Elements of the same name are counted.
-        name = tag["name"]
-        if not tag["slash"]:
-            if name == param and not tag["rest"].endswith("/"):
-                self._inner += 1
-            return None
-
-        if name == param:
-            return self._close_param(tag, tail, final)
-        if name == self._name:
-            return self._close_element(tag, tail, final)
-        return None
 
     def _close_param(self, tag: re.Match[str], tail: str, final: bool) -> int | None:
         ends: bool | None = True
         if self._raw:
-            ends = self._param_ends(tail, tag.end(), final)
+            # Another tag or the end follows, else the tag is content.
+            after = skip_space(tail, max(tag.end(), self._look - self._at))
+            self._look = 0
+            ends = tail[after : after + 1] in ("<", "")
+            if after >= len(tail) and not final:
+                self._look, ends = self._at + len(tail), None
         if ends is None:
             return self._settle(tag.start())
         if self._inner:
@@ -245,18 +218,3 @@ class ElementBody:
         if self._hidden is None:
             self._hidden = (start, end)
         return None
-
-    def _settle(self, settled: int) -> int:
-        self._at += settled
-        return settled
-
-    def _param_ends(self, tail: str, pos: int, final: bool) -> bool | None:
-        # Another tag or the end follows, else the tag is content. None = only more text can tell.
-        match = SPACE.match(tail, max(pos, self._look - self._at))
-        end = match.end() if match else pos
-        if end >= len(tail) and not final:
-            self._look = self._at + len(tail)
-            return None
-
-        self._look = 0
-        return tail[end : end + 1] in ("<", "")

@@ -18,7 +18,6 @@ same with the value as an attribute, and `<function_call>` with elements for nam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -27,20 +26,22 @@ from ...arguments.rjson.strict import read_if_strict
 from ...arguments.schema.view import View, view_of
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec
-from ...core.types import Edit, Problem, Span
+from ...core.types import Edit, Span
 from ...core.values import Value, escape_token, read_strict, write_canonical
 from ..base import (
     NEED_MORE,
+    Answer,
     Codec,
     Decoded,
     Envelope,
+    Fit,
     Message,
-    NeedMore,
     Opening,
     Protocol,
     Reading,
     Signs,
     Tools,
+    unread,
 )
 from ..disambiguation import Calls, Disambiguation
 from ..parameters.form import kind_of_value
@@ -48,7 +49,7 @@ from ..prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ..prompt.wording import Wordings
 from ..python.reader import PythonReader
 from ..rxml.element import unescape, unescape_offsets
-from ..scan import Close, LiteralBody, Scanner
+from ..scan import Close, LiteralBody, Scanner, skip_space
 from .grammar import BARE_SCALARS
 
 _BLOCKS = {"<functions>": "</functions>", "<function_calls>": "</function_calls>"}
@@ -108,26 +109,18 @@ _HALF_TAG = re.compile(
 class TypedXml(Envelope):
     """Envelope of all forms of the family: a block, one in a tag, or one call alone."""
 
-    @property
-    def closers(self) -> tuple[str, ...]:
-        return tuple(_BLOCKS.values())
+    closers = tuple(_BLOCKS.values())
+    restarts = ()  # the reader finds by itself where a function begins
 
     def closers_in_text(self, tools: Tools) -> tuple[str, ...]:
         return (*self.closers, *_AROUND.values())
 
-    @property
-    def restarts(self) -> tuple[str, ...] | None:
-        # The reader finds by itself where a function begins.
-        return ()
-
-    @property
-    def heads_are_fixed(self) -> bool:
-        return True
+    heads_are_fixed = True
 
     def heads(self, tools: Tools) -> tuple[str, ...]:
         return (*_FOLLOWS, _LONE_HEAD)
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         if text.startswith(_LONE_HEAD, pos):
             if _LONE.match(text, pos):
                 return Opening(0)
@@ -141,9 +134,7 @@ class TypedXml(Envelope):
             return Opening(0) if opener == _LONE_CALL else Opening(end - pos, attributes=opener)
         return NEED_MORE if follows is None and not final else None
 
-    def suits(
-        self, opening: Opening, text: str, at: int, final: bool, tools: Tools
-    ) -> bool | NeedMore | None:
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
         return True
 
     def scanner(self, opening: Opening, tools: Tools) -> Scanner:
@@ -167,9 +158,7 @@ def _follows(opener: str, text: str, at: int) -> bool | None:
     if opener in _AROUND:
         fence = _FENCE.match(text, at)
         at = fence.end() if fence else at
-    stop = min(len(text), at + _MOST_SPACE)
-    while at < stop and text[at].isspace():
-        at += 1
+    at = skip_space(text, at, _MOST_SPACE)
     if text.startswith(_FOLLOWS[opener], at):
         return True
     rest = text[at : at + _MOST_SPACE]
@@ -272,13 +261,6 @@ class _Function:
             untyped=bool(self._arguments) and not self._typed,
             places=lambda: places,
             unescape=unescape_offsets,
-        )
-
-    def unread(self, refusal: Refusal) -> Decoded:
-        place = Span(refusal.position, min(refusal.position + 1, len(self._body)))
-        problem = Problem("decode", refusal.code, "error", refusal.message, "", place)
-        return Decoded(
-            self.name, None, name_span=self.name_span, problems=(problem,), readable=False
         )
 
     def _read_name(self) -> None:
@@ -463,7 +445,8 @@ def _functions(body: str, reading: Reading) -> tuple[Decoded, ...]:
         except Refusal as refusal:
             if len(groups) == 1:
                 raise
-            calls.append(function.unread(refusal))
+            place = Span(refusal.position, min(refusal.position + 1, len(body)))
+            calls.append(unread(function.name, refusal, place, name_span=function.name_span))
     return tuple(calls)
 
 
@@ -474,7 +457,20 @@ class _TypedDisambiguation(Disambiguation):
         return _functions(text, replace(self.reading, repair=False))
 
     def tags(self) -> list[str]:
-        return _near_tags(self.body, self.reading.tools)
+        # The literals of which one may be damaged: tags, or parts of a tag around a value.
+        words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in self.body]
+        literals = [f"</{word}>" for word in words]
+        literals += [f"<{word}>" for word in _GROUPS if word in words]
+        literals += [f'" type="{kind}"{end}' for kind in _KINDS for end in ("/>", " />", ">")]
+        own = [word for word in words if word in _PARAMETERS]
+        for name, tool in self.reading.tools.items():
+            if name not in self.body:
+                continue
+            literals.append(f'<function name="{name}">')
+            for key in view_of(tool.schema_json).properties:
+                begins = [f'<{word} name="{key}" ' for word in own]
+                literals += [begin + rest for begin in begins for rest in ('value="', 'type="')]
+        return list(dict.fromkeys(literals))
 
     def may_search(self) -> bool:
         return self.reading.closed
@@ -484,23 +480,6 @@ class _TypedDisambiguation(Disambiguation):
 
     def is_doubtful_once_edited(self, call: Decoded, text: str) -> bool:
         return False
-
-
-def _near_tags(body: str, tools: Tools) -> list[str]:
-    # The literals of which one may be damaged: tags, or parts of a tag around a value.
-    words = [word for word in (*_PARAMETERS, *_GROUPS, *_CALLS) if word in body]
-    literals = [f"</{word}>" for word in words]
-    literals += [f"<{word}>" for word in _GROUPS if word in words]
-    literals += [f'" type="{kind}"{end}' for kind in _KINDS for end in ("/>", " />", ">")]
-    for name, tool in tools.items():
-        if name not in body:
-            continue
-        literals.append(f'<function name="{name}">')
-        for key in view_of(tool.schema_json).properties:
-            for word in words:
-                if word in _PARAMETERS:
-                    literals += [f'<{word} name="{key}" {rest}="' for rest in ("value", "type")]
-    return list(dict.fromkeys(literals))
 
 
 Form: TypeAlias = Literal["attribute", "text", "elements"]
@@ -522,7 +501,7 @@ class TypedCall(Codec):
         if not isinstance(arguments, dict):
             raise UnwritableCall("arguments have to be an object", got=arguments_json)
         parameters = "".join(self._pair(key, value) for key, value in arguments.items())
-        start, end = self._edges
+        start, end = self.edges
         if self.form == "elements":
             call = f"<name>{_escape(name)}</name><arguments>{parameters}</arguments>"
             return f"{start}<function_call>{call}</function_call>{end}"
@@ -530,13 +509,10 @@ class TypedCall(Codec):
             parameters = f"<params>{parameters}</params>"
         return f'{start}<function name="{_escape(name)}">{parameters}</function>{end}'
 
-    def join(self, calls: Sequence[str]) -> str:
-        start, end = self._edges
-        inner = (call[len(start) : len(call) - len(end)] for call in calls)
-        return f"{start}{''.join(inner)}{end}"
+    between = ""
 
     @property
-    def _edges(self) -> tuple[str, str]:
+    def edges(self) -> tuple[str, str]:
         block = "<function_calls>" if self.form == "elements" else "<functions>"
         return self.around + block, _BLOCKS[block] + _AROUND.get(self.around, "")
 

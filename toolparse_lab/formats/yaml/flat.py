@@ -1,13 +1,9 @@
 """The mapping that most YAML bodies are: one plain line a key, and texts of several lines as block
-literals.
+literals. And the meaning of unquoted scalars, by YAML 1.2's core schema and the tool's in doubt.
 
 What is not plainly of this kind answers None and is left to PyYAML, which takes a hundred times as
 long. If both answer, they answer the same.
 """
-
-# How it works: one pattern matches a line with its key, value and line break, and says by its last
-# group which kind of value it is. Any line that it does not match ends the attempt, and so does
-# what YAML would read differently here and there; nothing is repaired. Cost: one match a line.
 
 from __future__ import annotations
 
@@ -16,8 +12,105 @@ import re
 from functools import lru_cache
 
 from ...arguments.schema.view import View
-from ...core.values import Value
-from .scalar import resolve_plain
+from ...core.values import Value, number
+from ...core.values.numbers import Number
+
+_MAX_DIGITS = 3000  # of a hexadecimal or octal integer, so that it can still be written in decimal
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_BOOLEAN = {w: w[0] in "tT" for w in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"([-+]?)(0|[1-9][0-9]*)?(?:(\.)([0-9]*))?([eE][-+]?[0-9]+)?")
+_ZEROS = re.compile(r"([-+]?)0+([0-9]+)")
+_NUMBER_STARTS = frozenset("+-.0123456789")
+_RADIX = {"0x": (16, re.compile(r"0x[0-9a-fA-F]+")), "0o": (8, re.compile(r"0o[0-7]+"))}
+
+
+def resolve_plain(text: str, view: View | None = None) -> Value:
+    """Return the meaning of an unquoted scalar in YAML 1.2's core schema.
+
+    No yes and no, no dates, no base 60. If the schema wants text and another spelling would lose
+    characters (`007`, `0x1F`, `+5`), it stays text. Leading zeros are a number only where the
+    schema wants one. Not-a-number and infinity are text: JSON has neither.
+
+    view: the schema of the value, None if nothing is known of it.
+
+    >>> [resolve_plain(text) for text in ("3", "1.50", "True", "~", "no", "2024-01-15")]
+    [3, 1.5, True, None, 'no', '2024-01-15']
+    >>> [resolve_plain(text) for text in ("007", "0x1F", "1_000")]
+    ['007', 31, '1_000']
+    """
+    # The text of a string among the schema's own values is that string.
+    if view is not None and view.enum and any(type(m) is str and m == text for m in view.enum):
+        return text
+    if text in _NULL:
+        return None
+    if text in _BOOLEAN:
+        # In JSON's own spelling it is a boolean, whatever the schema wants.
+        odd = text not in ("true", "false") and _wants_text(view, "boolean")
+        return text if odd else _BOOLEAN[text]
+
+    # Most scalars are words, and most others are JSON's own numbers: these two checks come first.
+    if _JSON_NUMBER.fullmatch(text):
+        return _number(text)
+    if text[0] not in _NUMBER_STARTS:
+        return text
+
+    zeros = _ZEROS.fullmatch(text)
+    if zeros:
+        # An identifier such as 007 may well begin with zeros: only a schema makes it a number.
+        types = view.types or () if view is not None else ()
+        if "string" in types or not {"integer", "number"}.intersection(types):
+            return text
+        return _number(zeros[1].replace("+", "") + zeros[2])
+    value = _odd_number(text)
+    if value is None:
+        return text
+    # As text it keeps all its characters, so it stays one where the schema has a place for texts
+    # and none for this kind of number.
+    kind = "integer" if isinstance(value, int) else "number"
+    return text if _wants_text(view, kind) else value
+
+
+def _odd_number(text: str) -> Number | str | None:
+    # A number as YAML writes it and JSON does not. None if it is no number, the text itself if its
+    # exponent is beyond every number.
+    radix = _RADIX.get(text[:2])
+    if radix:
+        base, pattern = radix
+        # One that is too long could not be written in decimal again.
+        is_number = len(text) <= _MAX_DIGITS and pattern.fullmatch(text)
+        return int(text[2:], base) if is_number else None
+
+    match = _FLOAT.fullmatch(text)
+    if match is None:
+        return None
+    sign, whole, point, fraction, exponent = match.groups(default="")
+    if not whole and not fraction:
+        return None
+    # Brought to JSON's spelling: no plus, a digit on each side of the point.
+    point += (fraction or "0") if point else ""
+    return _number(("-" if sign == "-" else "") + (whole or "0") + point + exponent)
+
+
+def _number(text: str) -> Number | str:
+    # the text where the exponent is beyond every number
+    try:
+        return number(text)
+    except ValueError:
+        return text
+
+
+def _wants_text(view: View | None, kind: str) -> bool:
+    # The schema admits text, and not this kind of value. An integer is also a number.
+    if view is None or view.types is None or "string" not in view.types:
+        return False
+    return kind not in view.types and not (kind == "integer" and "number" in view.types)
+
+
+# How it works: one pattern matches a line with its key, value and line break, and says by its last
+# group which kind of value it is. Any line that it does not match ends the attempt, and so does
+# what YAML would read differently here and there; nothing is repaired. Cost: one match a line.
+
 
 _LEAD = re.compile(r"(?: *\n)*+(?P<indent> {0,32})(?=[A-Za-z_])")
 # What YAML does not print, its odd line breaks, and what is read as one character here and two
@@ -70,54 +163,37 @@ def read_flat(text: str, view: View) -> tuple[dict[str, Value], dict[str, tuple[
 
         key = line["key"]
         pos = line.end()
-        if line.lastgroup == "block":
-            literal = _block(text, line, block)
-            if literal is None:
+        kind = line.lastgroup or "key"
+        value: Value
+        if kind == "block":
+            # A header on the last line has nothing below it: then `find` returns -1.
+            start = text.find("\n", line.end("block")) + 1
+            lines = block.match(text, start) if start else None
+            if lines is None:
                 return None
-            value, place = literal
-            pos = place[1]
+            # One line break at the end, or none with `|-`.
+            lead_in = lines["lead"]
+            value = lines[0][len(lead_in) :].replace("\n" + lead_in, "\n").rstrip("\n")
+            value += "" if line["block"] == "|-" else "\n"
+            pos = lines.end()
+            place = start, pos
             # White space at the end that is not even a line of the mapping belongs to nothing.
             if len(text) - pos <= indent and not text[pos:].strip(" "):
                 pos = len(text)
+        elif kind == "key":
+            # Nothing there is null, or an empty text where the schema wants one. Its place is after
+            # the colon.
+            end = line.end("key") + 1
+            value, place = resolve_plain("", view.child(key)), (end, end)
+        elif kind == "plain":
+            value, place = resolve_plain(line["plain"], view.child(key)), line.span("plain")
         else:
-            value, place = _on_line(line, view)
+            value, place = line[kind], line.span(kind)
+            # The escapes that the pattern lets through are those of JSON.
+            if kind == "double" and "\\" in value:
+                value = json.loads(f'"{value}"')
 
         values[key] = value
         places["/" + key] = place  # such keys hold nothing that a pointer escapes
 
     return values, places
-
-
-def _block(
-    text: str, line: re.Match[str], block: re.Pattern[str]
-) -> tuple[str, tuple[int, int]] | None:
-    # None if it is not a plain one. block: the pattern of a block literal's lines.
-    # A header on the last line has nothing below it: then `find` returns -1, and this is 0.
-    start = text.find("\n", line.end("block")) + 1
-    lines = block.match(text, start) if start else None
-    if lines is None:
-        return None
-    return _literal(lines[0], lines["lead"], line["block"]), (start, lines.end())
-
-
-def _on_line(line: re.Match[str], view: View) -> tuple[Value, tuple[int, int]]:
-    # Nothing there is null, or an empty text where the schema wants one. Its place is after the
-    # colon.
-    kind = line.lastgroup or "key"
-    if kind == "key":
-        end = line.end("key") + 1
-        return resolve_plain("", view.child(line["key"])), (end, end)
-    if kind == "plain":
-        return resolve_plain(line["plain"], view.child(line["key"])), line.span("plain")
-
-    text = line[kind]
-    # The escapes that the pattern lets through are those of JSON.
-    if kind == "double" and "\\" in text:
-        text = json.loads(f'"{text}"')
-    return text, line.span(kind)
-
-
-def _literal(lines: str, lead: str, header: str) -> str:
-    # lead: the indentation that all lines have. One line break at the end, or none with `|-`.
-    text = lines[len(lead) :].replace("\n" + lead, "\n").rstrip("\n")
-    return text if header == "|-" else text + "\n"

@@ -28,7 +28,7 @@ from ...arguments.schema.view import View
 from ...core.types import Step
 from ...core.values import Value, escape_token, same
 from ..rxml.shape import is_text
-from .scalar import resolve_plain
+from .flat import resolve_plain
 
 MAX_DEPTH = 100
 _SWALLOWED_ITEM = re.compile(r"\n[ \t]*-[ \t]")

@@ -37,15 +37,7 @@ class YamlBody(BodyScanner):
     own that is not deeper is a call begun again.
     """
 
-    __slots__ = (
-        "_first",
-        "_follow",
-        "_indent",
-        "_inline",
-        "_line",
-        "_patterns",
-        "_quotes",
-    )
+    __slots__ = ("_first", "_follow", "_indent", "_inline", "_line", "_patterns", "_quotes")
 
     def __init__(self, name: str, tools: tuple[str, ...]) -> None:
         # name: of the element, which is the tool's. tools: the names of all tools, which open
@@ -90,7 +82,16 @@ class YamlBody(BodyScanner):
                 # Only counted: an odd number of quotes means that one is open.
                 self._quotes += match["word"] == '"'
             elif kind == "open":
-                answer = self._opener(match)
+                # It ends the body where no text can be: at the beginning of a line that is not
+                # deeper than the first. On the opener's own line, whose words begin at 0, it would
+                # be a call inside a text. After a hidden closing tag any opener shows that the call
+                # had ended there.
+                start = self._at + match.start()
+                shallow = self._indent <= max(self._first, 0)
+                if self._hidden:
+                    answer = Close(*self._hidden, "rescued")
+                elif self._line and start == self._line and shallow:
+                    answer = Close(start, start, "implicit")
             else:
                 answer = self._closer(tail, match, final)
 
@@ -113,17 +114,6 @@ class YamlBody(BodyScanner):
         self._line = self._at + stop
         if stop == len(tail) and self._indent <= _DEEPER and not final:
             return line
-        return None
-
-    def _opener(self, match: re.Match[str]) -> Close | None:
-        # It ends the body where no text can be: at the beginning of a line that is not deeper than
-        # the first. After a hidden closing tag any opener shows that the call had ended there.
-        if self._hidden:
-            return Close(*self._hidden, "rescued")
-        start = self._at + match.start()
-        # On the opener's own line, whose words begin at 0, it would be a call inside a text.
-        if self._line and start == self._line and self._indent <= max(self._first, 0):
-            return Close(start, start, "implicit")
         return None
 
     def _closer(self, tail: str, match: re.Match[str], final: bool) -> Close | int | None:

@@ -81,7 +81,11 @@ def _scalar(value: Value) -> list[str]:
         return [write_canonical(value)]
     if _is_plain(value):
         return [value]
-    if not _is_block(value):
+    # In a block, lines of blanks alone lose them, and a closing tag would end the element. The
+    # first line gives the indentation, so it can begin with no white space.
+    is_block = "\n" in value and "</" not in value and not _ODD.search(value)
+    is_block = is_block and value[0] not in " \t\n"
+    if not is_block or any(line and not line.strip(" \t") for line in value.split("\n")):
         return [write_quoted(value)]
 
     body = value.rstrip("\n")
@@ -94,14 +98,6 @@ def _scalar(value: Value) -> list[str]:
 def _is_plain(text: str) -> bool:
     # It begins with a letter, contains nothing that YAML could read, and is no word of its own.
     return bool(_PLAIN.fullmatch(text)) and text.lower() not in _WORDS and not _ODD.search(text)
-
-
-def _is_block(text: str) -> bool:
-    # Lines of nothing but blanks lose them there, and a closing tag would end the element. The
-    # first line gives the indentation, so it can begin with no white space.
-    if "\n" not in text or "</" in text or _ODD.search(text) or text[0] in " \t\n":
-        return False
-    return not any(line and not line.strip(" \t") for line in text.split("\n"))
 
 
 def write_quoted(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ...arguments.rjson.damage import Refusal
@@ -13,13 +14,24 @@ from ...arguments.schema.view import View, view_of
 from ...core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ...core.types import Edit, Span, Step
 from ...core.values import Value, read_strict
-from ..base import NEED_MORE, Codec, Decoded, NeedMore, Opening, Places, Protocol, Reading, Tools
+from ..base import (
+    NEED_MORE,
+    Answer,
+    Codec,
+    Decoded,
+    NeedMore,
+    Opening,
+    Places,
+    Protocol,
+    Reading,
+    Tools,
+)
 from ..json.mix import HERMES
-from ..prompt.gbnf import IN_YAML, literal
+from ..prompt.grammar import IN_YAML, literal
 from ..prompt.type_rules import make_rules
 from ..prompt.wording import Wordings
 from ..results import YamlResult
-from ..scan import Scanner
+from ..scan import Scanner, skip_space
 from ..xml.grammar import XML_NAME, ElementGrammar
 from ..xml.morph_xml import (
     ElementCall,
@@ -30,10 +42,9 @@ from ..xml.morph_xml import (
     headless,
     with_attributes,
 )
+from .damage import MappingDisambiguation, holds_unknown, raw_texts, wrapping
 from .flat import read_flat
-from .judge import MappingDisambiguation, holds_unknown
 from .reader import MAX_DEPTH, MappingReader, NoYaml
-from .repair import raw_texts, wrapping
 from .scan import YamlBody
 from .write import write_element
 
@@ -41,7 +52,6 @@ _LOOK = 256  # white space before the first key that is looked past
 _OPENER = "<tool_call>"  # around JSON it is a call of another format
 _ELEMENTS = ElementCall()
 
-_SPACE = re.compile(rf"\s{{0,{_LOOK}}}")
 _KEY = re.compile(
     r"(?:(?P<q>[\"'])(?P<quoted>[^\"'\\\n]{1,128})(?P=q)|(?P<plain>[\w.$-]{1,128}))"
     r"[ \t]{0,8}:(?P<after>\s|\Z)"
@@ -73,7 +83,7 @@ class YamlElements(ToolElements):
         own = ToolElements.heads(self, tools)
         return (*own, _OPENER) if own and "tool_call" not in tools else own
 
-    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Opening | NeedMore | None:
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
         # A call as `hermes` has it says who reads the body: its owner is HERMES.
         opening = ToolElements.open(self, text, pos, final, tools)
         if opening is not None or not tools:
@@ -86,7 +96,7 @@ class YamlElements(ToolElements):
             cut = not final and _OPENER.startswith(text[pos : pos + len(_OPENER)])
             return NEED_MORE if cut else None
         # A brace has to follow: it is text otherwise, or the opener of another format.
-        at = _after_space(text, pos + len(_OPENER))
+        at = skip_space(text, pos + len(_OPENER), _LOOK)
         if at == len(text):
             return None if final else NEED_MORE
         return Opening(len(_OPENER), owner=HERMES) if text[at] == "{" else None
@@ -101,7 +111,7 @@ class YamlElements(ToolElements):
             return NamedEnd(tools)
         return YamlBody(opening.name, tuple(tools))
 
-    def resumes(self, text: str, tools: Tools) -> Opening | NeedMore | None:
+    def resumes(self, text: str, tools: Tools) -> Answer:
         # an opening without a name, where the answer begins with a tool's parameter
         if not tools:
             return None
@@ -124,7 +134,7 @@ class YamlElements(ToolElements):
         if opening.owner is HERMES or opening.whole:
             return False
 
-        start = _after_space(text, at)
+        start = skip_space(text, at, _LOOK)
         if start == len(text):
             return False if final else NEED_MORE
         if text[start] == "<":  # an element, as most bodies with such an opener begin
@@ -150,12 +160,6 @@ def _first_key(text: str, start: int, final: bool) -> str | NeedMore | None:
     if not match["after"] and not final:
         return NEED_MORE
     return match["quoted"] or match["plain"]
-
-
-def _after_space(text: str, pos: int) -> int:
-    # The bound keeps the tail of a stream short, whatever a hostile text contains.
-    match = _SPACE.match(text, pos)
-    return match.end() if match else pos
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +195,18 @@ class YamlCall(Codec):
             if opening.attributes:
                 call = with_attributes(call, view, opening)
         else:
-            call = self._unusual(body, view, reading)
+            # No mapping begins with `<`.
+            elements = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
+            reader = partial(self._mapping, view=view)
+            call = elements or MappingDisambiguation(body, view, reading, reader).call()
+            if elements is None and opening.attributes:
+                call = with_attributes(call, view, opening)
         # Without an opener it may as well be text that looks like a call.
         if opening.speculative and opening.end == 0:
             call = checked(call, body, reading)
         return (call,)
 
-    def _unusual(self, body: str, view: View, reading: Reading) -> Decoded:
-        # No mapping begins with `<`.
-        call = _elements(body, view, reading) if body.lstrip()[:1] == "<" else None
-        if call is not None:
-            return call
-        call = MappingDisambiguation(
-            body, view, reading, lambda text, manner: self._mapping(text, view, manner)
-        ).call()
-        opening = reading.opening
-        return with_attributes(call, view, opening) if opening.attributes else call
-
-    def _mapping(self, body: str, view: View, reading: Reading) -> Decoded:
+    def _mapping(self, body: str, reading: Reading, view: View) -> Decoded:
         # As PyYAML reads it, repaired once if need be. The refusal is that of the body as it came,
         # if there is nothing to repair.
         depth = min(reading.max_depth, MAX_DEPTH)
@@ -263,21 +261,16 @@ def _decoded(
     steps: tuple[Step, ...] = (),
 ) -> Decoded:
     # places: a function, since they are only worked out when asked for
-    name_span = opening.name_span.shift(-opening.end) if opening.name_span else None
     return Decoded(
         opening.name,
         value,
-        name_span=name_span,
+        name_span=opening.name_in_body,
         edits=edits,
         steps=steps,
         places=places,
-        unescape=_unescape_offsets,
+        # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
+        unescape=lambda raw: None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1)),
     )
-
-
-def _unescape_offsets(raw: str) -> list[int] | None:
-    # None for a text that YAML folds, indents or escapes: it keeps no simple place for each.
-    return None if re.search(r"[\n\r\\']", raw) else list(range(len(raw) + 1))
 
 
 def yaml_grammar(tools: Sequence[ToolSpec]) -> str:

@@ -13,8 +13,7 @@ from ...core.errors import NoStrictForm
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions
 from ...core.values import write_canonical
-from ...formats.json.openai_json import OPENAI_JSON
-from ...formats.json.openai_strict import OPENAI_STRICT
+from ...formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
 from ...formats.results import ToolResult
 from ...parser.parse import parse_text
 from .. import Answer, Turn

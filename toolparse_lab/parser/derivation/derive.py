@@ -20,7 +20,7 @@ from ...core.types.derivation import Derivation
 from ...core.values import same
 from ...formats.base import Protocol
 from ...formats.derived import derived_protocol
-from ...formats.json.shaped import TEXT
+from ...formats.json.forms import TEXT
 from ...formats.registry import protocols
 from ...formats.spec import SpecFields
 from ..parse import parse_text

@@ -12,11 +12,12 @@ from typing import Any
 
 from ...core.errors import BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
-from ...formats.bare.gemma import BareCodec
+from ...formats.bare import BareCodec
 from ...formats.base import Protocol
-from ...formats.parameters.form import Form, SlotForm, TagForm
+from ...formats.derived import SurroundedCalls, SurroundedCodec
+from ...formats.parameters.form import Form, TagForm
+from ...formats.parameters.slots import SlotForm
 from ...formats.parameters.tags import ParameterCall
-from ...formats.surrounded import SurroundedCalls, SurroundedCodec
 from .families import Around
 
 _MARK = '{"toolparse":0}'

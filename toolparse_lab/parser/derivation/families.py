@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...formats.json.shaped import ARGUMENTS, ID, NAME, TEXT
+from ...formats.json.forms import ARGUMENTS, ID, NAME, TEXT
 from .answers import Answers, common_prefix, common_suffix
 from .probes import KINDS, ONE, RESULT, SAID, THOUGHT, THOUGHTFUL, TWO, Call
 from .probes import TEXT as WORDS

@@ -1,7 +1,38 @@
-"""Reads calls with bare keys: `call:f{a:<|"|>x<|"|>,b:[1,true]}`.
+"""Family: calls as a word and an object with bare keys, `call:f{a:<|"|>x<|"|>,b:3}`.
 
 Nothing is evaluated.
 """
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..arguments.rjson.damage import Refusal
+from ..arguments.rjson.strict import read_if_strict
+from ..arguments.schema.view import View, view_of
+from ..core.errors import UnwritableCall
+from ..core.toolspec import ToolSpec
+from ..core.types import Edit, Span
+from ..core.values import Value, escape_token, number, read_strict, write_canonical
+from .base import (
+    NEED_MORE,
+    Answer,
+    Codec,
+    Decoded,
+    Envelope,
+    Fit,
+    Opening,
+    Protocol,
+    Reading,
+    Signs,
+    Tools,
+    make_opening,
+)
+from .json.call import json_calls
+from .prompt.type_rules import JSON_TYPE_RULES
+from .python.reader import LiteralReader
+from .scan import SPACE, QuotedBody, Scanner, ends_inside, skip_space
 
 # How it works
 #
@@ -14,17 +45,6 @@ Nothing is evaluated.
 #
 # Cost: linear; depth is bounded.
 
-from __future__ import annotations
-
-import re
-from dataclasses import dataclass
-
-from ...arguments.rjson.damage import Refusal
-from ...arguments.rjson.strict import read_if_strict
-from ...arguments.schema.view import View, view_of
-from ...core.types import Edit, Span
-from ...core.values import Value, escape_token, number
-from ..base import Decoded, Reading
 
 HEAD = "call:"  # what every call of the family begins with
 TAG = "<call>"  # what models write for it where they know the delimiters as tags
@@ -55,7 +75,6 @@ class BareForm:
     ends: tuple[str, ...] = ()
 
 
-_SPACE = re.compile(r"\s*")
 _KEY = re.compile(
     r"[^\s:={}()\[\],<>\"'|](?:[^:={}()\[\],<>\"'|\r\n]{0,127}[^\s:={}()\[\],<>\"'|])?"
 )
@@ -75,28 +94,16 @@ _NEXT_MEMBER = re.compile(rf",\s{{0,64}}{_KEY.pattern}[:=]")
 _BRACKETS = {"{": "}", "(": ")"}
 
 
-class BareReader:
-    """Reads forward through one body. Every method raises Refusal if the text is else."""
+class BareReader(LiteralReader):
+    """Reads calls with bare keys."""
+
+    code = "decode.bare"
+    space = SPACE
+    modules = MODULES
 
     def __init__(self, text: str, form: BareForm, reading: Reading) -> None:
-        self.text = text
-        self.pos = 0
+        super().__init__(text, reading)
         self.form = form
-        self.reading = reading
-        self.repair = reading.repair
-        self.max_depth = min(reading.max_depth, 200)
-        self.edits: list[Edit] = []
-        self.places: dict[str, tuple[int, int]] = {}
-
-    def skip(self) -> str:
-        match = _SPACE.match(self.text, self.pos)
-        self.pos = match.end() if match else self.pos
-        return self.text[self.pos : self.pos + 1]
-
-    def fail(self, message: str) -> Refusal:
-        # At the end of the text it is a truncation.
-        code = "decode.truncated-value" if self.pos >= len(self.text) else "decode.bare"
-        return Refusal(code, message, self.pos)
 
     def fix(self, start: int, end: int, text: str, rule: str) -> None:
         if not self.repair:
@@ -123,20 +130,17 @@ class BareReader:
         match = CALL.match(self.text, self.pos)
         if match is None:
             match = CALL_IN_BLOCK.match(self.text, self.pos)
-            if match is None or not self.is_named(match):
+            # A call that is not written in full has to name a tool on offer.
+            whole = match is not None and (self.reading.closed or match["open"])
+            if match is None or not whole or self.offered(match["name"]) not in self.reading.tools:
                 raise self.fail("expected call:name{")
         if match["head"] != HEAD:
             at = match.start("head") if match["head"] else match.start("name")
             rule = {TAG: "barekey.tag", ":": "barekey.colon"}.get(match["head"], "barekey.head")
             self.fix(at, match.end("head") if match["head"] else at, HEAD, rule)
         self.places = {}
-        name, start = match["name"], match.start("name")
-        tools = self.reading.tools
-        for module in MODULES:
-            rest = name.removeprefix(module)
-            if rest != name and name not in tools and rest in tools:
-                name, start = rest, start + len(module)
-        tool = tools.get(name)
+        name = self.offered(match["name"])
+        tool = self.reading.tools.get(name)
         view = view_of(tool.schema_json) if tool is not None else None
 
         self.pos = match.end()
@@ -154,21 +158,8 @@ class BareReader:
             raise self.fail("a word after a call")
         self.places[""] = (opened, self.pos)
 
-        places = self.places  # the next call has others
-        edits = sorted(self.edits[first:], key=lambda edit: edit.span.start)
-        return Decoded(
-            name,
-            arguments,
-            name_span=Span(start, start + len(name)),
-            edits=tuple(edits),
-            places=lambda: places,
-        )
-
-    def is_named(self, match: re.Match[str]) -> bool:
-        # a call that is not written in full has to name a tool on offer
-        names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
-        whole = self.reading.closed or match["open"]
-        return bool(whole) and not names.isdisjoint(self.reading.tools)
+        end = match.end("name")
+        return self.decoded(name, arguments, Span(end - len(name), end), first)
 
     def members(self, closer: str, path: str, view: View | None, depth: int) -> dict[str, Value]:
         # view: the schema of the object
@@ -259,10 +250,7 @@ class BareReader:
         text_alone = view is not None and tuple(view.types or ()) == ("string",)
         if match is not None and not (self.repair and text_alone):
             self.pos = match.end()
-            try:
-                return number(match[0])
-            except ValueError as error:
-                raise Refusal("decode.json", str(error), start) from None
+            return self.number(match[0], start)
         match = _OPEN_FRACTION.match(self.text, start)
         if match is not None and not takes_text:
             self.pos = match.end()
@@ -331,3 +319,129 @@ class BareReader:
             self.pos += len(quote)
         self.fix(start, self.pos, f"{quote}{text}{quote}", "barekey.quotes")
         return text
+
+
+_BARE_KEY = re.compile(r"[\w$-](?:[\w .$/-]{0,126}[\w$-])?")
+_NAME = re.compile(r"[\w./-]{1,128}")
+_LONE = Opening(0, lone=True)  # of a call that lost its opener
+
+
+@dataclass(frozen=True, slots=True)
+class BareCalls(Envelope):
+    """Envelope: a call between special tokens.
+
+    Without them where its name is a known tool's.
+    """
+
+    form: BareForm
+
+    @property
+    def restarts(self) -> tuple[str, ...]:
+        # the word alone is in every body
+        return (self.form.opener,)
+
+    @property
+    def closers(self) -> tuple[str, ...]:
+        return (self.form.closer,)
+
+    heads_are_fixed = True
+
+    def heads(self, tools: Tools) -> tuple[str, ...]:
+        return (self.form.opener, HEAD, TAG)
+
+    def open(self, text: str, pos: int, final: bool, tools: Tools) -> Answer:
+        opener = self.form.opener
+        if text.startswith(opener, pos):
+            return make_opening(len(opener))
+        match = CALL.match(text, pos)
+        if match is None:
+            return NEED_MORE if not final and CALL_SO_FAR.match(text, pos) else None
+        names = {match["name"], *(match["name"].removeprefix(module) for module in MODULES)}
+        return _LONE if not names.isdisjoint(tools) else None
+
+    def scanner(self, opening: Opening, tools: Tools) -> Scanner:
+        return self._body(lone=opening.end == 0)
+
+    def _body(self, *, lone: bool = False) -> QuotedBody:
+        form = self.form
+        stops = (form.opener, *form.ends)
+        return QuotedBody((form.closer,), stops, (form.quote,), escapes=False, lone=lone)
+
+    def in_value(self, opening: Opening, text: str, tools: Tools) -> bool:
+        scan = self._body()
+        scan.scan(text, True)
+        return scan.in_string != "" or any(bracket in text for bracket in "{(")
+
+    def closer_of(self, opening: Opening) -> str | None:
+        # a call that lost its opener may end without it
+        return self.form.closer if opening.end else None
+
+    def suits(self, opening: Opening, text: str, at: int, final: bool, tools: Tools) -> Fit:
+        at = skip_space(text, at)
+        at += text.startswith(":", at)
+        if text.startswith((HEAD, TAG), at):
+            return True
+        return NEED_MORE if not final and ends_inside(text, at, (HEAD, TAG)) else False
+
+
+@dataclass(frozen=True, slots=True)
+class BareCodec(Codec):
+    """Codec of `call:f{a:…}` between the tokens of a form."""
+
+    form: BareForm
+
+    def read(self, body: str, reading: Reading) -> tuple[Decoded, ...]:
+        # one that begins as JSON does is read as JSON
+        if body.lstrip()[:1] in ("{", "["):
+            return json_calls(self.form.opener, self.form.closer, body, reading)
+        return BareReader(body, self.form, reading).calls()
+
+    def write(self, name: str, arguments_json: str, tool: ToolSpec | None) -> str:
+        # Names and keys that need quotes, and texts that contain them, have no notation.
+        arguments = read_strict(arguments_json)
+        if not isinstance(arguments, dict) or not _NAME.fullmatch(name):
+            raise UnwritableCall("a call of a name and an object", got=name)
+        form = self.form
+        inner = f"{HEAD}{name}{self._written(arguments)}"
+        if not self.says(inner, arguments):
+            raise UnwritableCall("a value that cannot be told from the notation", got=name)
+        return f"{form.opener}{inner}{form.closer}"
+
+    def _written(self, value: Value, depth: int = 0) -> str:
+        if depth > 150:
+            raise UnwritableCall("nested too deep for this notation")
+        if isinstance(value, str):
+            return f"{self.form.quote}{value}{self.form.quote}"
+        if isinstance(value, dict):
+            for key in value:
+                if not _BARE_KEY.fullmatch(key):
+                    raise UnwritableCall("a key that cannot stand without quotes", got=key)
+            members = (f"{key}:{self._written(v, depth + 1)}" for key, v in value.items())
+            return "{" + ",".join(members) + "}"
+        if isinstance(value, list):
+            return "[" + ",".join(self._written(item, depth + 1) for item in value) + "]"
+        return write_canonical(value)
+
+    between = ""
+
+
+def bare_protocol(id: str, form: BareForm) -> Protocol:
+    return Protocol(
+        id=id,
+        title=f"call:name and an object with bare keys, texts between {form.quote}",
+        envelope=BareCalls(form),
+        codec=BareCodec(form),
+        tags=frozenset(("delimited",)),
+        type_rules=JSON_TYPE_RULES,
+        signs=Signs(openers=(re.escape(form.opener),)),
+    )
+
+
+GEMMA4 = bare_protocol("gemma4", BareForm("<|tool_call>", "<tool_call|>", '<|"|>', ("<turn|>",)))
+
+PROTOCOLS: tuple[Protocol, ...] = (
+    bare_protocol(
+        "functiongemma",
+        BareForm("<start_function_call>", "<end_function_call>", "<escape>", ("<end_of_turn>",)),
+    ),
+)
