@@ -17,7 +17,7 @@ from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.formats.prompt.messages import build_messages
 from toolparse_lab.formats.spec import from_record
-from toolparse_lab.parser.derivation.probes import HELD, tools_of
+from toolparse_lab.parser.derivation.answers import HELD, tools_of
 from toolparse_lab.parser.derivation.renderer import ChatTemplate, _answer, _not_rendered
 from toolparse_lab.parser.laws.check_protocol import check_protocol
 

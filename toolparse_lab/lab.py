@@ -43,7 +43,7 @@ from .middleware.correction.prompt import CorrectionWording, correction_messages
 from .middleware.flow import Runnable, asked_of, read_answer
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
-from .parser.any_protocol import AnyProtocol
+from .parser.foreign.protocol import AnyProtocol
 from .runner.exchange.completion import PROVIDER_HINTS
 from .runner.exchange.summary import LIMITS
 from .runner.exchange.types import Completion, Model

@@ -15,7 +15,7 @@ from ..evals.cases.tool_results import runnable_of
 from ..formats.prompt.messages import explain_tools
 from ..middleware import create_tool_middleware
 from ..middleware.flow import Conversation, Flow, Middleware, NativeTools, Record, tool_loop
-from ..parser.any_protocol import AnyProtocol
+from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.types import Model, Request
 from .arms import STRICT, Arm
 

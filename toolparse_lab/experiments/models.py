@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ..core.errors import BadPlan, UnknownName, UnknownProtocol
 from ..formats.models import protocol_for, reason_for
-from ..parser.any_protocol import listed_names
+from ..parser.foreign.protocol import listed_names
 from ..runner.exchange.types import Model
 from ..runner.local.provider import LOCAL_MODEL, is_local
 from .arms import Arm, prompt_protocol, prompt_protocols

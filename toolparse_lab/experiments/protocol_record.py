@@ -18,7 +18,7 @@ from ..formats.prompt.own_prompt import OwnPrompt
 from ..formats.registry import is_shipped, protocol_of
 from ..formats.spec import from_record
 from ..middleware.plans import PLAN
-from ..parser.any_protocol import AnyProtocol, any_protocol
+from ..parser.foreign.protocol import AnyProtocol, any_protocol
 from .arms import NATIVE, Arm, ArmProtocol, LostProtocol
 
 

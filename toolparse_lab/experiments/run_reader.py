@@ -21,7 +21,7 @@ from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.remarks import Remarks
 from ..evals.scoring.trial import Trial, TrialProtocols
 from ..middleware.flow import OPEN, Conversation, asked_of, drive, read_answer
-from ..parser.any_protocol import AnyProtocol
+from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
 from .plan import Plan

@@ -17,7 +17,7 @@ from ..core.values import write_canonical
 from ..evals.cases.collection import Cases, Skipped, unpack_cases
 from ..formats.prompt.own_prompt import OwnPrompt
 from ..middleware.flow import Runnable
-from ..parser.any_protocol import AnyProtocol
+from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.request import Held, Questions
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Model, PlanItem, Request

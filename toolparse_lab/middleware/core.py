@@ -17,8 +17,8 @@ from ..formats.neutral import delimiters_of
 from ..formats.prompt.input_examples import LeftOut, input_examples
 from ..formats.prompt.messages import merge_prompt
 from ..formats.results import ToolResult
-from ..parser.any_protocol import AnyProtocol, any_protocol
 from ..parser.content_parts import OnError
+from ..parser.foreign.protocol import AnyProtocol, any_protocol
 from ..parser.parse import with_lost_calls
 from .answer import ONLY_TEXT, Answer, answer_of, both_thoughts, passed_through, read_content
 from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.types import ParseResult, Problem, ToolCall
-from ..parser.any_protocol import AnyProtocol
 from ..parser.content_parts import OnError, call_safely, failure_message
 from ..parser.echoes import judged
+from ..parser.foreign.protocol import AnyProtocol
 from ..parser.parse import Reader
 from .answer import was_cut
 from .attempts import Attempts

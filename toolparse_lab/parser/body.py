@@ -66,8 +66,15 @@ from .quoting import WINDOW
 from .resolve import Body, Outcome
 from .state import Feed, Log, Setting
 from .text import TextScanner
-from .turn_end import find_token, is_end, is_foreign, thought_end
-from .unclosed import open_head, partial_closer, wrong_closer
+from .unclosed import (
+    find_token,
+    is_end,
+    is_foreign,
+    open_head,
+    partial_closer,
+    thought_end,
+    wrong_closer,
+)
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that

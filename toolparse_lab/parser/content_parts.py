@@ -31,7 +31,7 @@ from ..core.types import (
 )
 from ..formats.base import FAILURE, Protocol
 from ..formats.registry import protocols
-from .any_protocol import AnyProtocol
+from .foreign.protocol import AnyProtocol
 from .parse import parse_text, stream
 from .tool_input import Part, ToolInputs
 

@@ -44,8 +44,7 @@ from .echoes import as_draft
 from .quoting import MARKS, SAID, Quoting, run_length
 from .recovery import Held, Recovery
 from .state import LONG_RUN, Feed, Log, Setting
-from .turn_end import find_turn_end
-from .unclosed import GivenUp, open_head
+from .unclosed import GivenUp, find_turn_end, open_head
 
 # Some models begin their answer with the head of a chat turn.
 _CHAT_START = "<|im_start|>"

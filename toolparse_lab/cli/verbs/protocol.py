@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ...formats.base import Protocol
-from ...parser.derivation.probes import FIT, tools_of
+from ...parser.derivation.answers import FIT, tools_of
 from ...parser.laws.check_protocol import check_protocol
 from ...parser.parse import parse_text
 from ...views.show import visible

@@ -18,7 +18,7 @@ from ...core.types import ParseOptions, ParseResult, RawLike
 from ...core.values import Value, read_strict, same
 from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
-from ...parser.any_protocol import any_protocol
+from ...parser.foreign.protocol import any_protocol
 from ...parser.parse import parse
 from .outside import OutsideCall, outside_calls
 from .reading import ReadCall, Reading

@@ -25,8 +25,7 @@ from ...core.errors import BadOptions, UnreadableInput
 from ...core.types.version import VERSION
 from ...core.values import read_strict, write_canonical
 from ...formats.registry import is_shipped
-from ...parser.any_protocol import AnyProtocol, any_protocol
-from ...parser.foreign.protocol import ForeignProtocol
+from ...parser.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
 from .outside import outside_calls
 
 TIMEOUT = 10.0

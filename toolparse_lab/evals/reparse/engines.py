@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, overload
 
 from ...core.errors import BadOptions
 from ...core.types import ParseOptions, Policy
-from ...parser.any_protocol import AnyProtocol
+from ...parser.foreign.protocol import AnyProtocol
 from ...runner.progress import Progress
 from ..frames.answers import Answers, Piece, read_piece
 from ..frames.files import PartsWriter

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from ...core.toolspec import ToolSpec
 from ...core.values import write_canonical
 from ...core.values.printable import counted
-from ...parser.any_protocol import AnyProtocol
+from ...parser.foreign.protocol import AnyProtocol
 from ...parser.parse import parse_text
 from ...runner.exchange.types import Completion, Model, Request
 from ..arms import NATIVE, prompt_protocol

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadPlan
 from ...core.values import write_canonical
-from ...parser.any_protocol import AnyProtocol
+from ...parser.foreign.protocol import AnyProtocol
 from ...runner.exchange.types import Model, Request
 from ...runner.loop import run_sync
 from ...runner.pool import run_requests

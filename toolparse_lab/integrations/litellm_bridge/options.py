@@ -22,7 +22,7 @@ from ...core.types import ParseOptions
 from ...formats.base import Protocol
 from ...formats.prompt.messages import render_system
 from ...middleware import ToolCallMiddleware, create_tool_middleware
-from ...parser.any_protocol import any_protocol
+from ...parser.foreign.protocol import any_protocol
 
 KEYWORDS = (
     "tool_choice_by",

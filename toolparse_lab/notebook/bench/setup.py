@@ -11,7 +11,7 @@ from ...core.errors import BadOptions
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
 from ...evals.scoring.trial import Trial
-from ...parser.any_protocol import AnyProtocol, any_protocol
+from ...parser.foreign.protocol import AnyProtocol, any_protocol
 from ...parser.parse import Reader
 
 MOST_SUBJECTS = 2_000

@@ -14,9 +14,20 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...formats.json.shaped import ARGUMENTS, ID, NAME, TEXT
-from .answers import Answers, common_prefix, common_suffix
-from .probes import KINDS, ONE, RESULT, SAID, THOUGHT, THOUGHTFUL, TWO, Call
-from .probes import TEXT as WORDS
+from .answers import (
+    KINDS,
+    ONE,
+    RESULT,
+    SAID,
+    THOUGHT,
+    THOUGHTFUL,
+    TWO,
+    Answers,
+    Call,
+    common_prefix,
+    common_suffix,
+)
+from .answers import TEXT as WORDS
 
 Constants: TypeAlias = dict[str, Any]
 

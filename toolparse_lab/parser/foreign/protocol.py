@@ -10,14 +10,16 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from ...core.errors import BadOptions, UnknownProtocol, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import read_plain
+from ...formats.auto import AUTO
 from ...formats.base import FAILURE, Protocol, Signs
 from ...formats.prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ...formats.prompt.wording import GENERIC, Wordings
+from ...formats.registry import protocol_of
 
 METHODS: Final = (
     "format_tools", "format_tool_call", "format_tool_response", "parse_generated_text",
@@ -398,3 +400,34 @@ def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
         if callable(method):
             return cast(Callable[..., Any], method)
     return None
+
+
+# Whatever a caller names a protocol by, as the object that reads and writes: the door for ids.
+
+AnyProtocol: TypeAlias = Protocol | ForeignProtocol
+"""A protocol of ours, or somebody else's object behind our names."""
+
+
+def any_protocol(x: Any) -> AnyProtocol:
+    """Return the protocol of an id, an alias, 'auto', an object of one's own or a factory of one.
+
+    Raises UnknownProtocol.
+    """
+    if isinstance(x, str):
+        return AUTO if x == "auto" else protocol_of(x)
+    return adapt(x) or protocol_of(x)
+
+
+def is_native(x: Any) -> bool:
+    """Return True if a caller means the provider's own tool calling."""
+    return isinstance(x, str) and x == "native"
+
+
+def listed_names(x: Any) -> list[Any]:
+    """Return the names or protocols that a caller gave, as a list: one alone may stand for
+    itself.
+    """
+    if isinstance(x, str) or not isinstance(x, Iterable):
+        return [x]
+    # A mapping of methods is a protocol, though one can iterate over it.
+    return [x] if adapt(x) is not None else list(x)

@@ -20,8 +20,7 @@ from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
 from ...core.values import write_canonical
 from ...formats.like import ProtocolLike
-from ..any_protocol import any_protocol
-from ..foreign.protocol import REQUIRED, ForeignProtocol, adapt, camel
+from ..foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
 from ..parse import parse
 from .check_stream import joined_parts
 from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text

@@ -14,8 +14,7 @@ from ...core.values.printable import counted
 from ...formats.base import Protocol
 from ..foreign.parser import ForeignParser, read_parts
 from ..foreign.protocol import ForeignProtocol, TheirStream, adapt
-from ..parse import stream
-from ..stream_parser import StreamParser
+from ..parse import StreamParser, stream
 from .checks import chunkings, merge
 
 
