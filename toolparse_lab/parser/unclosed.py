@@ -98,9 +98,10 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
     may_call = "<" in text or ">" in text or ("(" in text and "=" in text)
     if not may_call and "![" not in text and "~~~" not in text and "\\begin{" not in text:
         return None
-    lost = _lost_bracket(text, tools)
-    if lost is not None:
-        return OpenHead(len(text), (f"</{lost}>",))
+    # The tag of a tool without its first bracket, which may begin a line.
+    for tag in _BARE_TAG.finditer(text) if ">" in text else ():
+        if tag["name"] in tools and f"</{tag['name']}>" not in text:
+            return OpenHead(len(text), (f"</{tag['name']}>",))
     match = _HEAD.search(text)
     examples = Examples(text)
     while match is not None:
@@ -117,13 +118,6 @@ def open_head(text: str, tools: Container[str]) -> OpenHead | None:
             # The token that ends one value may begin the next.
             pos = closer.start() if closers is _TOKENS else closer.end()
         match = _HEAD.search(text, pos)
-    return None
-
-
-def _lost_bracket(text: str, tools: Container[str]) -> str | None:
-    for tag in _BARE_TAG.finditer(text) if ">" in text else ():
-        if tag["name"] in tools and f"</{tag['name']}>" not in text:
-            return tag["name"]
     return None
 
 
@@ -224,6 +218,7 @@ class GivenUp:
     # up), and `_closers`. `_suspect` is a text that only looked like a call, from one offset to
     # another, with the question whether it breaks off inside a value: calls inside it are its
     # quotation.
+
     def __init__(self, text_of: Callable[[Span], str]) -> None:
         self._text_of = text_of
         self._at = -1
@@ -276,8 +271,11 @@ def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
     closers: of the format.
     """
     at = max(0, len(text) - _LAST)
+    own = {_letters(closer) for closer in closers}
     match = _DAMAGED_CLOSER.search(text, at)
-    while match is not None and not _is_closer(match, closers):
+    while match is not None and (
+        match[0].strip() == match["word"] or _letters(match["word"]) not in own
+    ):
         # Each word of a name is tried, the longest first.
         match = _DAMAGED_CLOSER.search(text, match.start() + 1)
     places = [match.start()] if match is not None else []
@@ -287,19 +285,12 @@ def wrong_closer(text: str, closers: tuple[str, ...]) -> int | None:
     return min(places, default=None)
 
 
-def _is_closer(match: re.Match[str], closers: tuple[str, ...]) -> bool:
-    if match[0].strip() == match["word"]:
-        return False
-    letters = _letters(match["word"])
-    return any(letters == _letters(closer) for closer in closers)
-
-
 def _letters(text: str) -> str:
     return "".join(filter(str.isalpha, text)).lower()
 
 
 # Where the model's own turn ends in a text: what follows is a conversation that it made up.
-
+#
 # How it works
 # ------------
 # A text is looked through when something that is no text begins after it, and only then: calls are
@@ -397,6 +388,7 @@ def _special_tokens() -> re.Pattern[str]:
 
 @cache
 def _end_and_header() -> re.Pattern[str]:
+    # An end with a header right after it.
     return re.compile(
         rf"{_FIRST}(?:(?:{_one_of(_END_TOKENS)})\s*+(?:{_one_of(_HEADERS)})"
         rf"|{longest_of(t for t in _LONE_HEADERS if t.startswith('<'))})"
@@ -469,10 +461,12 @@ def thought_end(text: str) -> int:
 def _dialogue(text: str) -> int | None:
     # The line of a user alone, and then a call that is no user's.
     if text[-1:] == "\n":
+        # The letters are looked at first: the last line may be long.
         plain = text.rstrip(" *:\n\t")
-        last = plain.rpartition("\n")[2].strip(" *#\t").lower() if plain[-1:] in _LAST_LETTERS else ""
-        if last in ("user", "human", "system"):
-            return len(text.rstrip()) - len(last)
+        if plain[-1:] in _LAST_LETTERS:
+            last = plain.rpartition("\n")[2].strip(" *#\t").lower()
+            if last in ("user", "human", "system"):
+                return len(text.rstrip()) - len(last)
     if "ssistant" not in text and "AI" not in text and "ASSISTANT" not in text:
         return None
     user = _USER_LINE.search(text)
