@@ -282,8 +282,7 @@ def with_lost_calls(
 ) -> ParseResult:
     """Return a result that says which call the response around its text lost, if it did.
 
-    finish_reason, reasoning: the words of the provider beside the text. called: there are calls
-    beside the text as well.
+    finish_reason, reasoning: the provider's own. called: there are calls next to the text as well.
     """
     if result.calls or called or not (finish_reason or reasoning):
         return result

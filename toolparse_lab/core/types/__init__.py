@@ -4,7 +4,7 @@ events.
 Offsets are Python code points, half-open. `raw` is never changed.
 """
 
-from .call import CallStatus, OriginTable, Reading, Source, Sources, ToolCall
+from .call import CallStatus, OriginTable, Reading, Source, Sources, ToolCall, calls_by_segment
 from .events import (
     CallDelta,
     CallEnd,
@@ -70,4 +70,5 @@ __all__ = [
     "ToolCall",
     "Verdict",
     "Withdrawn",
+    "calls_by_segment",
 ]

@@ -402,6 +402,14 @@ class ToolCall:
 make_call = maker_of(ToolCall)
 
 
+def calls_by_segment(calls: Iterable[ToolCall]) -> dict[int, list[ToolCall]]:
+    """Return the index of each segment with calls -> its calls."""
+    by_segment: dict[int, list[ToolCall]] = {}
+    for call in calls:
+        by_segment.setdefault(call.segment_index, []).append(call)
+    return by_segment
+
+
 class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
     """Gives the source, the steps and the origins of a call when the first of them is asked for.
 

@@ -98,8 +98,14 @@ class Tokens:
         """
         candidates: list[tuple[str, Evidence | None]] = [("", None)]
         if self._bytes and not self._unknown:
-            joined = b"".join(self._bytes)
-            candidates.append((_without_end(_decoded(joined)), "logprobs"))
+            written = b"".join(self._bytes)
+            # Lone surrogates may be in them as such, and anything but UTF-8 becomes lone
+            # surrogates: every parser here takes them.
+            try:
+                text = written.decode("utf-8", "surrogatepass")
+            except UnicodeDecodeError:
+                text = written.decode("utf-8", "surrogateescape")
+            candidates.append((_without_end(text), "logprobs"))
         candidates.append((_without_end("".join(self._messages)), "raw_messages"))
         ids = self._ids or self._listed_ids
         if ids and tokenizer is not None:
@@ -116,18 +122,14 @@ class Tokens:
         values: Any = None
         if not isinstance(entry, (bytes, str)):
             token, values = get(entry, "token"), get(entry, "bytes")
-        if isinstance(values, (list, tuple)) and values and all(map(_is_byte, values)):
+        if _ids_in(values) and max(values) < 256:
             self._bytes.append(bytes(values))
         elif isinstance(token, bytes):
             self._bytes.append(token)
-        elif isinstance(token, str):
-            self._take_token(token)
-        else:
+        elif not isinstance(token, str):
             self._unknown = True
-
-    def _take_token(self, token: str) -> None:
         # Some servers write a single byte, or bytes that are not UTF-8, or the id, in its place.
-        if named := _ID.fullmatch(token):
+        elif named := _ID.fullmatch(token):
             self._listed_ids.append(int(named[1]))
             self._unknown = True
         elif byte := _BYTE.fullmatch(token):
@@ -153,15 +155,11 @@ class Tokens:
         # The prompt ends with the start of the first message.
         start = "<|start|>assistant" if self._messages else ""
         body = "".join(part for part in parts if isinstance(part, str))
-        self._messages.append(f"{start}{_harmony(message, channel, body)}")
-
-
-def _harmony(message: Any, channel: str, body: str) -> str:
-    recipient, kind = get(message, "recipient"), get(message, "content_type")
-    to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
-    kind = f" {kind}" if isinstance(kind, str) and kind else ""
-    end = "<|call|>" if to else "<|return|>" if channel == "final" else "<|end|>"
-    return f"<|channel|>{channel}{to}{kind}<|message|>{body}{end}"
+        recipient, kind = get(message, "recipient"), get(message, "content_type")
+        to = f" to={recipient}" if isinstance(recipient, str) and recipient else ""
+        kind = f" {kind}" if isinstance(kind, str) and kind else ""
+        end = "<|call|>" if to else "<|return|>" if channel == "final" else "<|end|>"
+        self._messages.append(f"{start}<|channel|>{channel}{to}{kind}<|message|>{body}{end}")
 
 
 _MARKS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</s>|<eos>|<end_of_turn>))*")
@@ -186,15 +184,6 @@ def _without_end(text: str) -> str:
     return text
 
 
-def _decoded(joined: bytes) -> str:
-    # Lone surrogates may be in them as such, and anything but UTF-8 becomes lone surrogates: every
-    # parser here takes them.
-    try:
-        return joined.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return joined.decode("utf-8", "surrogateescape")
-
-
 def _detokenized(ids: list[int], tokenizer: Any) -> str:
     # The error that a tokenizer raises passes through: it is the caller's.
     decode = getattr(tokenizer, "decode", tokenizer)
@@ -206,11 +195,8 @@ def _detokenized(ids: list[int], tokenizer: Any) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _is_byte(x: Any) -> bool:
-    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= 255
-
-
 def _ids_in(x: Any) -> list[int]:
+    # Numbers from 0 on, none where anything else is among them.
     ids = items(x)
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in ids)
     return ids if whole else []

@@ -66,44 +66,26 @@ class Wire:
     ) -> dict[str, Any]:
         messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
         if not prompt:
-            messages.append(self._answer(probe))
+            answer: dict[str, Any] = {"role": "assistant"}
+            if probe.content or self.content != "absent":
+                answer["content"] = probe.content or self.content
+            if probe.reasoning:
+                answer[self.thought_key] = probe.reasoning
+            for call in probe.calls:
+                arguments: Any = dict(call.arguments)
+                if self.as_text:
+                    arguments = json.dumps(arguments, ensure_ascii=False)
+                function = {"name": call.name, "arguments": arguments}
+                written = {"id": call.id, "type": "function", "function": function}
+                answer.setdefault("tool_calls", []).append(written)
+            messages.append(answer)
         if probe.result:
-            call = probe.calls[0]
-            messages.append(
-                {
-                    "role": "tool",
-                    "tool_call_id": call.id,
-                    "name": call.name,
-                    "content": probe.result,
-                }
-            )
-        return {
-            "messages": messages,
-            "tools": [
-                plain_tool(tool.to_openai()) if self.plain_tools else tool.to_openai()
-                for tool in tools
-            ],
-            "add_generation_prompt": prompt,
-        }
-
-    def _answer(self, probe: Probe) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": probe.content or self.content}
-        if self.content == "absent" and not probe.content:
-            del message["content"]
-        if probe.reasoning:
-            message[self.thought_key] = probe.reasoning
-        if probe.calls:
-            message["tool_calls"] = [self._call(call) for call in probe.calls]
-        return message
-
-    def _call(self, call: Call) -> dict[str, Any]:
-        arguments = dict(call.arguments)
-        value: Any = json.dumps(arguments, ensure_ascii=False) if self.as_text else arguments
-        return {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": value},
-        }
+            asked = {"tool_call_id": probe.calls[0].id, "name": probe.calls[0].name}
+            messages.append({"role": "tool", **asked, "content": probe.result})
+        definitions = [tool.to_openai() for tool in tools]
+        if self.plain_tools:
+            definitions = list(map(plain_tool, definitions))
+        return {"messages": messages, "tools": definitions, "add_generation_prompt": prompt}
 
 
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking", "tool_plan")
@@ -133,24 +115,11 @@ TWO = Probe("two calls", (_FERRY, _BUOY))
 SAID = Probe("text before", (_FERRY,), content=TEXT)
 THOUGHTFUL = Probe("reasoning before", (_FERRY,), reasoning=THOUGHT)
 ANSWERED = Probe("a result", (_FERRY,), result=RESULT)
-KINDS = Probe(
-    "kinds",
-    (
-        Call(
-            "track_ferry",
-            {
-                "string": "Vela Norte",
-                "number": 7,
-                "fraction": 0.25,
-                "boolean": True,
-                "null": None,
-                "list": [3, "Lom"],
-                "object": {"knots": 4},
-                "markup": "a <b> & c",
-            },
-        ),
-    ),
-)
+_KINDS: Arguments = {
+    "string": "Vela Norte", "number": 7, "fraction": 0.25, "boolean": True, "null": None,
+    "list": [3, "Lom"], "object": {"knots": 4}, "markup": "a <b> & c",
+}  # fmt: skip
+KINDS = Probe("kinds", (Call("track_ferry", _KINDS),))
 FIT = (PLAIN, EMPTY, ONE, TWO, SAID, THOUGHTFUL, ANSWERED, KINDS)
 
 
@@ -185,21 +154,14 @@ HELD = (
 
 
 def _type_of(value: Value) -> dict[str, Any]:
-    if value is None:
-        # Templates that spell types out know no type of null alone.
-        return {"type": ["string", "null"]}
-    if isinstance(value, bool):
-        return {"type": "boolean"}
-    if isinstance(value, int):
-        return {"type": "integer"}
-    if isinstance(value, str):
-        return {"type": "string"}
     if isinstance(value, list):
         return {"type": "array", "items": _type_of(value[0] if value else "")}
     if isinstance(value, Mapping):
         members = {key: _type_of(member) for key, member in value.items()}
         return {"type": "object", "properties": members}
-    return {"type": "number"}
+    # Templates that spell types out know no type of null alone.
+    kinds: dict[type, Any] = {type(None): ["string", "null"], bool: "boolean", int: "integer"}
+    return {"type": {**kinds, str: "string"}.get(type(value), "number")}
 
 
 def tools_of(probes: tuple[Probe, ...]) -> tuple[ToolSpec, ...]:
@@ -210,16 +172,12 @@ def tools_of(probes: tuple[Probe, ...]) -> tuple[ToolSpec, ...]:
             members = properties.setdefault(call.name, {})
             for key, value in call.arguments.items():
                 members[key] = {**_type_of(value), "description": f"The {key}."}
-    return tuple(
-        ToolSpec.of(
-            {
-                "name": name,
-                "description": "A thing to do at the quay.",
-                "parameters": {"type": "object", "properties": members},
-            }
-        )
+    definitions = [
+        {"name": name, "parameters": {"type": "object", "properties": members}}
         for name, members in properties.items()
-    )
+    ]
+    words = "A thing to do at the quay."
+    return tuple(ToolSpec.of({**definition, "description": words}) for definition in definitions)
 
 
 # What no cut goes through: special tokens, and words.
@@ -251,10 +209,7 @@ class Answers:
 
 
 def answers_of(template: ChatTemplate) -> Answers:
-    """Return the answers of a template.
-
-    Raises UnreadableTemplate for one that renders no call.
-    """
+    """Return the answers of a template. Raises UnreadableTemplate for one that renders no call."""
     wire = _wire_of(template)
     jobs = _jobs(wire, FIT, tools_of(FIT))
     texts = template.render([*jobs, *_jobs(wire, HELD, tools_of(HELD))])

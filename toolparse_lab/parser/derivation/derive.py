@@ -56,10 +56,6 @@ _HEADER = re.compile(rf"(?:\s*{_SPECIAL}(?:system|developer|user)?)+")
 _END = re.compile(rf"(?:\s*{_SPECIAL})+\s*[\[<]?\Z")
 
 
-def prompt_of(template: ChatTemplate) -> dict[str, Any]:
-    return {"template": template.text, "tokens": dict(template.tokens)}
-
-
 def model_prompt_of(protocol: Protocol, tools: tuple[ToolSpec, ...]) -> str:
     """Return the text that a derived protocol's chat template writes about tools, for a system
     message.
@@ -196,7 +192,17 @@ def protocol_of_answers(
     # Answers without any call would be read by every protocol.
     if best is None or best.differing or not any(check.whole for check in best.checks):
         raise _unreadable(best, answers)
-    return _with_account(best, answers, origin, template)
+    row = _best_row(answers)
+    if row is not None and template is not None:
+        row = _with_alike(row, template, answers)
+    known = row.protocol.id if row is not None and not row.differing else None
+    derivation = _account_of(best, answers, known, origin)
+    if template is None:
+        return replace(best.protocol, derivation=derivation)
+    # The template stays with the protocol, since it is the model's own prompt as well.
+    prompt = {"template": template.text, "tokens": dict(template.tokens)}
+    constants = {**json.loads(best.protocol.spec), "prompt": prompt}
+    return replace(derived_protocol(constants), derivation=derivation)
 
 
 def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> Proof | None:
@@ -220,11 +226,8 @@ def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> 
 
 
 def _begins_with_token(protocol: Protocol) -> bool:
-    """Return True if calls begin with a token, and not in the middle of a message's header.
-
-    Messages with a recipient are written in more ways than a template shows: of those a shipped
-    protocol knows more.
-    """
+    # And not in the middle of a message's header: messages with a recipient are written in more
+    # ways than a template shows, and of those a shipped protocol knows more.
     form = json.loads(protocol.spec)["form"]
     return not str(form.get("header", "<"))[:1].isalpha()
 
@@ -348,34 +351,23 @@ def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
     )
 
 
-def _with_account(
-    proof: Proof, answers: Answers, origin: str, template: ChatTemplate | None
-) -> Protocol:
-    row = _best_row(answers)
-    if row is not None and template is not None:
-        row = _with_alike(row, template, answers)
-    same = row.protocol.id if row is not None and not row.differing else None
-    derivation = _account_of(proof, answers, same, origin)
-    if template is None:
-        return replace(proof.protocol, derivation=derivation)
-    # The template stays with the protocol, since it is the model's own prompt as well.
-    constants = {**json.loads(proof.protocol.spec), "prompt": prompt_of(template)}
-    return replace(derived_protocol(constants), derivation=derivation)
-
-
 def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) -> Derivation:
     # row: the shipped protocol that reads it as well. origin: the kind of file it is from.
     constants: Mapping[str, Any] = json.loads(proof.protocol.spec or "{}")
     form = constants.get("form", {})
     samples = Samples.of(answers)
-    opener, closer = thought_of(answers)
-    result = result_of(answers)
-    opening, closing = _edges(form)
+    thought, result = thought_of(answers), result_of(answers)
+    opening = form.get("opener") or form.get("header") or ""
+    closing = form.get("closer") or ""
+    if not opening and "function" in form:
+        function = form["function"]
+        opening = function[0] if isinstance(function, list) else f"<{function}"
+        closing = form.get("function_end") or f"</{function}>"
     at = samples.one.find(FERRY.id)
     return Derivation(
         source=origin,
         family=constants.get("family", "row"),
-        opener=opening,
+        opener=opening or form.get("id", ""),
         closer=closing,
         separators=tuple(dict.fromkeys((*form.get("markup", ()), *constants.get("markup", ())))),
         ids=samples.one[max(0, at - 20) : at] + "{id}" if at >= 0 else "",
@@ -384,7 +376,7 @@ def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) ->
             if TEXT in form.get("shape", ())
             else _encoding_of(samples.kinds)
         ),
-        reasoning=(opener, closer),
+        reasoning=(thought[0], thought[1]),
         result=(result[0], result[1]) if result else ("", ""),
         parallel=bool(samples.two),
         read_back=tuple(c.answer.probe.id for c in proof.checks if c.whole),
@@ -392,16 +384,6 @@ def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) ->
         example=samples.first,
         row=row,
     )
-
-
-def _edges(form: Mapping[str, Any]) -> tuple[str, str]:
-    opener = form.get("opener") or form.get("header") or ""
-    closer = form.get("closer") or ""
-    if not opener and "function" in form:
-        function = form["function"]
-        opener = function[0] if isinstance(function, list) else f"<{function}"
-        closer = form.get("function_end") or f"</{function}>"
-    return opener or form.get("id", ""), closer
 
 
 def _encoding_of(text: str) -> tuple[tuple[str, str], ...]:

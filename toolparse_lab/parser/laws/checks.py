@@ -19,7 +19,7 @@ from ...arguments.rjson.positions import apply_edits
 from ...arguments.schema.coerce import coerce
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
-from ...core.types import Edit, ParseResult, ToolCall
+from ...core.types import Edit, ParseResult, ToolCall, calls_by_segment
 from ...core.types.call_pieces import joined
 from ...core.values import leaves, pointer_set, read_strict, same, write_canonical
 from ...formats.base import Opening, Protocol, Reading
@@ -288,10 +288,7 @@ _JSON_BODY = re.compile(r"\s*+(?:\[\s*+)?\{")
 def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
     # Body by body: the edited body reads strictly to the same. A body that is strict has no edit.
     # used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
-    by_segment: dict[int, list[ToolCall]] = {}
-    for call in result.calls:
-        by_segment.setdefault(call.segment_index, []).append(call)
-    for index, calls in by_segment.items():
+    for index, calls in calls_by_segment(result.calls).items():
         segment = result.segments[index]
         if segment.body is None or not all(call.readable for call in calls):
             continue
