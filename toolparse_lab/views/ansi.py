@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..core.errors import BadOptions
 from ..core.types import ParseResult, Problem, ToolCall, Verdict
-from ..core.types.why import explain_readings, explain_sources
+from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
 from .changes import Change, changes_of, place, protocol_words, sentence_of
 from .marks import Mark, Run, clip, marks_of, runs_of

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from markupsafe import Markup
 
 from ..core.types import ParseResult, Problem, Step, ToolCall
-from ..core.types.why import explain_readings, explain_sources
+from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
 from .cells import (
     badge,

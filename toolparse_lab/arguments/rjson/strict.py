@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ...core.types import Edit
 from ...core.values import Decoders, Value, decoder_for, decoders, space_end
-from ...core.values.nested import read_deep
+from ...core.values.canonical import read_deep
 
 # How it works. CPython's scanner reads a value and says where it ended, tens of times as fast as
 # any loop of ours; `object_pairs_hook` lets it notice doubled keys. It has two limits of its own,

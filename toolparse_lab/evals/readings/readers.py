@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...core import VERSION
 from ...core.errors import BadOptions, UnreadableInput
-from ...core.types.version import VERSION
 from ...core.values import read_strict, write_canonical
 from ...formats.registry import is_shipped
 from ...parser.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol

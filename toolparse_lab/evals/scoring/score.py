@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ...arguments.schema.coerce import coerce
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
-from ...core.types.verdict import is_repeat
+from ...core.types.call import is_repeat
 from ...core.values import read_strict, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs

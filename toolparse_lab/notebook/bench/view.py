@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from ...core.types import ParseResult, Problem, ToolCall
-from ...core.types.why import explain_call
+from ...core.types.result import explain_call
 from ...evals.readings.compare import compare
 from ...evals.scoring.trial_view import wanted_rows
 from ...formats.registry import protocols
