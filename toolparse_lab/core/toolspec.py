@@ -145,8 +145,8 @@ def _specs_of(definitions: Iterable[Any]) -> tuple[ToolSpec, ...]:
     for tool in definitions:
         # An agent is as many tools as it has capabilities.
         capabilities = tool.get("capabilities") if isinstance(tool, Mapping) else None
-        several = isinstance(capabilities, (list, tuple))
-        specs += map(ToolSpec.of, capabilities if several else (tool,))
+        each: Iterable[Any] = capabilities if isinstance(capabilities, (list, tuple)) else (tool,)
+        specs += map(ToolSpec.of, each)
     return _distinct(tuple(specs))
 
 

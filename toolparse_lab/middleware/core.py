@@ -20,7 +20,15 @@ from ..formats.results import ToolResult
 from ..parser.content_parts import OnError
 from ..parser.foreign.protocol import AnyProtocol, any_protocol
 from ..parser.parse import with_lost_calls
-from .answer import ONLY_TEXT, Answer, answer_of, both_thoughts, passed_through, read_content
+from .answer import (
+    ONLY_TEXT,
+    Answer,
+    answer_of,
+    both_thoughts,
+    coerce_call,
+    passed_through,
+    read_content,
+)
 from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools
 from .choice import Offer, read_offer
 from .choice_schema import (
@@ -34,11 +42,9 @@ from .choice_schema import (
 from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, documents_without, rewrite_history, without_delimiters
-from .native import coerce_call
 from .options import Ways, take_request_options, ways_of
-from .reading import AnswerReading
 from .stream import AnswerStream
-from .turn import Prepared, Turn
+from .turn import AnswerReading, Prepared, Turn
 
 if TYPE_CHECKING:
     from .flow.factors import LitellmArguments

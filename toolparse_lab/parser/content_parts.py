@@ -17,6 +17,7 @@ from ..core.types import (
     Event,
     ParseOptions,
     ParseResult,
+    Problem,
     ReasoningDelta,
     Recovered,
     Retract,
@@ -100,33 +101,32 @@ def _failure(
 ) -> tuple[str, dict[str, Any]] | None:
     # (message, metadata) of the first call of a segment that could not be read.
     for call in calls:
-        # Errors of reading a call, not of its arguments' values.
-        errors = (p for p in call.problems if p.severity == "error")
-        problem = next((p for p in errors if p.stage in ("scan", "decode", "read")), None)
-        if problem is None or call.readable:
-            continue
-        text = text_of(call.segment.span)
-        return failure_message(call.protocol, text, protocol), {
-            "toolCall": text,
-            "toolName": call.name or None,
-            "code": problem.code,
-            "message": problem.message,
-            "span": (call.segment.span.start, call.segment.span.end),
-        }
+        problem = next(filter(is_failure, call.problems), None)
+        if problem is not None and not call.readable:
+            return failure_of(call, problem, text_of(call.segment.span), protocol)
     return None
 
 
-def failure_message(name: str, text: str, protocol: AnyProtocol | None = None) -> str:
-    """Return the message about a call whose text could not be read.
+def is_failure(problem: Problem) -> bool:
+    """Return True for an error of reading a call, not of its arguments' values."""
+    return problem.severity == "error" and problem.stage in ("scan", "decode", "read")
 
-    name: the id of the format it was read by. text: the call as it was written. protocol: the one
-    that read the whole answer, which need not be registered.
+
+def failure_of(
+    call: ToolCall, problem: Problem, text: str, protocol: AnyProtocol | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return (message, metadata) about a call whose text could not be read.
+
+    protocol: the one that read the whole answer, which need not be registered.
     """
     owner = protocol
     # Under 'auto' each call has a format of its own.
-    if protocol is None or protocol.id != name:
-        owner = protocols().get(name)
-    return FAILURE if owner is None else owner.failure_of(text)
+    if protocol is None or protocol.id != call.protocol:
+        owner = protocols().get(call.protocol)
+    span = call.segment.span
+    metadata: dict[str, Any] = {"toolCall": text, "toolName": call.name or None}
+    metadata |= {"code": problem.code, "message": problem.message, "span": (span.start, span.end)}
+    return FAILURE if owner is None else owner.failure_of(text), metadata
 
 
 def call_safely(on_error: OnError, message: str, metadata: Mapping[str, Any]) -> None:

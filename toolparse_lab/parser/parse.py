@@ -1,6 +1,9 @@
-"""`parse` and `stream`: the two doors to the engine.
+"""`parse` and `stream`: the two doors to the engine, and the push parser that both run.
 
-Everything they take is checked here, once.
+`feed` returns events, `close` returns the result; `parse` is one feed and one close. The engine
+knows no format: it asks the protocol's envelope what opens where, hands the body's unsettled tail
+to a scanner, and the finished body to the resolver. Text is final. Only calls and reasoning may be
+retracted. Everything that the doors take is checked here, once.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ...core.values import write_canonical
 from ...evals.reports.figures import stats
 from ...evals.reports.figures.interval import Interval
 from ...middleware.correction import Refused, ToolFailure, detect
-from ...middleware.correction.detectors import DETECTORS, Detector, detectors_of
+from ...middleware.correction.failure import DETECTORS, Detector, detectors_of
 from ...middleware.correction.monitoring import SCENARIOS, THRESHOLDS, Reading, scenario_of
 from .cells import CELLS, cell_name, groups_of, part_of
 from .intervals import ratio_of, share_of

@@ -12,7 +12,7 @@ from ...core.types.call_pieces import CallPieces
 from ...core.types.server import same_json
 from ...formats.tool_names import offered_name
 from ...middleware import Answer, AnswerStream, ToolCallMiddleware, Turn
-from ...middleware.native import written_too
+from ...middleware.answer import written_too
 from .answer_ids import AnswerIds
 from .findings import blame_of, findings_of
 

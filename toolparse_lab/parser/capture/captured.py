@@ -21,6 +21,10 @@ from ...core.types.server import ServerReading
 from ...core.values import read_strict, write_canonical
 from .shapes import Assembly, eats, items, take_chunk, take_response
 
+# Server-sent events. Nothing here raises on account of the text: a line that ended early, an event
+# that is not JSON, comments and unknown fields are part of real dumps. The unreadable part counts,
+# so that no one takes the rest for the whole.
+#
 # How a dump is read. It is cut into lines at any of the three line ends of the format; an empty
 # line ends an event, whose `data:` lines are joined. Real servers break the format in one way above
 # all: they leave out the empty line. So a `data:` line that begins a JSON object also begins an

@@ -1,4 +1,5 @@
-"""The answers a template writes for probes, without the prompt before and the end of turn after.
+"""Conversations with invented calls (probes), some to fit a protocol and others to verify it, and
+the answers a template writes for them, without the prompt before and the end of turn after.
 
 Where an answer begins and ends is measured: against the prompt alone, and against an answer without
 calls. A cut never goes through a special token.
@@ -19,7 +20,8 @@ from .renderer import ChatTemplate, Rendering
 
 Arguments: TypeAlias = Mapping[str, Value]
 
-# Words that no template has, to be found again in what it writes.
+# Words that no template has, to be found again in what it writes. No name and no value of the
+# probes that fit is in those that verify.
 TEXT = "Gladly, one moment."
 THOUGHT = "The quay is asked for."
 ANSWER = "Nothing of that kind."

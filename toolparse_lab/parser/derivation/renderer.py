@@ -50,6 +50,7 @@ class ChatTemplate:
         tools is taken. Raises BadOptions for input that holds none, and where a file cannot be
         read.
         """
+        other: Any = x
         if isinstance(x, Mapping):
             return cls._of_mapping(x)
         if isinstance(x, str) and not x.strip():
@@ -59,11 +60,11 @@ class ChatTemplate:
         if isinstance(x, (str, os.PathLike)):
             return cls._of_path(Path(x))
         advice = None
-        if isinstance(getattr(x, "chat_template", None), (str, Mapping)):
+        if isinstance(getattr(other, "chat_template", None), (str, Mapping)):
             advice = "pass its chat_template"
-        elif isinstance(x, bytes):
+        elif isinstance(other, bytes):
             advice = "decode the bytes first"
-        elif isinstance(x, Sequence):
+        elif isinstance(other, Sequence):
             named = '{"chat_template": [{"name": …, "template": …}]}'
             advice = f"pass one template, or named ones as {named}"
         raise _no_template(type(x).__name__, advice)

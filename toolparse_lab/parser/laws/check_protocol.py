@@ -198,7 +198,7 @@ class _Court:
             if missing:
                 self.broken["surface"] = (None, f"missing: {', '.join(missing)}")
             # The engine turns an exception, and a part without a place, into a problem.
-            checks = {
+            checks: dict[str, Callable[[str], None]] = {
                 "total": lambda raw: self._has_none_of(raw, "total", _RAISED),
                 "partition": lambda raw: self._has_none_of(raw, "partition", _LOST),
                 "repeatable": self._repeats,
