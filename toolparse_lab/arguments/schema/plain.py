@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
 from ...core.values import Num, Value, escape_surrogates, escape_token, read_plain, write_canonical
-from .budget import OverBudget
-from .conforms import TooDeep, conforms
+from .conforms import OverBudget, TooDeep, conforms
 from .kinds import LEAVES, has_own_type_names, is_type
 from .references import node_at, unwrap_json_schema
 from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text

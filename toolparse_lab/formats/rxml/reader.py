@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from ...arguments.rjson.positions import apply_edits
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View
 from ...core.types import Edit
 from ...core.values import Value, escape_token
