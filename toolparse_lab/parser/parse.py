@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeAlias
 from ..core.errors import BadOptions, ParserClosed, UnreadableInput
 from ..core.toolspec import ToolsLike, tool_specs
 from ..core.types import (
+    DEFAULT_OPTIONS,
     Event,
     ParseOptions,
     ParseResult,
@@ -351,7 +352,8 @@ class Reader:
         tools: ToolsLike = None,
         options: ParseOptions | Mapping[str, Any] | None = None,
     ) -> None:
-        specs, parse_options = tool_specs(tools), ParseOptions.of(options)
+        specs = tool_specs(tools)
+        parse_options = DEFAULT_OPTIONS if options is None else ParseOptions.of(options)
         self._parser: NewParser
         if isinstance(protocol, str) and protocol == "auto":
             from ..formats.auto import AUTO  # start-up time: not every program reads every format

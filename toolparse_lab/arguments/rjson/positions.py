@@ -84,9 +84,9 @@ def find_places(text: str) -> Places:
             if len(stack) == MAX_LEVELS:
                 # What is deeper is passed.
                 levels = 1
-                while levels and (token := next(tokens, None)) is not None:
-                    levels += (token[0][0] in "{[") - (token[0][0] in "}]")
-                    end = token.end()
+                while levels and (inner := next(tokens, None)) is not None:
+                    levels += (inner[0][0] in "{[") - (inner[0][0] in "}]")
+                    end = inner.end()
                 places.put(path, start, end, comma)
                 continue
             stack.append((path, start, ch == "{"))

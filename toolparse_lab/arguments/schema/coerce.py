@@ -22,6 +22,7 @@ from ...core.values import Value, escape_token, number, read_plain, write_canoni
 from .conforms import Budget, OverBudget, TooDeep, conforms
 from .go import coerce_like_go
 from .kinds import is_type
+from .plain import may_be_wrapped
 from .scalars import holds_bare_null, holds_typed_text
 from .view import View, view_of
 from .walk import Walk
@@ -136,13 +137,7 @@ def coerce_by_schema(value: object, schema: JsonSchema = None) -> Value:
     return coerce(value, schema, "middleware").value
 
 
-_NAMES = frozenset(("arguments", "parameters", "properties", "input", "args", "kwargs"))
 _OBJECT = '{"type": "object"}'
-
-
-def may_be_wrapped(value: object) -> bool:
-    """Return True if arguments have one member, with a name for arguments."""
-    return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
 
 
 def _unwrapped(value: Value, view: View, walk: Walk) -> Value:

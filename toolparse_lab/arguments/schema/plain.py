@@ -75,6 +75,14 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
     return not bounds or _within(value, bounds)
 
 
+_NAMES = frozenset(("arguments", "parameters", "properties", "input", "args", "kwargs"))
+
+
+def may_be_wrapped(value: object) -> bool:
+    """Return True if arguments have one member, with a name for arguments."""
+    return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
+
+
 def plain_members(value: Value, schema_json: str) -> frozenset[str]:
     """Return the members of an object that plainly are right: the library need not be asked.
 

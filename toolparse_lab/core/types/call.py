@@ -417,16 +417,8 @@ class ToolCall:
     def from_dict(cls, d: Mapping[str, Any], segments: tuple[Segment, ...]) -> ToolCall:
         """Return the call that `to_dict` described. `segments` are those of its result."""
         return cls(
-            index=d["index"],
-            segment_index=d["segment_index"],
-            name=d["name"],
-            name_span=span_in(d["name_span"]),
-            wire_id=d["wire_id"],
-            protocol=d["protocol"],
-            status=d["status"],
-            confidence=d["confidence"],
-            source_json=d["source_json"],
-            arguments_json=d["arguments_json"],
+            *(d["index"], d["segment_index"], d["name"], span_in(d["name_span"]), d["wire_id"]),
+            *(d["protocol"], d["status"], d["confidence"], d["source_json"], d["arguments_json"]),
             edits=tuple(map(edit_in, d["edits"])),
             steps=tuple(map(step_in, d["steps"])),
             problems=tuple(map(problem_in, d["problems"])),

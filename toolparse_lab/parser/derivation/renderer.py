@@ -57,8 +57,8 @@ class ChatTemplate:
             raise _no_template("an empty text")
         if isinstance(x, str) and ("{%" in x or "{{" in x or "\n" in x):
             return cls(_checked(x))
-        if isinstance(x, (str, os.PathLike)):
-            return cls._of_path(Path(x))
+        if isinstance(other, (str, os.PathLike)):
+            return cls._of_path(Path(other))
         advice = None
         if isinstance(getattr(other, "chat_template", None), (str, Mapping)):
             advice = "pass its chat_template"
