@@ -22,10 +22,18 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import toolparse_lab as tp
 from toolparse_lab.core.values import same
-from toolparse_lab.parser.derivation.answers import Answer, Answers, answers_of, rendered_like
+from toolparse_lab.parser.derivation.answers import (
+    HELD,
+    Answer,
+    Answers,
+    Call,
+    Probe,
+    answers_of,
+    rendered_like,
+    tools_of,
+)
 from toolparse_lab.parser.derivation.derive import options_for
 from toolparse_lab.parser.derivation.families import UNIT
-from toolparse_lab.parser.derivation.probes import HELD, Call, Probe, tools_of
 from toolparse_lab.parser.derivation.renderer import ChatTemplate
 
 WAYS = (

@@ -13,7 +13,7 @@ import pytest
 
 import toolparse_lab as tp
 from toolparse_lab.parser.capture import capture
-from toolparse_lab.parser.capture.sse import is_event_stream
+from toolparse_lab.parser.capture.captured import is_event_stream
 
 from .mock_openai import MockOpenAI
 

@@ -11,13 +11,15 @@ import pytest
 
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.middleware.correction import DETECTORS, Issue, Refused, ToolFailure, detect
-from toolparse_lab.middleware.correction.detectors import (
+from toolparse_lab.middleware.correction.failure import (
     DEFAULT_DETECTORS,
     SEED_PATTERNS_DESIGN,
     SEED_PATTERNS_IMPLEMENTED,
     detectors_of,
+    issues_in_body,
+    issues_in_text,
+    pointer_of,
 )
-from toolparse_lab.middleware.correction.failure import issues_in_body, issues_in_text, pointer_of
 
 SCHEMA = {
     "type": "object",

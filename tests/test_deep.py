@@ -16,7 +16,7 @@ from toolparse_lab.arguments.rjson.positions import MAX_LEVELS, find_places
 from toolparse_lab.arguments.rjson.strict import read_if_strict
 from toolparse_lab.arguments.schema.validate import validate
 from toolparse_lab.core.values import read_plain, read_strict, same, write_canonical
-from toolparse_lab.core.values.nested import read_deep, write_deep
+from toolparse_lab.core.values.canonical import read_deep, write_deep
 
 DEEP = 20_000
 LINK = {

@@ -17,8 +17,9 @@ from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.formats.prompt.messages import build_messages
 from toolparse_lab.formats.spec import from_record
-from toolparse_lab.parser.derivation.probes import HELD, tools_of
-from toolparse_lab.parser.derivation.renderer import ChatTemplate, _answer, _not_rendered
+from toolparse_lab.parser.derivation import renderer
+from toolparse_lab.parser.derivation.answers import HELD, tools_of
+from toolparse_lab.parser.derivation.renderer import ChatTemplate, _answer
 from toolparse_lab.parser.laws.check_protocol import check_protocol
 
 TOOLS = tools_of(HELD)
@@ -174,7 +175,7 @@ def test_an_id_is_one_that_frames_and_files_can_have() -> None:
             tp.Protocol.from_chat_template(FAMILIES["json"], id=wrong)  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_derived_is_refused_with_its_probe() -> None:
+def test_what_cannot_be_derived_is_refused_with_its_probe(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnreadableTemplate, match="writes no calls") as refusal:
         tp.Protocol.from_chat_template(PLAIN)
     assert refusal.value.probe == "one call"
@@ -185,7 +186,10 @@ def test_what_cannot_be_derived_is_refused_with_its_probe() -> None:
     with pytest.raises(UnreadableTemplate, match="does not render a conversation"):
         tp.Protocol.from_chat_template("{{ raise_exception('no tools here') }}")
     # Constants are computed when a template is compiled.
-    assert "more than it may" in str(_not_rendered("MemoryError"))
+    with monkeypatch.context() as patch:
+        patch.setattr(renderer, "_answer", lambda *_: {"error": "MemoryError: too much"})
+        with pytest.raises(UnreadableTemplate, match="more than it may"):
+            ChatTemplate("{{ 1 }}").render([])
 
     # The arguments lose their quotes, so that nothing reads them back.
     loop = "{% for c in m.tool_calls or [] %}"

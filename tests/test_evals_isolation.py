@@ -17,7 +17,7 @@ from toolparse_lab.experiments.run import Run
 from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.middleware.flow.reading import internal_problem_of
 from toolparse_lab.parser import resolve
-from toolparse_lab.parser.stream_parser import StreamParser
+from toolparse_lab.parser.parse import StreamParser
 
 CODE = "read.internal-error"
 

@@ -16,7 +16,7 @@ import toolparse_lab as tp
 from toolparse_lab.integrations.gateway import recorder as recorder_module
 from toolparse_lab.integrations.gateway import serve
 from toolparse_lab.integrations.gateway.recorder import Recorder
-from toolparse_lab.parser.any_protocol import any_protocol
+from toolparse_lab.parser.foreign.protocol import any_protocol
 from toolparse_lab.runner.litellm_door import litellm_module
 from toolparse_lab.runner.store.store import Store
 

@@ -13,37 +13,31 @@ from hypothesis import strategies as st
 
 import toolparse_lab as tp
 from toolparse_lab.formats.registry import family_heads
-from toolparse_lab.parser.laws.texts import TOOLS
+from toolparse_lab.parser.laws.texts import ODD, TOOLS
 
 from .laws import check_all
 
 CASES = Path(__file__).parent / "cases"
 # Pieces that each format is made of, whole and broken, and the characters that confuse scanners.
 PIECES = [
-    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "```", "`",
-    "```json\n", "<f>", "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>",
-    "<tags>", "</tags>", "<item>", "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>",
-    "<!--", "-->", "<think>", "</think>", "<|channel|>analysis<|message|>", "<|start|>assistant",
-    "<|message|>", "<|end|>", "<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
-    "<|call|>", "<|tool_calls_section_begin|>",
-    "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>", "<|tool_call_end|>",
-    "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1", "<function=f>",
-    "<function=put>\n", '<invoke name="f">', "<function>f</function>", "<parameter=a>",
-    "<parameter=s>\n", "<param name='path'>", "</parameter>", "\n</parameter>\n", "</param>",
-    "</function>", "</function>\n</tool_call>", "</invoke>", "<parameter=", "</par", "\r\n",
-    "&amp;",
-    "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  "
-        "l2\n", 's: "', "s: x\n", "tags:\n  - a\n", "tags: [a, b]\n",
-    "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a", "---\n", "|-\n", "007", "~", "\x85", "\u2028",
-    "```yaml\n",
-    '{"content":null,"tool_calls":[', '{"content":"', '","tool_calls":[', '"}}', "]}",
-    '{\\"a\\":1}', "{'tool_calls': [",
+    *ODD,
+    "<tool_call>", "</tool_call>", "<tool_", "</tool_call", "```tool_call\n", "\n```", "<f>",
+    "</f>", "<f", "<f/>", "<put>", "</put>", "<path>", "</path>", "<a>", "</a>", "<tags>",
+    "</tags>", "<item>", "<o>", "</o>", "<k>", "</k>", "<s>", "</s>", "<![CDATA[", "]]>", "<!--",
+    "-->", "<|channel|>analysis<|message|>", "<|start|>assistant", "<|message|>", "<|end|>",
+    "<|channel|>commentary to=functions.f <|constrain|>json<|message|>", "<|call|>",
+    "<|tool_calls_section_begin|>", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>",
+    "<|tool_call_end|>", "<|tool_calls_section_end|>", "[f(a=1)]", "[f(", ")]", "a=1",
+    "<function=f>", "<function=put>\n", '<invoke name="f">', "<function>f</function>",
+    "<parameter=a>", "<parameter=s>\n", "<param name='path'>", "</parameter>", "\n</parameter>\n",
+    "</param>", "</function>", "</function>\n</tool_call>", "</invoke>", "<parameter=", "</par",
+    "&amp;", "<f>\n", "\n</f>", "<put>\n", "a: 1\n", "s: |\n  l1\n  l2\n", 's: "', "s: x\n",
+    "tags:\n  - a\n", "tags: [a, b]\n", "o: {k: 1.50}\n", "- ", "  ", ": ", "# c\n", "&a ", "*a",
+    "---\n", "|-\n", "007", "~", "\x85", "\u2028", "```yaml\n", '{"content":null,"tool_calls":[',
+    '{"content":"', '","tool_calls":[', '"}}', "]}", '{\\"a\\":1}', "{'tool_calls': [",
     '{"id":"c","type":"function","function":{"name":"f","arguments":"',
-    '{"name": "f", "arguments": {"a": '
-    '1}}', '{"name": "f", "arguments": {"s": "', '"}}', '{"name": "put",',
-    '"arguments":', '{"a": "1",}', "{", "}", "[", "]", '"', "'", "\\", "//", "/*", "*/", ",", ":",
-    "1", "true", "None", " ", "\n", "\t", "x", "it's", "é", "😀", "\ud83d", "\udc00", "&lt;", "&",
-    "<", ">", "</", "\x00", "“", "”",
+    '{"name": "f", "arguments": {"a": 1}}', '{"name": "f", "arguments": {"s": "', '"}}',
+    '{"name": "put",', '"arguments":', '{"a": "1",}', "*/", "it's", "”",
 ]  # fmt: skip
 PROTOCOLS = [*family_heads(), "auto"]
 EXAMPLES = int(

@@ -11,7 +11,7 @@ import pytest
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
-from toolparse_lab.parser.derivation.probes import HELD, tools_of
+from toolparse_lab.parser.derivation.answers import HELD, tools_of
 from toolparse_lab.parser.derivation.response_template import UnsampledPattern, sample_of
 
 TOOLS = tools_of(HELD)

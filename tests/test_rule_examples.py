@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.arguments.rjson.refusal import Refusal
+from toolparse_lab.arguments.rjson.strict import Refusal
 from toolparse_lab.formats.base import Opening, Reading
 from toolparse_lab.formats.python.call import PythonCalls
 

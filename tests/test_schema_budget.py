@@ -11,8 +11,8 @@ import pytest
 import toolparse_lab as tp
 from tests.growth import grows_linearly
 from toolparse_lab.arguments.schema import validate as validation
-from toolparse_lab.arguments.schema.budget import Budget, OverBudget, size_of
 from toolparse_lab.arguments.schema.coerce import coerce
+from toolparse_lab.arguments.schema.conforms import Budget, OverBudget, size_of
 from toolparse_lab.arguments.schema.validate import counted, spending, validate
 from toolparse_lab.core.types import Policy
 

@@ -21,7 +21,7 @@ from .arguments import rjson
 from .arguments.schema.coerce import Coerced, coerce, coerce_by_schema
 from .arguments.schema.references import unwrap_json_schema
 from .arguments.schema.view import get_schema_type
-from .core import errors, moved
+from .core import VERSION, errors, moved
 from .core.toolspec import ToolLike, ToolsLike, ToolSpec
 from .core.types import (
     CallDelta,
@@ -48,7 +48,6 @@ from .core.types import (
     ToolCall,
     Withdrawn,
 )
-from .core.types.version import VERSION
 from .formats import rxml
 from .formats.base import Protocol
 from .formats.like import ProtocolLike

@@ -48,7 +48,7 @@ from .middleware.correction.prompt import CorrectionWording, correction_messages
 from .middleware.flow import Runnable, asked_of, read_answer
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
-from .parser.any_protocol import AnyProtocol
+from .parser.foreign.protocol import AnyProtocol
 from .runner.exchange.summary import LIMITS
 from .runner.exchange.types import PROVIDER_HINTS, Completion, Model
 from .runner.loop import run_sync

@@ -35,7 +35,7 @@ _PROVIDERS = {
     ),
     "response_template_of": ("toolparse_lab.parser.derivation.exchange", "response_template_of"),
     "structural_tag_of": ("toolparse_lab.parser.derivation.exchange", "structural_tag_of"),
-    "model_prompt_of": ("toolparse_lab.parser.derivation.prompt", "model_prompt_of"),
+    "model_prompt_of": ("toolparse_lab.parser.derivation.derive", "model_prompt_of"),
     "protocol_from_spec": ("toolparse_lab.formats.spec", "from_spec"),
     "parse_generated_text": ("toolparse_lab.parser.content_parts", "parse_generated_text"),
     "save_figure": ("toolparse_lab.evals.reports.pages.files", "save_figure"),

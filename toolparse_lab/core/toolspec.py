@@ -11,6 +11,7 @@ import marshal
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -68,12 +69,12 @@ class ToolSpec:
                 return _from_bytes(marshal.dumps(definition, 2))  # equal bytes are equal values
             except ValueError:  # what is not plain JSON is read each time
                 return _from_mapping(x)
-
         if isinstance(x, type) and hasattr(x, "model_json_schema"):
-            return _from_pydantic(x)
+            schema = x.model_json_schema()
+            description = schema.get("description") or inspect.getdoc(x) or ""
+            return ToolSpec(x.__name__, description, write_canonical(schema))
         if callable(x):
             return _from_callable(x)
-
         raise BadToolSpec("this is no tool definition", got=x, expected=_SHAPES)
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,26 +89,19 @@ class ToolSpec:
 
     def to_openai(self) -> dict[str, Any]:
         """Return the tool in the shape that OpenAI-compatible endpoints take."""
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": _fresh_schema(self.schema_json),
-            },
-        }
+        written = _schema_bytes(self.schema_json)
+        # A new object each time: the caller may change it.
+        if written is None:
+            schema = read_plain(self.schema_json)
+        else:
+            schema = marshal.loads(written)  # noqa: S302 - bytes of our own
+        function = {"name": self.name, "description": self.description, "parameters": schema}
+        return {"type": "function", "function": function}
 
 
 @lru_cache(maxsize=4096)
 def _schema(schema_json: str) -> Any:
     return read_plain(schema_json)
-
-
-def _fresh_schema(schema_json: str) -> Any:
-    schema = _schema_bytes(schema_json)
-    if schema is None:
-        return read_plain(schema_json)
-    return marshal.loads(schema)  # noqa: S302 - bytes of our own
 
 
 @lru_cache(maxsize=4096)
@@ -147,7 +141,13 @@ def _specs_from_bytes(tools: bytes) -> tuple[ToolSpec, ...]:
 
 
 def _specs_of(definitions: Iterable[Any]) -> tuple[ToolSpec, ...]:
-    return _distinct(tuple(ToolSpec.of(t) for tool in definitions for t in _capabilities(tool)))
+    specs: list[ToolSpec] = []
+    for tool in definitions:
+        # An agent is as many tools as it has capabilities.
+        capabilities = tool.get("capabilities") if isinstance(tool, Mapping) else None
+        each: Iterable[Any] = capabilities if isinstance(capabilities, (list, tuple)) else (tool,)
+        specs += map(ToolSpec.of, each)
+    return _distinct(tuple(specs))
 
 
 def _definitions(tools: ToolsLike) -> Iterable[Any]:
@@ -156,7 +156,12 @@ def _definitions(tools: ToolsLike) -> Iterable[Any]:
     if isinstance(tools, Mapping):
         if _is_definition(tools):
             return [tools]
-        return [_named(name, definition) for name, definition in tools.items()]
+        return [
+            {**definition, "name": name}
+            if isinstance(definition, Mapping) and not _is_definition(definition)
+            else definition
+            for name, definition in tools.items()
+        ]
     if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
         raise BadToolSpec("tools are a list of tool definitions", got=tools, expected=_SHAPES)
 
@@ -181,20 +186,8 @@ def _distinct(specs: tuple[ToolSpec, ...]) -> _Distinct:
     return _Distinct(specs)
 
 
-def _capabilities(x: Any) -> Iterable[Any]:
-    if isinstance(x, Mapping) and isinstance(x.get("capabilities"), (list, tuple)):
-        return tuple(x["capabilities"])
-    return (x,)
-
-
 def _is_definition(x: Mapping[Any, Any]) -> bool:
     return isinstance(x.get("name"), str) or (x.get("type") == "function" and "function" in x)
-
-
-def _named(name: Any, definition: Any) -> Any:
-    if isinstance(definition, Mapping) and not _is_definition(definition):
-        return {**definition, "name": name}
-    return definition
 
 
 @lru_cache(maxsize=4096)
@@ -335,12 +328,6 @@ def _object_schema(properties: dict[str, Any], required: list[str]) -> dict[str,
     return schema
 
 
-def _from_pydantic(model: Any) -> ToolSpec:
-    schema = model.model_json_schema()
-    description = schema.get("description") or inspect.getdoc(model) or ""
-    return ToolSpec(model.__name__, description, write_canonical(schema))
-
-
 _JSON_TYPES: dict[Any, str] = {
     str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object",
     tuple: "array",
@@ -372,9 +359,10 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
         schema = _without_definitions(schema, definitions, where)
         if parameter.default is parameter.empty:
             required.append(parameter.name)
-        elif _is_json(parameter.default):
-            schema = {**schema, "default": parameter.default}
-
+        else:
+            with suppress(TypeError):  # a default that is not JSON is left out
+                write_canonical(parameter.default)
+                schema = {**schema, "default": parameter.default}
         properties[parameter.name] = schema
 
     schema = _object_schema(properties, required)
@@ -382,15 +370,6 @@ def _from_callable(f: Callable[..., Any]) -> ToolSpec:
         schema["$defs"] = definitions
 
     return ToolSpec(name, inspect.getdoc(f) or "", write_canonical(schema))
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        write_canonical(value)
-    except TypeError:
-        return False
-
-    return True
 
 
 def _without_definitions(schema: Any, definitions: dict[str, Any], where: str) -> Any:
@@ -421,10 +400,14 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
         return schema
 
     origin = typing.get_origin(hint)
-    if origin is None:
-        fitting = _class_schema(hint)
-    else:
+    fitting: dict[str, Any] | None = None
+    if origin is not None:
         fitting = _generic_schema(hint, origin, where)
+    elif isinstance(hint, type) and issubclass(hint, enum.Enum):
+        fitting = {"enum": [member.value for member in hint]}
+    elif isinstance(hint, type):
+        base = next((base for base in hint.__mro__ if base in _JSON_TYPES), None)
+        fitting = None if base is None else {"type": _JSON_TYPES[base]}
     if fitting is None:
         raise BadToolSpec(
             f"the annotation of {where} has no JSON Schema",
@@ -433,16 +416,6 @@ def annotation_schema(hint: Any, where: str) -> dict[str, Any]:
         )
 
     return fitting
-
-
-def _class_schema(hint: Any) -> dict[str, Any] | None:
-    if not isinstance(hint, type):
-        return None
-    if issubclass(hint, enum.Enum):
-        return {"enum": [member.value for member in hint]}
-
-    base = next((base for base in hint.__mro__ if base in _JSON_TYPES), None)
-    return None if base is None else {"type": _JSON_TYPES[base]}
 
 
 def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None:
@@ -457,29 +430,16 @@ def _generic_schema(hint: Any, origin: Any, where: str) -> dict[str, Any] | None
         return {"enum": list(args)}
     if origin in (typing.Union, types.UnionType):
         return {"anyOf": [annotation_schema(arg, where) for arg in args]}
-    if origin is tuple:
-        return _tuple_schema(args, where)
-    if origin in (list, set, frozenset) or _is_sequence(origin):
-        # `typing.List` has an origin and no parameters.
-        items = {"items": annotation_schema(args[0], where)} if args else {}
-        return {"type": "array", **items}
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": annotation_schema(args[1], where)}
-
-    return None
-
-
-def _tuple_schema(args: tuple[Any, ...], where: str) -> dict[str, Any]:
-    if len(args) == 2 and args[1] is Ellipsis:
-        return {"type": "array", "items": annotation_schema(args[0], where)}
-    return {
-        "type": "array",
-        "prefixItems": [annotation_schema(arg, where) for arg in args],
-        "items": False,
-    }
-
-
-def _is_sequence(origin: Any) -> bool:
+    if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
+        items = [annotation_schema(arg, where) for arg in args]
+        return {"type": "array", "prefixItems": items, "items": False}
     if not isinstance(origin, type):
-        return False
-    return issubclass(origin, typing.Sequence) and not issubclass(origin, (str, tuple))
+        return None
+    is_sequence = issubclass(origin, typing.Sequence) and not issubclass(origin, str)
+    if is_sequence or origin in (set, frozenset):
+        # `typing.List` has an origin and no parameters.
+        each = {"items": annotation_schema(args[0], where)} if args else {}
+        return {"type": "array", **each}
+    if issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": annotation_schema(args[1], where)}
+    return None

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, ov
 
 from ..core.errors import BadOptions, IncompleteError, MissingExtra, ToolparseError
 from ..core.types import ParseOptions, Policy
-from ..parser.any_protocol import AnyProtocol
+from ..parser.foreign.protocol import AnyProtocol
 from ..runner.progress import Progress
 from .frames.answers import Answers, Done, Task, read_piece, run_answers
 from .frames.files import PartsWriter

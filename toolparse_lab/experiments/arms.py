@@ -18,7 +18,7 @@ from ..formats.json.openai_json import OPENAI_JSON, OPENAI_STRICT
 from ..formats.prompt.own_prompt import OwnPrompt, is_own_prompt
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.plans import PLAN
-from ..parser.any_protocol import AnyProtocol, any_protocol, listed_names
+from ..parser.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ..runner.exchange.summary import LIMITS
 
 NATIVE = "native"

@@ -13,8 +13,8 @@ from ..core.errors import BadPlan, UnknownName, UnknownProtocol
 from ..core.values import write_canonical
 from ..core.values.printable import printable
 from ..formats.models import protocol_for, reason_for
-from ..parser.any_protocol import listed_names
 from ..parser.derivation.renderer import ChatTemplate
+from ..parser.foreign.protocol import listed_names
 from ..runner.exchange.types import RAW_COMPLETION, Model, Request
 from ..runner.local.provider import LOCAL_MODEL, is_local
 from ..runner.routes import LENGTHS, Untaken, shape_of, untaken

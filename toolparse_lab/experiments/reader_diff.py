@@ -13,7 +13,7 @@ from ..evals.frames.reread import parse_frame
 from ..evals.readings.readers import reader, version_of
 from ..evals.reports.figures.comparison import ArmComparison, Opener, compare_runs
 from ..evals.scoring.trial import Trial
-from ..parser.any_protocol import AnyProtocol
+from ..parser.foreign.protocol import AnyProtocol
 from .run import HEADLINE, Run
 
 OpenRun = Callable[[str], Run]

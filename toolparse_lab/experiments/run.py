@@ -19,7 +19,7 @@ from ..core.values.printable import counted, printable
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..middleware.flow import OPEN
-from ..parser.any_protocol import any_protocol
+from ..parser.foreign.protocol import any_protocol
 from ..runner.pool import Summary
 from ..runner.store.store import Store
 from .plan import Plan

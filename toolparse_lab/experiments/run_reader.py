@@ -20,7 +20,7 @@ from ..evals.cases.case import Case
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Remarks, Trial, TrialProtocols
 from ..middleware.flow import OPEN, Conversation, asked_of, drive, read_answer
-from ..parser.any_protocol import AnyProtocol
+from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
 from .plan import Plan

@@ -21,7 +21,7 @@ from ..formats.prompt.own_prompt import OwnPrompt
 from ..formats.registry import protocol_of
 from ..formats.spec import from_record
 from ..middleware.flow import Runnable
-from ..parser.any_protocol import AnyProtocol, any_protocol
+from ..parser.foreign.protocol import AnyProtocol, any_protocol
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import Held, Model, PlanItem, Questions, Request
 from ..runner.store.store import RunRecord, Store

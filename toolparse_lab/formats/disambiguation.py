@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from ..arguments.rjson.positions import EditMap, apply_edits
-from ..arguments.rjson.refusal import Refusal
+from ..arguments.rjson.strict import Refusal
 from ..arguments.schema.coerce import coerce
 from ..arguments.schema.validate import find_problems
 from ..arguments.schema.view import View, view_of

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..parser.content_parts import PartStream, failures_of, parts_of
-from .answer import Answer
+from .answer import Answer, fix_tool_call_with_schema
 from .choice_schema import create_dynamic_if_then_else_schema
 from .core import ToolCallMiddleware, create_tool_middleware
 from .corrections import (
@@ -23,7 +23,6 @@ from .corrections import (
     correct_answer,
     corrections,
 )
-from .native import fix_tool_call_with_schema
 from .stream import AnswerStream
 from .turn import Turn
 

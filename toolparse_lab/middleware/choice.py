@@ -14,11 +14,8 @@ Kind: TypeAlias = Literal["auto", "required", "none", "tool"]
 _OURS = (None, "function", "custom")  # types of tools that the caller runs
 _SCHEMAS = ("input_schema", "inputSchema", "parameters", "schema")
 _KINDS: Mapping[str, Kind] = {
-    "auto": "auto",
-    "required": "required",
-    "any": "required",
-    "none": "none",
-}
+    "auto": "auto", "required": "required", "any": "required", "none": "none",
+}  # fmt: skip
 _EXPECTED = '"auto", "required", "none" or {"type": "function", "function": {"name": …}}'
 PROVIDER_TOOLS = (
     "Provider-defined tools are not supported by this middleware. Please use custom tools."

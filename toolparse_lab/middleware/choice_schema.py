@@ -90,22 +90,13 @@ def _chain(tools: Sequence[ToolSpec]) -> Schema:
         condition = {"properties": {"name": {"const": tool.name}}, "required": ["name"]}
         otherwise = {"else": chain} if chain else {}
         chain = {"if": condition, "then": _call_of(tool), **otherwise}
-    return {
-        "type": "object",
-        "properties": {
-            "name": {
-                "type": "string",
-                "description": "Name of the tool to call",
-                "enum": [t.name for t in tools],
-            },
-            "arguments": {
-                "type": "object",
-                "description": "Argument object to be passed to the tool",
-            },
-        },
-        "required": ["name", "arguments"],
-        **chain,
+    names = {"enum": [t.name for t in tools]}
+    properties = {
+        "name": {"type": "string", "description": "Name of the tool to call", **names},
+        "arguments": {"type": "object", "description": "Argument object to be passed to the tool"},
     }
+    required = {"required": ["name", "arguments"]}
+    return {"type": "object", "properties": properties, **required, **chain}
 
 
 def _call_of(tool: ToolSpec) -> Schema:

@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 from ..core import hooks
 from ..core.errors import BadOptions
-from ..core.types import ParseOptions, ParseResult
+from ..core.types import ParseOptions
 from ..formats.base import Protocol
 from ..formats.prompt.messages import LeftOut, input_examples, merge_prompt
 from ..formats.results import ToolResult
 from ..formats.surface import delimiters_of
-from ..parser.any_protocol import AnyProtocol, any_protocol
 from ..parser.content_parts import OnError
+from ..parser.foreign.protocol import AnyProtocol, any_protocol
 from ..parser.parse import with_lost_calls
-from .answer import ONLY_TEXT, Answer, answer_of, both_thoughts, passed_through, read_content
+from .answer import (
+    ONLY_TEXT,
+    Answer,
+    answer_of,
+    both_thoughts,
+    coerce_call,
+    passed_through,
+    read_content,
+)
 from .attempts import Attempts, BrokenCalls, CallIds, UnknownTools
 from .choice import Offer, read_offer
 from .choice_schema import (
@@ -33,11 +41,9 @@ from .choice_schema import (
 from .correction.feedback import Feedback
 from .debug import debug_level, log_answer, log_out, log_raw
 from .history import Message, Writer, documents_without, rewrite_history, without_delimiters
-from .native import coerce_call
 from .options import Ways, take_request_options, ways_of
-from .reading import AnswerReading
 from .stream import AnswerStream
-from .turn import Prepared, Turn
+from .turn import AnswerReading, Prepared, Turn
 
 if TYPE_CHECKING:
     from .flow.factors import LitellmArguments
@@ -148,12 +154,23 @@ class ToolCallMiddleware:
         conversation = params.get("messages", ())
         documents = params.get("documents")
         if offer.active and self.neutral_text:
-            delimiters = self._delimiters(prepared)
+            if prepared.delimiters is None:
+                ours = self.protocol if isinstance(self.protocol, Protocol) else None
+                by_name = prepared.writer.tools
+                prepared.delimiters = delimiters_of(ours, by_name) if ours is not None else ()
+            delimiters = prepared.delimiters
             conversation = without_delimiters(conversation, delimiters)
             if documents:
                 params = {**params, "documents": documents_without(documents, delimiters)}
         messages = rewrite_history(conversation, prepared.writer)
-        _tell_left_out(prepared)
+        # With every request, although its tools may have been read long ago.
+        for tool in prepared.offer.provider:
+            note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
+            prepared.writer.tell(note, tool=dict(tool))
+        for example in prepared.left_out:
+            prepared.writer.tell(
+                _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
+            )
         request = {k: v for k, v in params.items() if k not in _REPLACED}
         one_call = formatted = False
         if offer.active:
@@ -166,25 +183,12 @@ class ToolCallMiddleware:
 
         request["messages"] = messages
         choice = offer.choice
+        many = offer.forced and choice.kind == "required" and schema == "any_of_many"
         return Turn(
-            request,
-            offer.tools,
-            choice.kind,
-            choice.name,
-            offer.active,
-            offer.forced,
-            one_call,
-            tuple(params.get("messages") or ()),
-            prepared,
-            many=(
-                offer.forced
-                and choice.kind == "required"
-                and schema == "any_of_many"
-                and parallel is not False
-            ),
-            formatted=formatted,
-            _documents=documents,
-        )
+            request, offer.tools, choice.kind, choice.name, offer.active, offer.forced, one_call,
+            tuple(params.get("messages") or ()), prepared, many=many and parallel is not False,
+            formatted=formatted, _documents=documents,
+        )  # fmt: skip
 
     def _ask_for_form(
         self, request: dict[str, Any], offer: Offer, form: ChoiceForm
@@ -245,7 +249,13 @@ class ToolCallMiddleware:
         if level == "stream" or (level == "parse" and turn.forced and debug_summary is None):
             log_raw(text)
 
-        result = by._parse(turn, text, finish_reason, has_calls=bool(native))
+        reading = by._reading
+        if turn.read_whole and (text.strip() or not native):
+            result = reading.parse_whole(turn, text, finish_reason)
+        else:
+            result = reading.readers(turn)[0].parse(text, turn.asked)
+        if by.on_error is not None:
+            reading.tell_failures(result, turn)
         result = with_lost_calls(result, finish_reason, reasoning or "", called=bool(native))
         answer = answer_of(
             result,
@@ -360,13 +370,6 @@ class ToolCallMiddleware:
             _, left_out = input_examples(self.protocol, offer.for_model)
         return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form), left_out)
 
-    def _delimiters(self, prepared: Prepared) -> tuple[str, ...]:
-        if prepared.delimiters is None:
-            tools = prepared.writer.tools
-            own = self.protocol
-            prepared.delimiters = delimiters_of(own, tools) if isinstance(own, Protocol) else ()
-        return prepared.delimiters
-
     def _prompt_of(self, prepared: Prepared) -> str:
         if prepared.prompt is not None:
             return prepared.prompt
@@ -396,20 +399,6 @@ class ToolCallMiddleware:
             "result": result.output,
         }
         return self.protocol.format_tool_response(subject, compat=compat)
-
-    # answers
-
-    def _parse(
-        self, turn: Turn, text: str, finish_reason: str | None, *, has_calls: bool
-    ) -> ParseResult:
-        reading = self._reading
-        if turn.read_whole and (text.strip() or not has_calls):
-            result = reading.parse_whole(turn, text, finish_reason)
-        else:
-            result = reading.readers(turn)[0].parse(text, turn.asked)
-        if self.on_error is not None:
-            reading.tell_failures(result, turn)
-        return result
 
 
 def create_tool_middleware(
@@ -510,17 +499,6 @@ def create_tool_middleware(
         broken_calls=broken_calls,
         feedback=Feedback.of(feedback),
     )
-
-
-def _tell_left_out(prepared: Prepared) -> None:
-    # With every request, although its tools may have been read long ago.
-    for tool in prepared.offer.provider:
-        note = _CUSTOM_TOOL if tool.get("type") == "custom" else _PROVIDER_TOOL
-        prepared.writer.tell(note, tool=dict(tool))
-    for example in prepared.left_out:
-        prepared.writer.tell(
-            _EXAMPLE, toolName=example.tool, input=example.text, message=example.why
-        )
 
 
 def _place(

@@ -13,17 +13,15 @@ from typing import Any, TypeAlias
 from ..core.errors import CorrectionFailed
 from ..core.toolspec import EMPTY_SCHEMA, ToolSpec
 from ..core.values import read_plain, write_canonical
-from .answer import Answer
+from .answer import Answer, was_run
 from .core import ToolCallMiddleware
-from .correction import Accepted, Correct, Corrected, CorrectedCall, RunTool
+from .correction import Accepted, Correct, CorrectedCall, RunTool
 from .correction.call import Need, corrected_call
-from .correction.detectors import Refused, by_schema
 from .correction.drive import OF_FIRST_QUESTION
-from .correction.failure import ToolFailure
-from .correction.prompt import CorrectionContext, correction_messages, read_correction
+from .correction.failure import Refused, ToolFailure, by_schema
+from .correction.prompt import CorrectionContext, correction_messages, read_paid
 from .drive import adrive, drive, relay
 from .history import rewrite_history
-from .native import was_run
 from .turn import Turn
 
 # How it works. The flow of a corrected call is the one that tools have; here the tool is the
@@ -193,8 +191,14 @@ def corrections(middleware: ToolCallMiddleware, turn: Turn, answer: Answer) -> F
         params = {k: v for k, v in turn.params.items() if k not in _NOT_AGAIN}
         params["messages"] = list(correction_messages(need.context, feedback.wording))
         reply = yield AskAgain(params, need.context)
-        seconds += getattr(reply, "seconds", 0.0)
-        return _corrected(reply, need.context)
+        if not isinstance(reply, Reply):
+            # Its words may hold what was sent, credentials too.
+            return CorrectionFailed(f"the model could not be asked: {type(reply).__name__}")
+        seconds += reply.seconds
+        try:
+            return read_paid(reply.text, need.context.tool, reply.tokens, reply.cost)
+        except CorrectionFailed as e:
+            return e
 
     done: list[CallCorrection] = []
     calls = list(answer.tool_calls)
@@ -321,17 +325,6 @@ def _refusal(tool: ToolSpec, arguments: Mapping[str, Any]) -> ToolFailure | None
     if not issues:
         return None
     return ToolFailure("; ".join(dict.fromkeys(i.message for i in issues)), issues=issues)
-
-
-def _corrected(reply: Any, context: CorrectionContext) -> Any:
-    if not isinstance(reply, Reply):
-        # Its words may hold what was sent, credentials too.
-        return CorrectionFailed(f"the model could not be asked: {type(reply).__name__}")
-    try:
-        return Corrected(read_correction(reply.text, context.tool), reply.tokens, reply.cost)
-    except CorrectionFailed as e:
-        e.tokens, e.cost = reply.tokens, reply.cost
-        return e
 
 
 def _conversation(turn: Turn, answer: Answer) -> tuple[Mapping[str, Any], ...]:

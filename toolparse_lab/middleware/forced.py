@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..arguments.rjson.damage import Refusal
 from ..arguments.rjson.strict import read_if_strict
 from ..core.toolspec import ToolSpec
-from ..core.types import ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
+from ..core.types import CallStatus, ParseOptions, ParseResult, Problem, Segment, Span, ToolCall
 from ..core.values import read_strict, write_canonical
 from ..core.values.printable import counted
 from ..formats.base import Opening, Reading
@@ -81,16 +81,14 @@ def parse_formatted(
         (rest, options),
     ):
         outcome = _json_calls(part, tools, part_options, cut, True)
-        if isinstance(outcome, ParseResult) and not any(map(_is_other_shape, outcome.calls)):
-            return outcome
+        if isinstance(outcome, ParseResult):
+            # A step of reading: name or arguments were in another place than a call has them.
+            steps = [step.stage for call in outcome.calls for step in call.steps]
+            if "read" not in steps:
+                return outcome
         if read_if_strict(part.span.of(own.raw), options.max_depth) is not None:
             return part.result(Segment("text", part.span), ())
     return own
-
-
-def _is_other_shape(call: ToolCall) -> bool:
-    # Its name or arguments were in another place than a call has them.
-    return any(step.stage == "read" for step in call.steps)
 
 
 def _is_number(n_calls: int, many: bool) -> bool:
@@ -201,18 +199,9 @@ def parse_like_seed(
     name = body.get("name")
     name = name if isinstance(name, str) and name else "unknown"
     segment = Segment("call", everything, everything)
+    status: CallStatus = "truncated" if cut and problems else "ok"
     call = ToolCall(
-        index=0,
-        segment_index=0,
-        name=name,
-        name_span=None,
-        wire_id=None,
-        protocol=protocol_id,
-        status="truncated" if cut and problems else "ok",
-        confidence=1.0,
-        source_json=arguments,
-        arguments_json=arguments,
-        problems=problems,
-        segment=segment,
-    )
+        0, 0, name, None, None, protocol_id, status, 1.0, arguments, arguments,
+        problems=problems, segment=segment,
+    )  # fmt: skip
     return ParseResult(raw, protocol_id, options, (segment,), (call,), (), tuple(tools))

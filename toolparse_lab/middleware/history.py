@@ -74,12 +74,8 @@ class Writer:
         attempt = attempt_of(arguments)
         if attempt is not None:
             return _CallText(attempt)
-        body = {
-            "type": "tool-call",
-            "toolCallId": _call_id(call),
-            "toolName": name,
-            "input": arguments,
-        }
+        body = {"type": "tool-call", "toolCallId": _call_id(call)}
+        body |= {"toolName": name, "input": arguments}
         try:
             try:
                 return _CallText(self.protocol.format_tool_call(body, self.tools.get(name)))
@@ -339,18 +335,6 @@ def _approval(part: Mapping[str, Any], calls: _Calls) -> ToolResult | None:
     return ToolResult.of({"toolName": name, "output": output, "toolCallId": id})
 
 
-def _without_old_news(results: list[ToolResult]) -> list[ToolResult]:
-    # Without approvals of calls that ran, and refusals that are there twice. A reason that the
-    # user gave for an approval stays.
-    ids = [result.call_id for result in results]
-    unique = {(r.call_id, write_canonical(r.content)): r for r in reversed(results)}
-    return [
-        result
-        for result in reversed(unique.values())
-        if result.content != _APPROVED or ids.count(result.call_id) == 1
-    ]
-
-
 def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResult:
     # A result names its tool, or a call before it does.
     id = _call_id(message)
@@ -378,7 +362,16 @@ def _result(message: Mapping[str, Any], output: Any, calls: _Calls) -> ToolResul
 def _result_messages(results: list[ToolResult], calls: _Calls, writer: Writer) -> list[Message]:
     # In the order of their calls. Strangers come last.
     last = len(calls.order)
-    results = _without_old_news(results) if calls.approvals else results
+    if calls.approvals:
+        # Without approvals of calls that ran, and refusals that are there twice. A reason that the
+        # user gave for an approval stays.
+        ids = [result.call_id for result in results]
+        unique = {(r.call_id, write_canonical(r.content)): r for r in reversed(results)}
+        results = [
+            result
+            for result in reversed(unique.values())
+            if result.content != _APPROVED or ids.count(result.call_id) == 1
+        ]
     messages: list[Message] = []
     for result in sorted(results, key=lambda result: calls.order.get(result.call_id, last)):
         text, media = writer.write_result(result), media_of(result)
@@ -416,18 +409,13 @@ def _merged(messages: list[Message]) -> list[Message]:
     # Neighbouring messages of the user become one, unless they differ in more than the content.
     out: list[Message] = []
     for message in messages:
-        if out and _are_one(out[-1], message):
-            last = out[-1]
+        last = out[-1] if out else None
+        is_next = last is not None and last["role"] == "user" == message["role"]
+        if last is not None and is_next and {**last, "content": 0} == {**message, "content": 0}:
             out[-1] = {**last, "content": _joined([*_parts(last), *_parts(message)])}
         else:
             out.append(message)
     return out
-
-
-def _are_one(first: Message, second: Message) -> bool:
-    if not first["role"] == "user" == second["role"]:
-        return False
-    return {**first, "content": None} == {**second, "content": None}
 
 
 def _parts(message: Message) -> list[Any]:
@@ -475,21 +463,18 @@ def _neutral_message(message: Any, delimiters: tuple[str, ...]) -> Any:
     if isinstance(content, str):
         clean = neutral(content, delimiters)
     elif isinstance(content, (list, tuple)):
-        clean = type(content)(_neutral_part(part, delimiters) for part in content)
+        # Images and similar stay as they are.
+        kinds = [str(p.get("type")) if isinstance(p, Mapping) else "" for p in content]
+        clean = type(content)(
+            part if kind.startswith(NO_TEXT) else _clean(part, delimiters, 0)
+            for kind, part in zip(kinds, content, strict=True)
+        )
     return message if clean == content else {**message, "content": clean}
 
 
 def documents_without(documents: Any, delimiters: tuple[str, ...]) -> Any:
     """Return the documents of a request, of any shape, with their texts neutralised in a copy."""
     return _clean(documents, delimiters, 0) if delimiters else documents
-
-
-def _neutral_part(part: Any, delimiters: tuple[str, ...]) -> Any:
-    # Images and similar stay as they are.
-    kind = part.get("type") if isinstance(part, Mapping) else None
-    if isinstance(kind, str) and kind.startswith(NO_TEXT):
-        return part
-    return _clean(part, delimiters, 0)
 
 
 def _clean(value: Any, delimiters: tuple[str, ...], depth: int) -> Any:

@@ -58,14 +58,26 @@ def ways_of(compat: Any, options: ParseOptions | Mapping[str, Any] | None, proto
     """
     if compat not in (None, "seed"):
         raise BadOptions("compat is a set of old ways", got=compat, expected="None or 'seed'")
-    chosen = _chosen_options(options)
+    chosen: dict[str, Any]
+    if isinstance(options, ParseOptions):
+        # Those that differ from their defaults. A policy is always a choice: the middleware's own
+        # default is another one.
+        chosen = {
+            name: value
+            for name, value in options.to_dict().items()
+            if name == "coerce" or value != getattr(DEFAULT_OPTIONS, name)
+        }
+    elif options is not None and not isinstance(options, Mapping):
+        raise BadOptions(
+            "options are ParseOptions or a mapping",
+            got=type(options).__name__,
+            expected='such as {"coerce": "safe"}',
+        )
+    else:
+        chosen = dict(options or {})
     if compat is None:
         usual = ParseOptions.of({**_DEFAULTS, **chosen})
         return Ways(usual, usual, usual)
-    return _seed_ways(chosen, protocol)
-
-
-def _seed_ways(chosen: Mapping[str, Any], protocol: Any) -> Ways:
     # The oldest version differed by protocol and between batch and stream.
     codec = protocol.codec if isinstance(protocol, Protocol) else None
     batch: dict[str, Any] = {**_DEFAULTS, "recover": False}
@@ -82,25 +94,6 @@ def _seed_ways(chosen: Mapping[str, Any], protocol: Any) -> Ways:
         seed_results=True,
         supports_none=False,
     )
-
-
-def _chosen_options(options: ParseOptions | Mapping[str, Any] | None) -> dict[str, Any]:
-    # Of a whole set, the options that differ from their defaults.
-    if isinstance(options, ParseOptions):
-        values = {f.name: getattr(options, f.name) for f in fields(options)}
-        # A policy is always a choice: the middleware's own default is another one.
-        return {
-            name: value
-            for name, value in values.items()
-            if name == "coerce" or value != getattr(DEFAULT_OPTIONS, name)
-        }
-    if options is not None and not isinstance(options, Mapping):
-        raise BadOptions(
-            "options are ParseOptions or a mapping",
-            got=type(options).__name__,
-            expected='such as {"coerce": "safe"}',
-        )
-    return dict(options or {})
 
 
 # options of a request
@@ -146,7 +139,24 @@ def take_request_options(
 
     values: dict[str, Any] = {}
     for member in members:
-        values.update(_read(member))
+        if member is None:  # says nothing
+            continue
+        if not isinstance(member, Mapping):
+            raise BadOptions(
+                "options of a request are a mapping",
+                got=type(member).__name__,
+                expected='such as {"on_error": …, "coerce": "safe"}',
+            )
+        named = {_UPPER.sub("_", str(key)).lower(): value for key, value in member.items()}
+        for name in named:
+            if name not in _NAMES and name not in _STATE:
+                raise BadOptions(
+                    "unknown option of a request",
+                    got=name,
+                    expected=", ".join(_NAMES),
+                    hint=near(name, _NAMES),
+                )
+        values |= {k: v for k, v in named.items() if v is not None and k not in _STATE}
     if not values:
         return rest, None
     on_error = values.get("on_error")
@@ -160,25 +170,3 @@ def take_request_options(
     ParseOptions.of(options)  # its errors, before anything is sent
     parsing = {**options, **{name: values[name] for name in _PARSING if name in values}}
     return rest, RequestOptions(on_error, parsing, values.get("original_tool_schemas"))
-
-
-def _read(member: Any) -> dict[str, Any]:
-    # None says nothing.
-    if member is None:
-        return {}
-    if not isinstance(member, Mapping):
-        raise BadOptions(
-            "options of a request are a mapping",
-            got=type(member).__name__,
-            expected='such as {"on_error": …, "coerce": "safe"}',
-        )
-    values = {_UPPER.sub("_", str(key)).lower(): value for key, value in member.items()}
-    for name in values:
-        if name not in _NAMES and name not in _STATE:
-            raise BadOptions(
-                "unknown option of a request",
-                got=name,
-                expected=", ".join(_NAMES),
-                hint=near(name, _NAMES),
-            )
-    return {k: v for k, v in values.items() if v is not None and k not in _STATE}

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from ..core.toolspec import ToolSpec
+from ..core.types import ParseResult, calls_by_segment
 from ..formats.base import Protocol
 from ..formats.prompt.messages import LeftOut
-from ..parser.foreign.protocol import ForeignProtocol
+from ..parser.content_parts import OnError, call_safely, failure_of, is_failure
+from ..parser.echoes import judged
+from ..parser.foreign.protocol import AnyProtocol, ForeignProtocol
 from ..parser.parse import Reader
+from .answer import was_cut
+from .attempts import Attempts
 from .choice import Kind, Offer
 from .choice_schema import PLAIN, ChoiceForm
+from .forced import parse_forced, parse_formatted, parse_like_seed
 from .history import Writer
 from .options import Ways
 
@@ -96,3 +103,95 @@ class Prepared:
     readers: tuple[Reader, Reader] | None = None
     # Of the format, which no user's text may contain.
     delimiters: tuple[str, ...] | None = None
+
+
+# The reading of answers: whole texts, pieces and forced choices. `on_error(message, metadata)` is
+# told what could not be read, once for each piece of the text.
+
+_CHOICE = "Failed to parse toolChoice JSON from {} model output"
+_FURTHER = "A further call is left out, because the request says parallel_tool_calls=False."
+_UNKNOWN_TOOL = "The call names a tool that was not offered, keeping original text."
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReading:
+    """The part of a middleware that reads answers, with fields of the middleware."""
+
+    protocol: AnyProtocol
+    ways: Ways
+    on_error: OnError | None
+    attempts: Attempts
+
+    def readers(self, turn: Turn) -> tuple[Reader, Reader]:
+        """Return the readers of a turn's answer: whole, and in pieces."""
+        prepared = turn._prepared
+        # A turn may be made or changed by hand, or by another middleware.
+        own = (
+            prepared is not None
+            and prepared.offer.tools is turn.tools
+            and prepared.protocol is self.protocol
+            and prepared.ways is self.ways
+        )
+        if prepared is not None and own and prepared.readers is not None:
+            return prepared.readers
+        whole = pieces = Reader(self.protocol, turn.tools, self.ways.batch)
+        if self.ways.stream != self.ways.batch:
+            pieces = Reader(self.protocol, turn.tools, self.ways.stream)
+        if prepared is not None and own:
+            prepared.readers = whole, pieces
+        return whole, pieces
+
+    def parse_whole(self, turn: Turn, text: str, finish_reason: str | None) -> ParseResult:
+        """Return the parse of an answer that must be a call, or JSON of the caller's own form."""
+        cut, ways = was_cut(finish_reason), self.ways
+        if turn.formatted:
+            result = parse_formatted(text, self.protocol, turn.tools, ways.choice, cut=cut)
+        elif ways.seed_choice:
+            result = parse_like_seed(text, self.protocol.id, turn.tools, ways.choice, cut=cut)
+        else:
+            result = parse_forced(
+                text, self.protocol, turn.tools, turn.allowed, ways.choice, cut=cut, many=turn.many
+            )
+        return judged(result, turn.asked)
+
+    def tell_failures(self, result: ParseResult, turn: Turn, *, streamed: bool = False) -> None:
+        """Call `on_error` for each segment with a call that failed, for each failure of the text as
+        a whole, and for each call that drops out.
+
+        metadata: toolCall (the text), toolName, code, message, span (start, end). Of a forced
+        answer also text and error. Only decoding and reading count. A value that does not fit a
+        schema is a problem of the result and no failure; nor is a call of a tool that was not
+        offered where it is handed on.
+        """
+        if self.on_error is None:
+            return
+        for calls in calls_by_segment(result.calls).values():
+            # The text of a segment is kept or lost as one, so its first failure is told.
+            failures = (
+                (call, problem)
+                for call in calls
+                for problem in filter(is_failure, call.problems)
+                if not (problem.code == "call.unknown-tool" and self.attempts.hands_on_unknown)
+            )
+            for call, problem in islice(failures, 1):
+                text = call.segment.span.of(result.raw)
+                message, metadata = failure_of(call, problem, text, self.protocol)
+                if problem.code == "call.unknown-tool":
+                    message = _UNKNOWN_TOOL
+                call_safely(self.on_error, message, metadata)
+        for problem in filter(is_failure, result.problems):
+            span = problem.span
+            text = span.of(result.raw) if span is not None else result.raw
+            place = (span.start, span.end) if span is not None else None
+            metadata = {"toolCall": text, "toolName": None, "code": problem.code}
+            metadata |= {"message": problem.message, "span": place}
+            message = problem.message
+            if problem.code == "choice.no-call":
+                message = _CHOICE.format("streamed" if streamed else "generated")
+                metadata |= {"text": text, "error": problem.message}
+            call_safely(self.on_error, message, metadata)
+        for call in self.attempts.usable(result.calls)[1:] if turn.one_call else ():
+            span = call.segment.span
+            metadata = {"toolCall": span.of(result.raw), "toolName": call.name}
+            metadata |= {"code": "choice.further-call", "message": _FURTHER}
+            call_safely(self.on_error, _FURTHER, {**metadata, "span": (span.start, span.end)})

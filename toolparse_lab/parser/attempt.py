@@ -35,12 +35,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..core.toolspec import ToolSpec
 from ..core.types import ParseResult, Problem, Span
 from ..formats.base import Signs
 from ..formats.registry import protocols
+from ..formats.scan import longest_of
 from .quoting import LINE_HEAD, WINDOW, is_example, is_indented, is_quoted
 
 _MOST_SITES = 200  # a text with more says nothing new with them
@@ -89,29 +90,27 @@ class CallSite:
     attempt: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Patterns:
-    # With a call's sign, in a tag, and after another call.
+class _SitePatterns(NamedTuple):
+    # A name with a call's sign, in a tag, and after another call.
     call: re.Pattern[str]
     tag: re.Pattern[str]
     following: re.Pattern[str]
 
-    @staticmethod
-    @lru_cache(maxsize=128)
-    def of(names: tuple[str, ...]) -> _Patterns:
-        by_length = sorted(names, key=len, reverse=True)
-        word = "|".join(re.escape(name).replace("_", r"\\?_") for name in by_length) or "(?!)"
-        name = rf"(?:functions?\.|tools?\.|default_api\.)?(?P<name>{word})(?![\w-])"
-        return _Patterns(
-            re.compile(
-                rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
-                r"(?:\[[^\[\]\n]{0,80}\])?"
-                r"(?:[({]|:?=[ \t]{0,8}[({\[\"']|=(?!=)"
-                rf"|(?<=\w)<(?!/|[|｜]|{_SITE_SHOWING}\b)|[ \t]\|(?=[^|\n]{{0,200}}=))"
-            ),
-            re.compile(rf"<(?:\w{{1,20}}:|{_CALL_WORDS}[ \t])?(?P<name>{word})(?=[\s/>])"),
-            re.compile(rf"[ \t]*[,;][ \t]*{name}\("),
-        )
+
+@lru_cache(maxsize=128)
+def _site_patterns(names: tuple[str, ...]) -> _SitePatterns:
+    word = longest_of(names).replace("_", r"\\?_")
+    name = rf"(?:functions?\.|tools?\.|default_api\.)?(?P<name>{word})(?![\w-])"
+    return _SitePatterns(
+        re.compile(
+            rf"(?<![\w.-]){name}(?:\.\w{{1,20}})?[\"'`*]{{0,3}}[ \t]{{0,8}}"
+            r"(?:\[[^\[\]\n]{0,80}\])?"
+            r"(?:[({]|:?=[ \t]{0,8}[({\[\"']|=(?!=)"
+            rf"|(?<=\w)<(?!/|[|｜]|{_SITE_SHOWING}\b)|[ \t]\|(?=[^|\n]{{0,200}}=))"
+        ),
+        re.compile(rf"<(?:\w{{1,20}}:|{_CALL_WORDS}[ \t])?(?P<name>{word})(?=[\s/>])"),
+        re.compile(rf"[ \t]*[,;][ \t]*{name}\("),
+    )
 
 
 def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
@@ -120,7 +119,7 @@ def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
     >>> [site.attempt for site in call_sites("f(a=1\\nI would call f(a).", ("f",))]
     [True, False]
     """
-    patterns = _Patterns.of(names)
+    patterns = _site_patterns(names)
     sites: list[CallSite] = []
     listings: list[int] = []
     for match in islice(patterns.call.finditer(text), _MOST_SITES):
@@ -134,8 +133,13 @@ def call_sites(text: str, names: tuple[str, ...]) -> list[CallSite]:
             sites[at] = replace(sites[at], attempt=False)
     closers = {name: text.rfind(f"</{name}>") for name in names}
     for match in islice(patterns.tag.finditer(text), _MOST_SITES):
-        is_closed = closers.get(match["name"], -1) >= match.end()
-        attempt = is_closed or _is_element(text, match)
+        attempt = closers.get(match["name"], -1) >= match.end()
+        if not attempt:
+            before, after = _line_of(text, match)
+            # At the beginning of its line it is one, unless a sentence goes on from it.
+            attempt = _ATTRIBUTE.match(after, 1) is not None or (
+                _LEAD.fullmatch(before) is not None and not _SENTENCE.match(after[1:])
+            )
         sites.append(CallSite(match["name"], *match.span(), attempt))
     return sorted(sites, key=lambda site: site.start)
 
@@ -148,7 +152,7 @@ def _line_of(text: str, match: re.Match[str]) -> tuple[str, str]:
     return text[begin:start], text[last : min(end if end >= 0 else len(text), last + _LINE)]
 
 
-def _is_attempt(text: str, match: re.Match[str], patterns: _Patterns) -> tuple[bool, bool]:
+def _is_attempt(text: str, match: re.Match[str], patterns: _SitePatterns) -> tuple[bool, bool]:
     # Whether a name with a sign is an attempt, and whether it has values as arguments.
     before, after = _line_of(text, match)
     if after[0] == "=":
@@ -167,16 +171,6 @@ def _is_attempt(text: str, match: re.Match[str], patterns: _Patterns) -> tuple[b
     if not alone or behind is None or not _VALUE.search(arguments):
         return False, values
     return bool(_LABEL.search(before) or _FEW_WORDS.fullmatch(before)), values
-
-
-def _is_element(text: str, match: re.Match[str]) -> bool:
-    before, after = _line_of(text, match)
-    inside = after[1:]
-    if _ATTRIBUTE.match(inside):
-        return True
-    if _LEAD.fullmatch(before) is None:
-        return False
-    return not _SENTENCE.match(inside)
 
 
 def _after_bracket(after: str) -> tuple[str | None, str]:
@@ -242,7 +236,7 @@ def shown_ranges(text: str) -> Ranges:
     for start, end in fences:
         # One introduction may be of several blocks.
         follows = bool(ranges) and not text[ranges[-1][1] : start].strip()
-        if follows or _is_shown_block(text, start, end):
+        if follows or _is_introduced(text, start) or _DEFINES_TARGET.search(text, start, end):
             ranges.append((start, end))
     ranges += [match.span() for match in _QUOTED_LINES.finditer(text)]
     ranges += _code_spans(text, fences)
@@ -311,10 +305,6 @@ def _fences(text: str) -> Iterator[tuple[int, int]]:
             opener = None
     if opener is not None:
         yield opener.start(), len(text)
-
-
-def _is_shown_block(text: str, start: int, end: int) -> bool:
-    return _is_introduced(text, start) or _DEFINES_TARGET.search(text, start, end) is not None
 
 
 def _is_introduced(text: str, start: int) -> bool:
@@ -491,7 +481,7 @@ def _patterns_of(
 ) -> tuple[_Pattern, ...]:
     # In the order in which they win over one another. names, parameters: sorted, so that one set
     # of tools is compiled once.
-    tool, key = _one_of(names), _one_of(parameters)
+    tool, key = longest_of(names), longest_of(parameters)
     formats, own = _all_signs(), signs or Signs()
     openers = "|".join((*formats.openers, *own.openers))
     head = rf"(?=\s*(?:[\[{{<\"'(]|\Z|(?:functions\.|call:)?(?:{tool})(?!\w)))"
@@ -533,12 +523,6 @@ def _patterns_of(
             ),
         ),
     )
-
-
-def _one_of(names: tuple[str, ...]) -> str:
-    # Longer names first, so that the longest one matches. Nothing matches without names.
-    by_length = sorted(names, key=len, reverse=True)
-    return "|".join(re.escape(name) for name in by_length) or r"(?!)"
 
 
 def find_attempt(
@@ -583,9 +567,14 @@ def find_attempt(
     named = (m for m in _JSON_NAME.finditer(searched) if _is_json_call(searched, m, names))
     match = _first_unquoted(searched, named)
     if match is None:
-        arguments = _argument_pattern(keys)
-        words = (m for m in _JSON_WORD.finditer(searched) if m[1] in names)
-        match = _first_unquoted(searched, (m for m in words if _is_given(searched, m, arguments)))
+        given = _argument_pattern(keys)
+        around = (
+            (m, searched[max(0, m.start() - _NEARBY) : m.end() + _NEARBY])
+            for m in _JSON_WORD.finditer(searched)
+            if m[1] in names
+        )
+        words = (m for m, near in around if given.search(near) and not _DEFINITION.search(near))
+        match = _first_unquoted(searched, words)
     if match is not None:
         found.append(Attempt("json", match[0].strip(), match.start()))
     # Calls without a name of their own: parameters as elements, or as one JSON object.
@@ -599,6 +588,11 @@ def find_attempt(
     return min(found, key=lambda attempt: attempt.start, default=None)
 
 
+@lru_cache(maxsize=512)
+def _argument_pattern(parameters: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"""{_ARGUMENTS.pattern}|["'](?:{longest_of(parameters)})["']\s*:""")
+
+
 def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
     # After many that are quoted, the next.
     for passed, match in enumerate(matches):
@@ -609,16 +603,6 @@ def _first_unquoted(text: str, matches: Iterator[re.Match[str]]) -> re.Match[str
 
 def _is_definition(text: str, start: int, end: int) -> bool:
     return _DEFINITION.search(text[start : end + _NEARBY].split("\n\n")[0]) is not None
-
-
-def _is_given(text: str, match: re.Match[str], arguments: re.Pattern[str]) -> bool:
-    near = text[max(0, match.start() - _NEARBY) : match.end() + _NEARBY]
-    return arguments.search(near) is not None and _DEFINITION.search(near) is None
-
-
-@lru_cache(maxsize=512)
-def _argument_pattern(parameters: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(rf"""{_ARGUMENTS.pattern}|["'](?:{_one_of(parameters)})["']\s*:""")
 
 
 def _is_lone_object(text: str, parameters: tuple[str, ...]) -> bool:
@@ -646,10 +630,13 @@ def _is_json_call(text: str, match: re.Match[str], names: tuple[str, ...]) -> bo
 def example_spans(result: ParseResult) -> list[Span]:
     """Return where the parser saw examples, each from its opener to where it ends.
 
-    The parser marks the opener alone. Its quotation stands behind it, up to the end of the
-    quotation or the format's own closer (see `example_end`).
+    The parser marks the opener alone. Its quotation is after it, up to the end of the quotation or
+    the format's own closer (see `example_end`).
     """
-    return list(iter_examples(result.problems, result.raw, _closers(result)))
+    protocol = protocols().get(result.protocol)
+    tools = {tool.name: tool for tool in result.tools}
+    closers = () if protocol is None else protocol.envelope.closers_in_text(tools)
+    return list(iter_examples(result.problems, result.raw, closers))
 
 
 def iter_examples(problems: Iterable[Problem], raw: str, closers: Sequence[str]) -> Iterator[Span]:
@@ -661,13 +648,6 @@ def iter_examples(problems: Iterable[Problem], raw: str, closers: Sequence[str])
             if start >= end:
                 end = max(problem.span.end, example_end(raw, start, closers))
                 yield Span(start, end)
-
-
-def _closers(result: ParseResult) -> tuple[str, ...]:
-    protocol = protocols().get(result.protocol)
-    if protocol is None:
-        return ()
-    return protocol.envelope.closers_in_text({tool.name: tool for tool in result.tools})
 
 
 def parameter_names(tools: Iterable[ToolSpec]) -> set[str]:

@@ -66,8 +66,15 @@ from .quoting import WINDOW
 from .resolve import Body, Outcome
 from .state import Feed, Log, Setting
 from .text import TextScanner
-from .turn_end import find_token, is_end, is_foreign, thought_end
-from .unclosed import open_head, partial_closer, wrong_closer
+from .unclosed import (
+    find_token,
+    is_end,
+    is_foreign,
+    open_head,
+    partial_closer,
+    thought_end,
+    wrong_closer,
+)
 
 _FREE = 4096  # characters that may be scanned again in any text, however short
 _AGAIN = 4  # and this many times its length beyond that
@@ -135,14 +142,29 @@ class BodyReader:
         end = start + opening.end
         if start > log.text_start or self._text.message_ends:
             self._text.end(start)
+        setting, envelope = self._setting, (opening.owner or self._setting.protocol).envelope
         if opening.kind == "call":
             if log.message_end is not None:
-                self._end_turn(opening, log.message_end)
+                # A token that ends messages ends the turn, unless the call is of a format with it.
+                (at, token), log.message_end = log.message_end, None
+                if log.turn_end is None and token not in envelope.heads(setting.tools):
+                    log.turn_end = at
             if not log.silent:
                 log.events.append(CallStart(Span(start, end)))
             feed.tail = feed.tail[opening.end :]
             feed.base = end
-            self._begin_call(opening, start, end)
+            if opening.whole:
+                whole = OpenBody(opening, start, end, _NO_BODY)
+                self._finish(whole, *self._decode(whole, "", True, "closer"), end)
+                return
+            # The closer of the format that opened the body, where several are read at once. With
+            # the rest of a long chunk at hand, the body's end is brought into the tail as well.
+            closer = envelope.closer_of(opening) if feed.chunk else None
+            if closer is not None:
+                feed.fetch_closer(closer)
+            if not (setting.reads_plain and self.read_plain(opening, start)):
+                scanner = setting.protocol.envelope.scanner(opening, setting.tools)
+                self.open = OpenBody(opening, start, end, scanner)
             return
 
         log.markup(start, end)
@@ -164,37 +186,8 @@ class BodyReader:
         elif literal in THINK_TAGS:
             self.open = OpenBody(opening, start, end, reasoning_scanner(literal))
         else:
-            setting = self._setting
             scanner = setting.protocol.envelope.scanner(opening, setting.tools)
             self.open = OpenBody(opening, start, end, scanner)
-
-    def _end_turn(self, opening: Opening, message_end: tuple[int, str]) -> None:
-        # At a token that ends messages, unless the call is of a format with it.
-        at, token = message_end
-        self._log.message_end = None
-        envelope = (opening.owner or self._setting.protocol).envelope
-        if self._log.turn_end is None and token not in envelope.heads(self._setting.tools):
-            self._log.turn_end = at
-
-    def _begin_call(self, opening: Opening, start: int, end: int) -> None:
-        setting = self._setting
-        if opening.whole:
-            whole = OpenBody(opening, start, end, _NO_BODY)
-            unit, decoded = self._decode(whole, "", True, "closer")
-            self._finish(whole, unit, end, decoded)
-            return
-
-        if self._feed.chunk:
-            # The closer of the format that opened the body, where several are read at once. With
-            # the rest of a long chunk at hand, the body's end is brought into the tail as well.
-            envelope = (opening.owner or setting.protocol).envelope
-            closer = envelope.closer_of(opening)
-            if closer is not None:
-                self._feed.fetch_closer(closer)
-        if setting.reads_plain and self.read_plain(opening, start):
-            return
-        scanner = setting.protocol.envelope.scanner(opening, setting.tools)
-        self.open = OpenBody(opening, start, end, scanner)
 
     # calls that their codec shows in one look, in a row
 
@@ -316,13 +309,12 @@ class BodyReader:
                 feed.tail = tail[step:]
                 feed.base = base + step
 
-        return final and self._end(body)
-
-    def _end(self, body: OpenBody) -> bool:
+        if not final:
+            return False
         # No closer came. The scanner may know of one that it had passed over, such as one inside
         # a string that never ended.
         late = body.scanner.finish()
-        if late is not None and self._affords(body.start + late.end, self._feed.base):
+        if late is not None and self._affords(body.start + late.end, feed.base):
             self._close(body, late)
             return True
         return self._truncate(body)
@@ -342,42 +334,32 @@ class BodyReader:
 
     def _begin_again(self, body: OpenBody, end: int, final: bool) -> bool | None:
         # The openers of a body that are there in a row, with only white space between, are passed
-        # up to the last one, which counts. None if the body has anything before `end`, or its own
-        # opener is not there.
-        feed = self._feed
-        if not self._is_blank(body, end):
+        # up to the last one, which counts. None if the body has no opener or anything before `end`,
+        # or its own opener is not there.
+        feed, setting, opening = self._feed, self._setting, body.opening
+        if opening.speculative or opening.lone or body.start == body.head:
+            return None
+        settled = "".join(body.pieces)
+        # Only what is asked about is copied: the tail may be long.
+        rest = feed.tail[: max(0, end - len(settled))]
+        if settled[:end].strip() or rest.strip():
             return None
         if body.literal is None:
             body.literal = feed.text_of(Span(body.head, body.start)).strip()
         literal = body.literal
         at = end - (feed.base - body.start)
         rest = feed.tail[at : at + len(literal)]
-        if rest == literal:
-            row = _row_of(literal).match(feed.tail, at)
-            last = feed.tail.rfind(literal, at, row.end()) if row else at
-            return self._open_again(body, last, final)
-        if final or not literal.startswith(rest):
-            return None
-        # The opener may still come: until then the body is looked at from its beginning.
-        if body.pieces:
-            self._log.retract(body.start)
-            feed.base, feed.tail = body.start, "".join(body.pieces) + feed.tail
-        self._move(body, 0)
-        return False
-
-    def _is_blank(self, body: OpenBody, end: int) -> bool:
-        # A body with an opener has nothing but white space up to `end`.
-        opening = body.opening
-        if opening.speculative or opening.lone or body.start == body.head:
+        if rest != literal:
+            if final or not literal.startswith(rest):
+                return None
+            # The opener may still come: until then the body is looked at from its beginning.
+            if body.pieces:
+                self._log.retract(body.start)
+                feed.base, feed.tail = body.start, "".join(body.pieces) + feed.tail
+            self._move(body, 0)
             return False
-        settled = "".join(body.pieces)
-        # Only what is asked about is copied: the tail may be long.
-        rest = self._feed.tail[: max(0, end - len(settled))]
-        return not settled[:end].strip() and not rest.strip()
-
-    def _open_again(self, body: OpenBody, at: int, final: bool) -> bool:
-        # The body begins with the opener at an offset of the tail, where its own is once more.
-        feed, setting = self._feed, self._setting
+        row = _row_of(literal).match(feed.tail, at)
+        at = feed.tail.rfind(literal, at, row.end()) if row else at
         again = setting.protocol.envelope.open(feed.tail, at, final, setting.tools)
         if isinstance(again, Opening) and again.kind == "call" and again.end:
             body.opening, body.head = again, feed.base + at
@@ -408,7 +390,13 @@ class BodyReader:
         if close.hidden or close.reached > close.end:
             close = self._choose_closer(body, text, close)
         if body.opening.kind == "reasoning":
-            self._close_reasoning(body, text, close)
+            at = thought_end(text[: close.start]) if self._log.turn_end is None else -1
+            if at >= 0:
+                self._log.turn_end = body.start + at
+            self._settle(body, text, close.start, close.end)
+            self._end_reasoning(body.start, body.start + close.start, True)
+            # A closer of no length, as an implicit one has, is no markup.
+            self._log.markup(body.start + close.start, body.start + close.end)
             return
         if close.name is not None:
             name, at = close.name
@@ -431,7 +419,7 @@ class BodyReader:
                 unit, decoded = self._decode(body, text[:cut], False, "implicit")
 
         self._settle(body, text, len(unit.text), after)
-        self._finish(body, unit, body.start + after, decoded)
+        self._finish(body, unit, decoded, body.start + after)
         # A rescued body that ends at an opener in its last string was given up inside that string.
         if not unit.closed or (close.kind == "rescued" and close.start == close.end):
             self._give_up(body, text[:after], decoded)
@@ -539,15 +527,8 @@ class BodyReader:
         feed.tail = text[after:]
         feed.base = body.start + after
 
-    def _close_reasoning(self, body: OpenBody, text: str, close: Close) -> None:
-        # A closer of no length, as an implicit one has, is no markup.
-        end = body.start + close.start
-        at = thought_end(text[: close.start]) if self._log.turn_end is None else -1
-        if at >= 0:
-            self._log.turn_end = body.start + at
-        self._settle(body, text, close.start, close.end)
-        self._log.reasoning(body.start, end, True)
-        self._log.markup(end, body.start + close.end)
+    def _end_reasoning(self, start: int, end: int, closed: bool) -> None:
+        self._log.reasoning(start, end, closed)
         self.open = None
         self._text.resume()
 
@@ -571,31 +552,24 @@ class BodyReader:
         closers = (body.opening.owner or self._setting.protocol).envelope.closers
         unit, decoded = self._decode(body, text[: partial_closer(text, closers)], False, "end")
         after = len(text)
-        if isinstance(decoded, Refusal):
-            unit, decoded, after = self._read_less(body, text, unit, decoded)
-        else:
-            unit, decoded = self._without_closer(body, text, decoded) or (unit, decoded)
+        other = self._without_closer(body, text, decoded)
+        if other is not None:
+            unit, decoded = other
+        elif isinstance(decoded, Refusal):
+            # The body up to the end of the turn, or up to the next opener. If neither helps, the
+            # whole text is one call that cannot be read.
+            cut = self._turn_end_in(body, text, decoded)
+            if cut is None and not body.opening.speculative:
+                cut = self._restart(body, text, decoded)
+            if cut is not None:
+                (unit, decoded), after = self._decode(body, text[:cut], False, "implicit"), cut
+            else:
+                unit = replace(unit, text=text)
         self._settle(body, text, len(unit.text), after)
-        self._finish(body, unit, body.start + after, decoded)
+        self._finish(body, unit, decoded, body.start + after)
         if feed.tail:
             self._give_up(body, text[:after], decoded)
         return bool(feed.tail)
-
-    def _read_less(
-        self, body: OpenBody, text: str, refused: Body, refusal: Refusal
-    ) -> tuple[Body, Outcome, int]:
-        # After the body, the body without another format's closer is tried, and the body up to
-        # the next opener. If neither helps, the whole text is one call that cannot be read.
-        # Returns the offset to read on from as well.
-        other = self._without_closer(body, text, refusal)
-        if other is not None:
-            return *other, len(text)
-        cut = self._turn_end_in(body, text, refusal)
-        if cut is None and not body.opening.speculative:
-            cut = self._restart(body, text, refusal)
-        if cut is not None:
-            return *self._decode(body, text[:cut], False, "implicit"), cut
-        return replace(refused, text=text), refusal, len(text)
 
     def _without_closer(
         self, body: OpenBody, text: str, decoded: Outcome
@@ -621,18 +595,13 @@ class BodyReader:
         cut = self._calls_at_end(text) if setting.recovers else None
         if cut is not None:
             message = "a call ends reasoning that was never closed"
-            span = Span(start + cut, start + size)
-            problem = Problem("scan", "call.after-open-reasoning", "warning", message, "", span)
-            self._log.problems.append(problem)
-
+            self._log.warn("call.after-open-reasoning", message, Span(start + cut, start + size))
+            if self._log.turn_end is None:
+                at = find_token(text[:cut])
+                self._log.turn_end = start + at if at >= 0 else None
         end = size if cut is None else cut
-        if cut is not None and self._log.turn_end is None:
-            at = find_token(text[:cut])
-            self._log.turn_end = start + at if at >= 0 else None
         self._settle(body, text, end, end)
-        self._log.reasoning(start, start + end, False)
-        self.open = None
-        self._text.resume()
+        self._end_reasoning(start, start + end, False)
         return cut is not None
 
     def _calls_at_end(self, text: str) -> int | None:
@@ -669,11 +638,11 @@ class BodyReader:
             reading.strict_value = text, value[0]
         return unit, resolver.decode(unit, reading)
 
-    def _finish(self, body: OpenBody, unit: Body, after: int, decoded: Outcome) -> None:
+    def _finish(self, body: OpenBody, unit: Body, decoded: Outcome, after: int) -> None:
         # after: the offset in raw after the closer. A speculative body without a good call was
         # none, and is given back as text.
         self.open = None
-        log = self._log
+        log, opening = self._log, body.opening
         if isinstance(decoded, Message):
             self._finish_message(body, unit, after, decoded)
             return
@@ -681,18 +650,30 @@ class BodyReader:
         segment = make_segment("call", Span(body.opener, after), Span(body.start, end), unit.closed)
         resolver = self._setting.resolver
         calls: tuple[ToolCall, ...] = ()
-        if isinstance(decoded, Refusal) and not body.opening.speculative:
-            calls = resolver.leading(unit, body.opening, segment, len(log.segments), len(log.calls))
+        if isinstance(decoded, Refusal) and not opening.speculative:
+            calls = resolver.leading(unit, opening, segment, len(log.segments), len(log.calls))
         at = len(log.calls) + len(calls)
         calls += resolver.calls(decoded, unit, segment, len(log.segments), at)
-        if body.opening.speculative and (
-            not any(c.ok and not _is_word(body, c) for c in calls)
-            or self._is_given_to_other_tool(body, calls)
-        ):
-            self._take_back(body, after)
-            return
+        if opening.speculative:
+            # An element inside a sentence contains words, and no parameter of its tool.
+            words = opening.name and "read.text-body"
+            is_call = any(c.ok and not any(s.rule == words for s in c.steps) for c in calls)
+            last = log.segments[-1] if log.segments else None
+            if is_call and not opening.name and last is not None and last.kind == "text":
+                # Where the line before names another tool, the body is its arguments.
+                line = Span(max(last.span.start, body.opener - WINDOW), body.opener)
+                is_call = not self._text.is_of_other_tool(calls, self._feed.text_of(line))
+            if not is_call:
+                self._take_back(body, after)
+                return
         if log.calls and len(calls) == 1 and self._repeats(body, calls[0]):
-            self._drop_repeat(body, unit, after)
+            log.retract(body.opener)
+            log.markup(body.opener, after)
+            message = "the call before has no closer and stands here again: it is one call"
+            log.warn("call.repeated", message, Span(body.opener, after))
+            if unit.kind == "implicit":
+                self._repeat_end = after
+            self._text.resume_after_call()
             return
         given_up = self._text.given_up
         quoted = given_up is not None and given_up.quotes(body.opener, after)
@@ -730,26 +711,6 @@ class BodyReader:
             and call.wire_id == last.wire_id
             and any(problem.code == "call.missing-closer" for problem in last.problems)
         )
-
-    def _drop_repeat(self, body: OpenBody, unit: Body, end: int) -> None:
-        log = self._log
-        log.retract(body.opener)
-        log.markup(body.opener, end)
-        message = "the call before has no closer and stands here again: it is one call"
-        problem = Problem("scan", "call.repeated", "warning", message, "", Span(body.opener, end))
-        log.problems.append(problem)
-        if unit.kind == "implicit":
-            self._repeat_end = end
-        self._text.resume_after_call()
-
-    def _is_given_to_other_tool(self, body: OpenBody, calls: tuple[ToolCall, ...]) -> bool:
-        # The line before names another tool: the body is its arguments.
-        log = self._log
-        last = log.segments[-1] if log.segments else None
-        if body.opening.name or last is None or last.kind != "text":
-            return False
-        before = Span(max(last.span.start, body.opener - WINDOW), body.opener)
-        return self._text.is_of_other_tool(calls, self._feed.text_of(before))
 
     def _finish_message(self, body: OpenBody, unit: Body, end: int, message: Message) -> None:
         # The calls and texts of a whole message are segments of their own, and markup is between
@@ -798,11 +759,6 @@ class BodyReader:
 @lru_cache(maxsize=128)
 def _row_of(literal: str) -> re.Pattern[str]:
     return re.compile(rf"(?:{re.escape(literal)}\s*+)++")
-
-
-def _is_word(body: OpenBody, call: ToolCall) -> bool:
-    # An element inside a sentence contains words, and no parameter of its tool.
-    return bool(body.opening.name) and any(s.rule == "read.text-body" for s in call.steps)
 
 
 def _is_whole(decoded: Outcome) -> bool:

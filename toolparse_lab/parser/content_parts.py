@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-from typing import Protocol as Interface
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import BadOptions
-from ..core.toolspec import ToolSpec
 from ..core.types import (
     CallEnd,
     Event,
@@ -23,17 +21,21 @@ from ..core.types import (
     ReasoningDelta,
     Recovered,
     Retract,
-    Segment,
     Span,
     TextDelta,
     ToolCall,
     Withdrawn,
+    calls_by_segment,
 )
 from ..formats.base import FAILURE, Protocol
 from ..formats.registry import protocols
-from .any_protocol import AnyProtocol
+from .foreign.protocol import AnyProtocol
 from .parse import parse_text, stream
 from .tool_input import Part, ToolInputs
+
+if TYPE_CHECKING:
+    from .foreign.parser import ForeignParser
+    from .parse import StreamParser
 
 OnError = Callable[[str, Mapping[str, Any]], None]
 
@@ -50,51 +52,29 @@ def parts_of(result: ParseResult) -> list[Part]:
     >>> [part["type"] for part in parts_of(tp.parse("Hi " + text, "hermes"))]
     ['text', 'tool-call']
     """
-    by_segment = _calls_by_segment(result.calls)
+    by_segment = calls_by_segment(result.calls)
     parts: list[Part] = []
     for index, segment in enumerate(result.segments):
-        parts.extend(_segment_parts(result.raw, segment, by_segment.get(index, ())))
+        text, kind = segment.said(result.raw), segment.kind
+        if kind in ("call", "recovered"):
+            calls = [call_part(c) for c in by_segment.get(index, ()) if c.readable]
+            # Nothing of an answer may get lost: a call that nobody can read is shown as it was
+            # written.
+            parts += calls or [{"type": "text", "text": text}]
+        elif kind == "reasoning" or (kind == "text" and text.strip()):
+            parts.append({"type": kind, "text": text})
     return parts
 
 
-def _segment_parts(raw: str, segment: Segment, calls: Iterable[ToolCall]) -> list[Part]:
-    text = segment.said(raw)
-    if segment.kind == "text":
-        return [{"type": "text", "text": text}] if text.strip() else []
-    if segment.kind == "reasoning":
-        return [{"type": "reasoning", "text": text}]
-    if segment.kind == "markup":
-        return []
-    parts = [call_part(c) for c in calls if c.readable]
-    # Nothing of an answer may get lost: a call that nobody can read is shown as it was written.
-    return parts or [{"type": "text", "text": text}]
-
-
 def call_part(call: ToolCall) -> Part:
-    """Return a call as a part.
-
-    Its id is its place among the calls, or the id that its text carries.
-
-    The id is a string that is stable for the answer: no random one, so that two parses of a text
-    agree.
-    """
-    return {
-        "type": "tool-call",
-        "toolCallId": _id_of(call),
-        "toolName": call.name,
-        "input": call.arguments_json,
-    }
+    """Return a call as a part."""
+    part = {"type": "tool-call", "toolCallId": _id_of(call), "toolName": call.name}
+    return {**part, "input": call.arguments_json}
 
 
 def _id_of(call: ToolCall) -> str:
+    # No random one, so that two parses of a text agree.
     return call.wire_id or f"call_{call.index}"
-
-
-def _calls_by_segment(calls: Iterable[ToolCall]) -> dict[int, list[ToolCall]]:
-    by_segment: dict[int, list[ToolCall]] = {}
-    for call in calls:
-        by_segment.setdefault(call.segment_index, []).append(call)
-    return by_segment
 
 
 def failures_of(
@@ -111,12 +91,9 @@ def failures_of(
     >>> failures_of(result)[0][0]
     'Could not process JSON tool call, keeping original text.'
     """
-    failures: list[tuple[str, dict[str, Any]]] = []
-    for calls in _calls_by_segment(result.calls).values():
-        failure = _failure(lambda span: span.of(result.raw), calls, protocol)
-        if failure is not None:
-            failures.append(failure)
-    return failures
+    groups = calls_by_segment(result.calls).values()
+    failures = [_failure(lambda span: span.of(result.raw), calls, protocol) for calls in groups]
+    return [failure for failure in failures if failure is not None]
 
 
 def _failure(
@@ -124,78 +101,38 @@ def _failure(
 ) -> tuple[str, dict[str, Any]] | None:
     # (message, metadata) of the first call of a segment that could not be read.
     for call in calls:
-        problem = next((p for p in call.problems if _is_failure(p)), None)
-        if problem is None or call.readable:
-            continue
-        text = text_of(call.segment.span)
-        return failure_message(call.protocol, text, protocol), {
-            "toolCall": text,
-            "toolName": call.name or None,
-            "code": problem.code,
-            "message": problem.message,
-            "span": (call.segment.span.start, call.segment.span.end),
-        }
-
+        problem = next(filter(is_failure, call.problems), None)
+        if problem is not None and not call.readable:
+            return failure_of(call, problem, text_of(call.segment.span), protocol)
     return None
 
 
-def failure_message(name: str, text: str, protocol: AnyProtocol | None = None) -> str:
-    """Return the message about a call whose text could not be read.
+def is_failure(problem: Problem) -> bool:
+    """Return True for an error of reading a call, not of its arguments' values."""
+    return problem.severity == "error" and problem.stage in ("scan", "decode", "read")
 
-    name: the id of the format it was read by. text: the call as it was written. protocol: the one
-    that read the whole answer, which need not be registered.
+
+def failure_of(
+    call: ToolCall, problem: Problem, text: str, protocol: AnyProtocol | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Return (message, metadata) about a call whose text could not be read.
+
+    protocol: the one that read the whole answer, which need not be registered.
     """
     owner = protocol
     # Under 'auto' each call has a format of its own.
-    if protocol is None or protocol.id != name:
-        owner = protocols().get(name)
-    return FAILURE if owner is None else owner.failure_of(text)
-
-
-def _is_failure(problem: Problem) -> bool:
-    # Of reading a call, not of its arguments' values.
-    return problem.severity == "error" and problem.stage in ("scan", "decode", "read")
+    if protocol is None or protocol.id != call.protocol:
+        owner = protocols().get(call.protocol)
+    span = call.segment.span
+    metadata: dict[str, Any] = {"toolCall": text, "toolName": call.name or None}
+    metadata |= {"code": problem.code, "message": problem.message, "span": (span.start, span.end)}
+    return FAILURE if owner is None else owner.failure_of(text), metadata
 
 
 def call_safely(on_error: OnError, message: str, metadata: Mapping[str, Any]) -> None:
     """Report a failure. What the reporter itself raises is dropped."""
     with contextlib.suppress(Exception):  # a reporter that fails must not take the answer with it
         on_error(message, metadata)
-
-
-class PushParser(Interface):
-    """A parser that `tp.stream` returns, as far as parts need it."""
-
-    @property
-    def protocol(self) -> AnyProtocol:
-        """The protocol that reads the text."""
-        ...
-
-    @property
-    def tools(self) -> Mapping[str, ToolSpec]:
-        """Name -> tool."""
-        ...
-
-    @property
-    def options(self) -> ParseOptions:
-        """The options that it reads by."""
-        ...
-
-    def feed(self, chunk: str) -> tuple[Event, ...]:
-        """Return the events that a chunk settles."""
-        ...
-
-    def close(self) -> ParseResult:
-        """Return the result. No more text will come."""
-        ...
-
-    def last_events(self) -> tuple[Event, ...]:
-        """Return the events that closing settled."""
-        ...
-
-    def text_of(self, span: Span) -> str:
-        """Return the characters of a span of the text fed so far."""
-        ...
 
 
 # How it works
@@ -228,7 +165,11 @@ class PartStream:
     """
 
     def __init__(
-        self, parser: PushParser, on_error: OnError | None = None, *, input_events: bool = True
+        self,
+        parser: StreamParser | ForeignParser,
+        on_error: OnError | None = None,
+        *,
+        input_events: bool = True,
     ) -> None:
         self.parser = parser
         self.on_error = on_error
@@ -316,9 +257,7 @@ class PartStream:
 
 
 def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: Any) -> list[Part]:
-    """Return the parts of a whole answer.
-
-    See `Protocol.parse_generated_text`.
+    """Return the parts of a whole answer. See `Protocol.parse_generated_text`.
 
     The reporter in the options is called once for each segment that could not be read.
     """
@@ -331,27 +270,17 @@ def parse_generated_text(protocol: Protocol, *, text: str, tools: Any, options: 
 
 
 def create_stream_parser(protocol: Protocol, *, tools: Any, options: Any) -> PartStream:
-    """Return the parts of a stream.
-
-    See `Protocol.create_stream_parser`.
-
-    `input_events` is an option of its own here, and true unless it is there.
-    """
+    """Return the parts of a stream. See `Protocol.create_stream_parser`."""
     input_events = True
-    if isinstance(options, Mapping) and "input_events" in options:
+    if isinstance(options, Mapping):
         options = dict(options)
-        input_events = bool(options.pop("input_events"))
+        input_events = bool(options.pop("input_events", True))
     parse_options, on_error = read_options(options)
     return PartStream(stream(protocol, tools, parse_options), on_error, input_events=input_events)
 
 
 def extract_tool_call_segments(protocol: Protocol, *, text: str, tools: Any) -> list[str]:
-    """Return the pieces of a text read as calls.
-
-    See `Protocol.extract_tool_call_segments`.
-
-    Delimiters included, and those that cannot be read as well.
-    """
+    """Return the pieces of a text read as calls. See `Protocol.extract_tool_call_segments`."""
     result = parse_text(text, protocol, tools)
     return [s.span.of(result.raw) for s in result.segments if s.kind in ("call", "recovered")]
 
@@ -376,20 +305,10 @@ def read_options(options: Any) -> tuple[ParseOptions, OnError | None]:
         )
 
     fields = dict(options)
-    on_error = _pop_on_error(fields)
-    return ParseOptions.of({"coerce": "middleware", **fields}), on_error
-
-
-def _pop_on_error(options: dict[str, Any]) -> OnError | None:
-    on_error: OnError | None = None
-    for key in ("on_error", "onError"):
-        candidate = options.pop(key, None)
-        if on_error is None:
-            on_error = candidate
-
+    reporters = fields.pop("on_error", None), fields.pop("onError", None)
+    on_error = reporters[1] if reporters[0] is None else reporters[0]
     if on_error is not None and not callable(on_error):
         raise BadOptions(
             "on_error is called as on_error(message, metadata)", got=type(on_error).__name__
         )
-
-    return on_error
+    return ParseOptions.of({"coerce": "middleware", **fields}), on_error

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..core.toolspec import ToolsLike, ToolSpec, tool_specs
-from ..core.types import ParseOptions, ParseResult, RawLike, Span, ToolCall
+from ..core.types import ParseOptions, ParseResult, RawLike, Span, ToolCall, calls_by_segment
 from ..formats.registry import protocol_of, protocols
 from .parse import parse
 
@@ -80,7 +80,11 @@ def detect(raw: RawLike, tools: ToolsLike = None) -> tuple[Candidate, ...]:
     if loose.reasoning and all(c.score <= _UNREADABLE for c, _ in candidates):
         thoughts = _candidates(loose.raw, specs, _THOUGHTS)
         if any(c.score > _UNREADABLE for c, _ in thoughts):
-            return tuple(map(_in_thoughts, _outermost(thoughts)))
+            where = "; inside the reasoning, which only reasoning='none' reads as an answer."
+            return tuple(
+                replace(one, score=round(one.score * _IN_THOUGHTS, 4), why=one.why[:-1] + where)
+                for one in _outermost(thoughts)
+            )
     if not candidates:
         candidates = _candidate(loose, "auto", _OUTSIDE, "; outside every format's delimiters")
     return _outermost(candidates)
@@ -92,11 +96,6 @@ def _outermost(candidates: list[tuple[Candidate, int]]) -> tuple[Candidate, ...]
     return tuple(
         one for one, _ in candidates if not any(_surrounds(other, one) for other, _ in candidates)
     )
-
-
-def _in_thoughts(one: Candidate) -> Candidate:
-    why = f"{one.why[:-1]}; inside the reasoning, which only reasoning='none' reads as an answer."
-    return replace(one, score=round(one.score * _IN_THOUGHTS, 4), why=why)
 
 
 def _candidates(
@@ -130,9 +129,7 @@ def _candidate(
     # The candidate that one format's reading makes, with the characters its attempts cover. best:
     # the score of attempts without fault. place: words after the evidence.
     # An attempt is a segment: calls of one body stand or fall together.
-    attempts: dict[int, list[ToolCall]] = {}
-    for call in result.calls:
-        attempts.setdefault(call.segment_index, []).append(call)
+    attempts = calls_by_segment(result.calls)
     if not attempts:
         return []
     scores = [min(map(_worth, calls)) for calls in attempts.values()]

@@ -206,23 +206,21 @@ def request_texts(request: Any) -> tuple[RequestText, ...]:
             expected="OpenAI messages, or a mapping with `messages`",
         )
 
-    texts = [_text_of_message(i, message) for i, message in enumerate(messages)]
+    texts: list[RequestText] = []
+    for i, message in enumerate(messages):
+        # Shapes of chat completions and of the Responses API.
+        if not isinstance(message, Mapping):
+            dump = getattr(message, "model_dump", None)
+            message = dump() if callable(dump) else {"role": "user", "content": message}
+        role = message.get("role")
+        if not isinstance(role, str):
+            kind = message.get("type")
+            # Items of the Responses API without a role are the model's, or results.
+            role = "tool" if kind in _RESULTS else "user" if kind is None else "assistant"
+        content = message.get("content", message.get("output"))
+        texts.append(RequestText(role, i, _joined(content)))
     texts += [RequestText("document", i, _joined(d)) for i, d in enumerate(documents)]
     return tuple(t for t in texts if t.text)
-
-
-def _text_of_message(index: int, message: Any) -> RequestText:
-    # Shapes of chat completions and of the Responses API.
-    if not isinstance(message, Mapping):
-        dump = getattr(message, "model_dump", None)
-        message = dump() if callable(dump) else {"role": "user", "content": message}
-    role = message.get("role")
-    if not isinstance(role, str):
-        kind = message.get("type")
-        # Of the items of the Responses API, those without a role are the model's, or results.
-        role = "tool" if kind in _RESULTS else "user" if kind is None else "assistant"
-    content = message.get("content", message.get("output"))
-    return RequestText(role, index, _joined(content))
 
 
 def _joined(content: Any) -> str:

@@ -27,10 +27,12 @@ from typing import TypeAlias
 from ..core.toolspec import ToolSpec
 from ..core.types import ParseResult, Problem, Segment, Span, ToolCall, Withdrawn
 from ..core.types.server import BESIDE_TEXT, ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED
+from ..core.types.spans import Severity
 from ..formats.registry import protocols
 from .attempt import (
     Attempt,
     CallSite,
+    Ranges,
     call_sites,
     find_attempt,
     iter_examples,
@@ -79,8 +81,18 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
     """Look through a finished text. read: reads a text by the protocol of an id; None for a part of
     another text, in which no other calls are looked for.
     """
-    if log.thought_end is not None:
-        _end_thought(log, log.thought_end)
+    if (end := log.thought_end) is not None:
+        # Calls before the lone closing think tag are drafts, and text is reasoning.
+        n_before = sum(c.segment is not None and c.segment.span.end <= end for c in log.calls)
+        _make_drafts(log, range(n_before), end, "call.in-reasoning", _IN_REASONING)
+        thought = [segment for segment in log.segments if segment.span.end <= end]
+        # Text after reasoning with tags of its own stays an answer: that was not begun in the
+        # prompt.
+        if not any(segment.kind == "reasoning" for segment in thought):
+            log.segments[: len(thought)] = [
+                Segment("reasoning", s.span, s.span) if s.kind == "text" else s for s in thought
+            ]
+            log.texts = [text for text in log.texts if text.span.end > end]
     closers = setting.closers
     for segment in log.texts if closers else ():
         start, end = segment.span.start, segment.span.end
@@ -88,30 +100,26 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
         # After an opener in the same text both are part of an example.
         if closer and not any(head in raw[start : closer.start()] for head in setting.heads):
             message = "a closer stands here, and no call that it closes"
-            span = Span(*closer.span())
-            log.problems.append(Problem("scan", "call.stray-closer", "warning", message, "", span))
+            log.warn("call.stray-closer", message, Span(*closer.span()))
     if read is None:
         return
     if not log.calls:
         log.problems += _lost_calls(log, raw, setting, read)
     elif setting.protocol.id == "auto" or setting.protocol.id in _OF_SERVER:
-        _doubt_empty_calls(log, raw, setting.specs, read)
+        # A server's calls without arguments are drafts where the text next to them has them.
+        empty = [
+            i
+            for i, c in enumerate(log.calls)
+            if c.ok and c.arguments_json == "{}" and c.protocol in _OF_SERVER
+        ]
+        text = _text_in(log, raw) if empty else ""
+        if text.strip():
+            others = _written_calls(text, setting.specs, "auto", read)
+            names = {c.name for c in others if c.arguments_json != "{}"}
+            doubted = [i for i in empty if log.calls[i].name in names]
+            _make_drafts(log, doubted, len(raw), BESIDE_TEXT, _BESIDE)
     if log.texts and setting.recovers:
         log.problems += _look_alikes(log, raw, setting, read)
-
-
-def _end_thought(log: Log, end: int) -> None:
-    # Calls before the lone closing think tag are drafts, and text is reasoning.
-    before = [c for c in log.calls if c.segment is not None and c.segment.span.end <= end]
-    _make_drafts(log, range(len(before)), end, "call.in-reasoning", _IN_REASONING)
-    segments = [segment for segment in log.segments if segment.span.end <= end]
-    # Text after reasoning with tags of its own stays an answer: that was not begun in the prompt.
-    if not any(segment.kind == "reasoning" for segment in segments):
-        log.segments[: len(segments)] = [
-            Segment("reasoning", segment.span, segment.span) if segment.kind == "text" else segment
-            for segment in segments
-        ]
-        log.texts = [text for text in log.texts if text.span.end > end]
 
 
 def _make_drafts(log: Log, places: Iterable[int], at: int, code: str, message: str) -> None:
@@ -152,7 +160,7 @@ def _lost_calls(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[
                 yield Problem("scan", ESCAPED, "error", message, "", segment.span)
     if protocol not in _OF_SERVER and all(s.kind == "text" for s in log.segments):
         return
-    text = "".join([s.said(raw) for s in log.segments if s.kind == "text"])
+    text = _text_in(log, raw)
     if text.strip():
         # In the content of a server's message, whose list has none.
         calls = _written_calls(text, tools, "auto", read) if protocol in _OF_SERVER else ()
@@ -171,19 +179,8 @@ def _lost_calls(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[
                 return
 
 
-def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Reader) -> None:
-    # A server's calls without arguments are drafts where the text next to them has them.
-    empty = [
-        i
-        for i, c in enumerate(log.calls)
-        if c.ok and c.arguments_json == "{}" and c.protocol in _OF_SERVER
-    ]
-    text = "".join([s.said(raw) for s in log.segments if s.kind == "text"]) if empty else ""
-    if text.strip():
-        others = _written_calls(text, tools, "auto", read)
-        names = {c.name for c in others if c.arguments_json != "{}"}
-        doubted = [i for i in empty if log.calls[i].name in names]
-        _make_drafts(log, doubted, len(raw), BESIDE_TEXT, _BESIDE)
+def _text_in(log: Log, raw: str) -> str:
+    return "".join([s.said(raw) for s in log.segments if s.kind == "text"])
 
 
 def _written_calls(
@@ -209,30 +206,15 @@ def _look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator
     names = tuple(setting.tools)
     if not raw.isascii() and any(sign in raw for sign in _SIGNS_ALIKE):
         raw = raw.translate(_ALIKE)
-    spans: list[Span] = []
-    for segment in log.texts:
-        if segment.escaped:
-            continue
-        # A text is in two segments where a call was given back.
-        if spans and spans[-1].end == segment.span.start:
-            spans[-1] = Span(spans[-1].start, segment.span.end)
-        else:
-            spans.append(segment.span)
-    spans = [span for span in spans if _may_call(span.of(raw), names)]
-    if not spans:
+    # A text is in two segments where a call was given back.
+    texts = merged([(s.span.start, s.span.end) for s in log.texts if not s.escaped])
+    texts = [(a, b) for a, b in texts if _may_call(raw[a:b], names)]
+    if not texts:
         return
     called = {call.name for call in log.calls if call.ok}
-    closers = setting.protocol.envelope.closers_in_text(setting.tools)
-    shown: list[tuple[int, int]] = []
-    for example in iter_examples(log.problems, raw, closers):
-        if len(shown) >= _MOST_EXAMPLES:
-            shown.append((example.start, len(raw)))
-            break
-        shown.append((example.start, example.end))
-    shown = merged(shown)
-    for span in spans:
-        begin, end = span.start, span.end
-        text = span.of(raw)
+    shown = _shown_in(log, raw, setting)
+    for begin, end in texts:
+        text = raw[begin:end]
         quoted = [(max(a, begin) - begin, min(b, end) - begin)
                   for a, b in shown if a < end and b > begin]  # fmt: skip
         attempt = find_attempt(text, names, quoted, parameter_names(setting.specs))
@@ -245,19 +227,26 @@ def _look_alikes(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator
                 calls = read(text, "auto").calls
                 formats = dict.fromkeys(repr(call.protocol) for call in calls if call.ok)
                 reader = f"protocol {' or '.join(formats)} reads one" if formats else reader
-            yield Problem(
-                "scan",
-                _LOOK_ALIKE,
-                "warning" if name in called else "error",
-                f"{claim}, and no call was read here: {reader}",
-                "",
-                Span(begin + attempt.start, begin + attempt.start + len(attempt.text)),
-            )
+            message = f"{claim}, and no call was read here: {reader}"
+            place = Span(begin + attempt.start, begin + attempt.start + len(attempt.text))
+            severity: Severity = "warning" if name in called else "error"
+            yield Problem("scan", _LOOK_ALIKE, severity, message, "", place)
         for site in sites[:_MOST_MENTIONS]:
             if not site.attempt:
                 message = f"{site.name} is mentioned here with the sign of a call, and not called"
                 place = Span(begin + site.start, begin + site.end)
                 yield Problem("scan", _LOOK_ALIKE, "info", message, "", place)
+
+
+def _shown_in(log: Log, raw: str, setting: Setting) -> Ranges:
+    closers = setting.protocol.envelope.closers_in_text(setting.tools)
+    shown: Ranges = []
+    for example in iter_examples(log.problems, raw, closers):
+        if len(shown) >= _MOST_EXAMPLES:
+            shown.append((example.start, len(raw)))
+            break
+        shown.append((example.start, example.end))
+    return merged(shown)
 
 
 def _may_call(text: str, names: tuple[str, ...]) -> bool:

@@ -107,15 +107,27 @@ def sign_of(before: str, line_head: str) -> Literal["", "line", "marks"]:
 
 def _is_in_marks(before: str) -> bool:
     line = before[before.rfind("\n") + 1 :]
-    if not line:
+    is_whole = not line
+    if is_whole:
         # A mark alone at the end of a line may be about the next one.
         line = before.rstrip().rpartition("\n")[2]
-        return bool(_ADJACENT.search(line) or _SINGLE.search(line)) or _in_marks(line)
-    if not _SIGN.search(line):
+    elif not _SIGN.search(line):
         return False
     if _ADJACENT.search(line) or _SINGLE.search(line):
         return True
-    return _in_straight_marks(line) or _in_marks(line)
+    is_open = False
+    for mark in _STRAIGHT.finditer(line) if not is_whole else ():
+        if mark[0].endswith('"'):
+            is_open = not is_open and mark["open"] is not None
+    if is_open:
+        return True
+    depth = 0
+    for character in line:
+        if character in _OPENING and (character != "\u201c" or not depth):
+            depth += 1
+        elif character in _CLOSING and depth:
+            depth -= 1
+    return depth > 0
 
 
 def closes_marks(text: str) -> bool:
@@ -124,10 +136,8 @@ def closes_marks(text: str) -> bool:
 
 
 def goes_on_lazily(before: str) -> bool:
-    # r"""Return True if a line before is quoted, and it and those after it look like calls.  As
-    # in Markdown, the next line may then be a part of the quotation without its sign.  >>>
-    # goes_on_lazily("> f(1)\n"), goes_on_lazily("> f\n{}\ng\n"), goes_on_lazily("> Do it.\n")
-    # (True, True, False) """
+    # Whether a line before is quoted, and it and those after it look like calls, as in "> f(1)".
+    # As in Markdown, the next line may then be a part of the quotation without its sign.
     lines = before.removesuffix("\n").split("\n")
     for line in map(str.strip, reversed(lines)):
         ends_call = line.endswith((")", "]", "}"))
@@ -160,24 +170,6 @@ def introduces_block(before: str, whole: bool) -> bool | None:
         elif not is_indented(line):
             return blank or line.rstrip().endswith((":", "\uff1a"))
     return None
-
-
-def _in_straight_marks(line: str) -> bool:
-    is_open = False
-    for mark in _STRAIGHT.finditer(line):
-        if mark[0].endswith('"'):
-            is_open = not is_open and mark["open"] is not None
-    return is_open
-
-
-def _in_marks(line: str) -> bool:
-    depth = 0
-    for character in line:
-        if character in _OPENING and (character != "\u201c" or not depth):
-            depth += 1
-        elif character in _CLOSING and depth:
-            depth -= 1
-    return depth > 0
 
 
 _BLANK_LINE_OR_TICKS = re.compile(rf"\n[ \t\r]*(?=\n)|`{{1,{LONG_RUN}}}")

@@ -33,7 +33,6 @@ from functools import lru_cache
 from typing import Literal
 
 from ..arguments.rjson.damage import Refusal
-from ..core.toolspec import ToolSpec
 from ..core.types import Problem, Segment, Span, ToolCall
 from ..formats.base import NEED_MORE, Decoded, NeedMore, Opening, Protocol, Reading
 from ..formats.json.call import (
@@ -70,11 +69,15 @@ class NameHeads:
             return head
         rest = text[at:]
         word = rest.split(None, 1)[0]
-        place = bisect_left(self.names, word)
-        if place >= len(self.names) or not self.names[place].startswith(word):
-            return None
-        is_whole = self.names[place] == word and _AFTER_NAME_SO_FAR.match(rest, len(word))
-        return NEED_MORE if word == rest or is_whole else None
+        name = _longer(self.names, word)
+        is_whole = name == word and _AFTER_NAME_SO_FAR.match(rest, len(word))
+        return NEED_MORE if name and (word == rest or is_whole) else None
+
+
+def _longer(names: tuple[str, ...], beginning: str) -> str:
+    # The first of sorted names with this beginning, '' for none.
+    place = bisect_left(names, beginning)
+    return names[place] if place < len(names) and names[place].startswith(beginning) else ""
 
 
 @lru_cache(maxsize=64)
@@ -311,12 +314,17 @@ class Recovery(_Candidate):
             self._begin(at, 0)
 
         end = self._value_end(text, final)
-        while end is not None:
-            step = self._goes_on(text, end, final)
-            if isinstance(step, NeedMore):
+        # Another value that looks like a call may follow: Llama's semicolon, a comma or a line
+        # break stand between them, or brackets too many.
+        while end is not None and (begin := next_call(text, end, final)) is not None:
+            if begin < 0:
                 return NEED_MORE
-            if not step:
+            # After a blank line a list is a set of calls of its own.
+            if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
                 break
+            space = self._space
+            self._begin(at, begin)
+            self._space = space
             end = self._value_end(text, final)
         if end is None:
             # Cut off: one character is text, and what is behind it may be something else.
@@ -355,16 +363,26 @@ class Recovery(_Candidate):
             return NEED_MORE
         if close is None:
             return Held(end, alone=False, lead=lead)
-        return self._judge_named(text, head["name"], Span(lead, end), close, at)
+        # The tool takes the arguments, or they name nothing but its parameters.
+        name, inner = head["name"], text[lead:end]
+        opening = Opening(lead, name=name, name_span=Span(0, len(name)))
+        read = _ARGUMENTS_CODEC.read
+        decoded, calls = self._calls_in(read, inner, lead, close, at, opening)
+        if not calls or not calls[0].ok:
+            return Held(close, lead=lead)
+        schema, arguments = self._resolver.tools[name].schema, calls[0].arguments
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        if not arguments or not properties or schema.get("additionalProperties"):
+            suits = calls[0].valid
+        else:
+            suits = all(key in properties for key in arguments)
+        if not suits:
+            return Held(close, lead=lead)
+        return Held(close, Span(at + lead, at + end), decoded, inner)
 
     def _fenced_value(self, text: str, run: int, final: bool, at: int) -> Held | NeedMore | None:
-        """Judge a value that stands alone in a code fence.
-
-        text: the tail from the fence on, which is a run of `run` backticks. at: its offset in raw.
-
-        final: no more text will come. Then a fence that stays open, or not entirely, still holds a
-        call.
-        """
+        # A value that is alone in a code fence. At the end of the text a fence that stays open, or
+        # not entirely, still has a call.
         if not final and _INNER_SO_FAR.match(text):
             return NEED_MORE
         fence = _FENCE.match(text)
@@ -381,23 +399,16 @@ class Recovery(_Candidate):
         if end is None:
             return Held(lead) if final else NEED_MORE
         after = self._pass_space(text, end)
-        if fence["outer"]:
-            return self._judge_inner(text, fence, Span(after, end), final, at)
-        ticks = text[after : after + run]
-        if ticks.strip("`"):
-            return Held(end)
-        if len(ticks) == run:
-            return self._judge(text, lead, end, after + run, at)
-        if not final:
-            return NEED_MORE
-        return replace(self._judge(text, lead, end, after + len(ticks), at), closed=False)
-
-    def _judge_inner(
-        self, text: str, fence: re.Match[str], ends: Span, final: bool, at: int
-    ) -> Held | NeedMore:
-        # The outer fence may stay open. ends: of the white space after the value, and of the
-        # value.
-        after, end = ends.start, ends.end
+        if not fence["outer"]:
+            ticks = text[after : after + run]
+            if ticks.strip("`"):
+                return Held(end)
+            if len(ticks) == run:
+                return self._judge(text, lead, end, after + run, at)
+            if not final:
+                return NEED_MORE
+            return replace(self._judge(text, lead, end, after + len(ticks), at), closed=False)
+        # The inner fence has to close, the outer one may stay open.
         inner = len(_run_of(fence["inner"]))
         if len(_run_of(text[after : after + inner])) < inner:
             is_cut = not final and after + inner > len(text) and not text[after:].strip("`")
@@ -407,8 +418,8 @@ class Recovery(_Candidate):
         if close is None or len(close["ticks"]) < outer:
             if not final and close is not None and close.end() == len(text):
                 return NEED_MORE
-            return self._judge(text, fence.end(), end, after + inner, at)
-        return self._judge(text, fence.end(), end, close.start("ticks") + outer, at)
+            return self._judge(text, lead, end, after + inner, at)
+        return self._judge(text, lead, end, close.start("ticks") + outer, at)
 
     def calls(
         self, outcome: Held, segment: Segment, segment_index: int, index: int
@@ -443,22 +454,6 @@ class Recovery(_Candidate):
         super()._begin(at, lead)
         self._space = 0
 
-    def _goes_on(self, text: str, end: int, final: bool) -> bool | NeedMore:
-        # Whether another value that looks like a call follows: then the scan goes on after it.
-        # Llama's semicolon, a comma or a line break stand between them, or brackets too many.
-        begin = next_call(text, end, final)
-        if begin is None:
-            return False
-        if begin < 0:
-            return NEED_MORE
-        # After a blank line a list is a set of calls of its own.
-        if text[begin] == "[" and _BLANK_LINE.search(text, end, begin):
-            return False
-        space = self._space
-        self._begin(self._at, begin)
-        self._space = space
-        return True
-
     def _pass_space(self, text: str, end: int) -> int:
         # Remembered, so that white space that comes bit by bit is passed once.
         match = _SPACE.match(text, max(end, self._space))
@@ -477,25 +472,16 @@ class Recovery(_Candidate):
             return end
         if not final and any(token.startswith(rest) for token in CALL_ENDS):
             return NEED_MORE
-        closer = self._closer_at(rest, final)
-        if isinstance(closer, NeedMore):
-            return NEED_MORE
-        if closer:
-            return after + len(closer) if first else None
-
+        for closer in self._closers:
+            if rest.startswith(closer):
+                return after + len(closer) if first else None
+            if not final and closer.startswith(rest):
+                return NEED_MORE
         if rest.startswith(self._heads):
             return end
         if not final and any(head.startswith(rest) for head in self._heads):
             return NEED_MORE
         return end if _LINE_END.match(text, end) else None
-
-    def _closer_at(self, rest: str, final: bool) -> str | NeedMore:
-        for closer in self._closers:
-            if rest.startswith(closer):
-                return closer
-            if not final and closer.startswith(rest):
-                return NEED_MORE
-        return ""
 
     def _judge(self, text: str, start: int, end: int, close: int, at: int) -> Held:
         # `close` is where the held text ends. It is a call if a codec of plain JSON calls reads
@@ -505,31 +491,10 @@ class Recovery(_Candidate):
         inner = text[start:end]
         codec = _NAMED_CODEC if self._is_named else _CODEC
         decoded, calls = self._calls_in(codec.read, inner, start, close, at)
-        if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):
+        has_key = _ARGUMENTS.search(inner) is not None
+        if not calls or not all((c.valid and c.arguments) or (c.ok and has_key) for c in calls):
             return Held(close)
         return Held(close, Span(at + start, at + end), decoded, inner)
-
-    def _judge_named(self, text: str, name: str, value: Span, close: int, at: int) -> Held:
-        # The tool takes the arguments, or they name nothing but its parameters.
-        inner = value.of(text)
-        opening = Opening(value.start, name=name, name_span=Span(0, len(name)))
-        read = _ARGUMENTS_CODEC.read
-        decoded, calls = self._calls_in(read, inner, value.start, close, at, opening)
-        if not calls or not calls[0].ok or not _suits(calls[0], self._resolver.tools[name]):
-            return Held(close, lead=value.start)
-        return Held(close, value.shift(at), decoded, inner)
-
-
-def _suits(call: ToolCall, tool: ToolSpec) -> bool:
-    schema, arguments = tool.schema, call.arguments
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not arguments or not properties or schema.get("additionalProperties"):
-        return call.valid
-    return all(key in properties for key in arguments)
-
-
-def _is_plain(call: ToolCall, text: str) -> bool:
-    return call.ok and _ARGUMENTS.search(text) is not None
 
 
 _LIST = re.compile(r"\[\s{0,40}+")
@@ -592,12 +557,14 @@ class CallLines(_Candidate):
             if end is None:
                 self._cut += final
                 return Held(1) if final else NEED_MORE
-            next_call = self._next_call(text, end, final)
-            if next_call is None:
+            # A line break before the comma cannot be told from one behind the last call.
+            between = _BETWEEN.match(text, end)
+            head = self._head(text, between.end(), final, False) if between else False
+            if head is None:
                 return NEED_MORE
-            if next_call == 0:
+            if not head or between is None:
                 break
-            self._begin(at, next_call)
+            self._begin(at, between.end())
 
         close = self._line_close(text, end, final, first)
         if close is None and first:
@@ -606,7 +573,8 @@ class CallLines(_Candidate):
             return NEED_MORE
         if close is None:
             return Held(end)
-        return self._judge(text, 0, close, self._behind_closer(text, close, first), at, False)
+        closers = (c for c in self._closers if first and text.startswith(c, close))
+        return self._judge(text, 0, close, close + len(next(closers, "")), at, False)
 
     def fenced(
         self, text: str, run: int, final: bool, at: int, first: bool
@@ -633,7 +601,8 @@ class CallLines(_Candidate):
 
         # The closing fence stands on a line of its own, or ends the line of its opener. No call
         # goes on behind it.
-        pattern = _fence_end(run, one_line=fence["line"] is None)
+        before = r"[ \t]{0,16}" if fence["line"] is None else r"\r?\n[ \t]{0,16}"
+        pattern = re.compile(rf"{before}`{{{run}}}")
         close = pattern.search(text, max(lead, self._scanned))
         if close is None:
             self._scanned = max(lead, len(text) - _LONGEST_CLOSER - run)
@@ -671,43 +640,23 @@ class CallLines(_Candidate):
         quote = text[at : at + 1] if begin else ""
         quote = quote if quote in ("'", '"') else ""
         at += len(quote)
-        end = self._name_end(text, at, final)
-        if end is None or end < 0:
-            return None if end is None else False
-        if quote and text[end] == quote:
-            end += 1
-        if _ARGUMENT.match(text, end):
-            return True
-        return None if not final and _ARGUMENT_SO_FAR.match(text, end) else False
-
-    def _name_end(self, text: str, at: int, final: bool) -> int | None:
-        # -1 for none, None if more text decides.
         name = _NAME.match(text, at)
         if name is None:
-            return None if not final and at >= len(text) else -1
+            return None if not final and at >= len(text) else False
         spelling = name[0].replace("\\", "")
         end = name.end()
         # A backslash at the end of the chunk may escape an underscore of the name.
         if end < len(text) and text[end] == "\\" and not final and end + 1 == len(text):
             end += 1
         if end >= len(text):
-            return None if not final and self._may_become_name(spelling) else -1
-        return end if spelling in self._known else -1
-
-    def _may_become_name(self, spelling: str) -> bool:
-        place = bisect_left(self._sorted, spelling)
-        return place < len(self._sorted) and self._sorted[place].startswith(spelling)
-
-    def _next_call(self, text: str, end: int, final: bool) -> int | None:
-        # Where another call of the row begins, 0 for none, None if more text decides.
-        between = _BETWEEN.match(text, end)
-        if between is None:
-            # A line break before the comma cannot be told from one behind the last call.
-            return 0
-        head = self._head(text, between.end(), final, False)
-        if head is None:
-            return None
-        return between.end() if head else 0
+            return None if not final and _longer(self._sorted, spelling) else False
+        if spelling not in self._known:
+            return False
+        if quote and text[end] == quote:
+            end += 1
+        if _ARGUMENT.match(text, end):
+            return True
+        return None if not final and _ARGUMENT_SO_FAR.match(text, end) else False
 
     def _line_close(self, text: str, end: int, final: bool, first: bool) -> int | NeedMore | None:
         # If nothing but its line's end, or a closer, is after the row.
@@ -744,10 +693,6 @@ class CallLines(_Candidate):
             return None
         return at if text[end - 1] == "]" or not _VERB.match(word[0]) else None
 
-    def _behind_closer(self, text: str, close: int, first: bool) -> int:
-        closers = self._closers if first else ()
-        return next((close + len(c) for c in closers if text.startswith(c, close)), close)
-
     def _judge(
         self,
         text: str,
@@ -766,12 +711,6 @@ class CallLines(_Candidate):
         if not calls or not all(wanted):
             return Held(close)
         return Held(close, Span(at + start, at + start + len(inner)), decoded, inner)
-
-
-@lru_cache(maxsize=32)
-def _fence_end(run: int, *, one_line: bool) -> re.Pattern[str]:
-    before = r"[ \t]{0,16}" if one_line else r"\r?\n[ \t]{0,16}"
-    return re.compile(rf"{before}`{{{run}}}")
 
 
 @lru_cache(maxsize=64)

@@ -26,8 +26,8 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from ..arguments.rjson.damage import Refusal
-from ..arguments.schema.coerce import coerce, may_be_wrapped
-from ..arguments.schema.plain import read_texts, takes_texts
+from ..arguments.schema.coerce import coerce
+from ..arguments.schema.plain import may_be_wrapped, read_texts, takes_texts
 from ..arguments.schema.scalars import UNRECORDED, Record
 from ..arguments.schema.validate import find_problems, fits
 from ..arguments.schema.view import view_of
@@ -169,15 +169,11 @@ class Resolver:
         arguments_json = read_texts(texts, tool.schema_json, UNRECORDED)
         if arguments_json is None:
             return None
+        name_span = Span(name_at, name_at + len(tool.name))
+        owner = opening.owner.id if opening.owner else self.protocol.id
+        account = LateAccount(_plain_account, self, tool, opening, body, segment)
         return make_late_call(
-            index,
-            segment_index,
-            tool.name,
-            Span(name_at, name_at + len(tool.name)),
-            opening.owner.id if opening.owner else self.protocol.id,
-            arguments_json,
-            segment,
-            LateAccount(_plain_account, self, tool, opening, body, segment),
+            index, segment_index, tool.name, name_span, owner, arguments_json, segment, account
         )
 
     # calls without arguments
@@ -199,44 +195,29 @@ class Resolver:
         name, name_span = body.name, body.name_span
         if not name and refusal.name_at is not None:
             name, name_span = refusal.name, Span(*refusal.name_at).shift(body.start)
+        readings = (r.shift(body.start) for r in refusal.readings)
         return make_call(
-            index,
-            segment_index,
-            name,
-            name_span,
-            None,
-            body.protocol or self.protocol.id,
-            "undecodable" if body.closed else "truncated",
-            1.0,
-            "",
-            "",
+            index, segment_index, name, name_span, None, body.protocol or self.protocol.id,
+            "undecodable" if body.closed else "truncated", 1.0, "", "",
             problems=tuple(problems),
             segment=segment,
-            readings=tuple(
-                replace(r.shift(body.start), name=r.name or name) for r in refusal.readings
-            ),
-        )
+            readings=tuple(replace(r, name=r.name or name) for r in readings),
+        )  # fmt: skip
 
     def _unreadable(
         self, d: Decoded, body: Body, segment: Segment, segment_index: int, index: int
     ) -> ToolCall:
         # Its problems come from the codec, which alone knows why.
-        return ToolCall(
-            index=index,
-            segment_index=segment_index,
-            name=d.name,
-            name_span=d.name_span and d.name_span.shift(body.start),
-            wire_id=d.wire_id,
-            protocol=body.protocol or self.protocol.id,
-            status="truncated" if d.truncated else "undecodable",
-            confidence=1.0,
-            source_json="",
-            arguments_json="",
-            edits=tuple(Edit(e.span.shift(body.start), e.text, e.rule) for e in d.edits),
-            problems=_shifted(d.problems, body.start),
+        start = body.start
+        return make_call(
+            index, segment_index, d.name, d.name_span and d.name_span.shift(start), d.wire_id,
+            body.protocol or self.protocol.id, "truncated" if d.truncated else "undecodable",
+            1.0, "", "",
+            edits=tuple(Edit(e.span.shift(start), e.text, e.rule) for e in d.edits),
+            problems=_shifted(d.problems, start),
             segment=segment,
-            readings=tuple(reading.shift(body.start) for reading in d.readings),
-        )
+            readings=tuple(reading.shift(start) for reading in d.readings),
+        )  # fmt: skip
 
     # a call that was read, stage by stage
 
@@ -279,23 +260,12 @@ class Resolver:
         edits = d.edits and tuple(
             [Edit(Span(e.span.start + start, e.span.end + start), e.text, e.rule) for e in d.edits]
         )
+        origins = OriginTable(partial(trace_table, d, coerced, start, body.text))
         return make_call(
-            index,
-            segment_index,
-            d.name,
-            name_span,
-            d.wire_id,
-            body.protocol or self.protocol.id,
-            status,
-            1.0,
-            source_json,
-            arguments_json,
-            edits,
-            steps,
-            tuple(problems),
-            segment,
-            OriginTable(partial(trace_table, d, coerced, start, body.text)),
-        )
+            index, segment_index, d.name, name_span, d.wire_id, body.protocol or self.protocol.id,
+            status, 1.0, source_json, arguments_json, edits, steps, tuple(problems), segment,
+            origins,
+        )  # fmt: skip
 
     def _respelt(self, d: Decoded) -> tuple[Decoded, ToolSpec | None]:
         offered = offered_name(d.name, self.tools)

@@ -340,6 +340,10 @@ class Log:
         if not self.silent:
             self.events.append(Retract(start))
 
+    def warn(self, code: str, message: str, span: Span) -> None:
+        """Note what is wrong with a place in the text, whatever call is there."""
+        self.problems.append(Problem("scan", code, "warning", message, "", span))
+
     def add(self, segment: Segment) -> None:
         """Add the next segment: it begins where the last one ends, the text before it ended."""
         self.segments.append(segment)

@@ -43,8 +43,7 @@ from .echoes import as_draft
 from .quoting import MARKS, SAID, Quoting, run_length
 from .recovery import Held, Recovery
 from .state import LONG_RUN, Feed, Log, Setting
-from .turn_end import find_turn_end
-from .unclosed import GivenUp, open_head
+from .unclosed import GivenUp, find_turn_end, open_head
 
 # Some models begin their answer with the head of a chat turn.
 _CHAT_START = "<|im_start|>"
@@ -430,8 +429,20 @@ class TextScanner:
             return False
         lead = len(tail) - len(stripped)
         setting, first = self._setting, not self.quoting.spoken
+        envelope, tools = setting.protocol.envelope, setting.tools
+        opening: Opening | NeedMore | None = None
+        begin = 0
         if setting.speculates if first else setting.repeats:
-            opening, begin = self._undelimited(stripped, first)
+            # An undelimited format competes only where the whole answer begins like it. After a
+            # call another one may begin with its name, and a separator may be between them.
+            if first:
+                opening = envelope.speculates(stripped)
+                opening = envelope.resumes(stripped, tools) if opening is None else opening
+            elif stripped[0] != "<":
+                separator = _SEPARATOR.match(stripped)
+                begin = separator.end() if separator else 0
+                rest = stripped[begin:]
+                opening = envelope.resumes_again(rest, tools) if rest else NEED_MORE
             if isinstance(opening, NeedMore):
                 return None if final else False
             if opening is not None:
@@ -446,21 +457,6 @@ class TextScanner:
         if isinstance(outcome, NeedMore) and setting.partial_start(tail) < lead:
             return False
         return self._settle_outcome(outcome, lead)
-
-    def _undelimited(self, text: str, first: bool) -> tuple[Opening | NeedMore | None, int]:
-        # An undelimited format competes only where the whole answer begins like it. After a call
-        # another one may begin with its name, and a separator may be between them.
-        envelope, tools = self._setting.protocol.envelope, self._setting.tools
-        if first:
-            opening = envelope.speculates(text)
-            return (envelope.resumes(text, tools) if opening is None else opening), 0
-        if text[0] == "<":
-            return None, 0
-        separator = _SEPARATOR.match(text)
-        begin = separator.end() if separator else 0
-        if begin >= len(text):
-            return NEED_MORE, 0
-        return envelope.resumes_again(text[begin:], tools), begin
 
     def _hold_again(self, tail: str, final: bool) -> bool | None:
         # The answer was no call without delimiters as a whole, but may be Python's calls with

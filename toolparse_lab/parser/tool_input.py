@@ -86,6 +86,7 @@ def whole_input(id: str, name: str, text: str) -> list[Part]:
 
 class _Format:
     # Writes the text parameters of some tools, and reads a body that was completed.
+
     def __init__(
         self, protocol: Protocol, tools: tuple[ToolSpec, ...], options: ParseOptions
     ) -> None:
@@ -112,9 +113,8 @@ class _Format:
     def slots(self, text: str) -> Iterable[_Slot]:
         # The parameters that may be the one that is being written, the last named first.
         for name in _last_named(self._tools, text):
-            tool = self._tools[name]
             if name not in self._slots:
-                self._slots[name] = tuple(_slots_of(self._protocol, tool))
+                self._slots[name] = tuple(_slots_of(self._protocol, self._tools[name]))
             ends = {slot.parameter: slot for slot in self._slots[name]}
             tried: set[str] = set()
             for parameter in _last_named(ends, text):
@@ -338,9 +338,5 @@ def _end(id: str) -> Part:
 
 
 def _error(input: _Input, why: str) -> Part:
-    return {
-        "type": "tool-input-error",
-        "id": input.id,
-        "toolName": input.name,
-        "errorText": why,
-    }
+    part = {"type": "tool-input-error", "id": input.id, "toolName": input.name}
+    return {**part, "errorText": why}

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ..core.errors import BadOptions
 from ..core.types import ParseResult, Problem, ToolCall, Verdict
-from ..core.types.why import explain_readings, explain_sources
+from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
 from .marks import Mark, Run, clip, marks_of, runs_of
 from .rows import Change, Row, changes_of, place, protocol_words, rows_of, sentence_of

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from ..core.rules import RULES
 from ..core.types import ParseResult, Problem, ToolCall
-from ..core.types.why import explain_readings, explain_sources
+from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
 from .cells import (
     badge,

@@ -18,8 +18,8 @@ from .quotes import (
     read_foreign,
     read_triple,
 )
-from .refusal import Refusal as Refusal
 from .strict import CleanParts
+from .strict import Refusal as Refusal
 
 # How it works. One forward pass with an explicit stack of the brackets that are open, so that depth
 # costs no recursion. The walk is in one of three states, by what may come next:

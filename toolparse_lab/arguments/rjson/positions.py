@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...core.types import Edit
@@ -82,7 +82,12 @@ def find_places(text: str) -> Places:
                 path = f"{stack[-1][0]}/{index}"
         elif ch in "{[":
             if len(stack) == MAX_LEVELS:
-                places.put(path, start, _end_of_container(tokens), comma)
+                # What is deeper is passed.
+                levels = 1
+                while levels and (inner := next(tokens, None)) is not None:
+                    levels += (inner[0][0] in "{[") - (inner[0][0] in "}]")
+                    end = inner.end()
+                places.put(path, start, end, comma)
                 continue
             stack.append((path, start, ch == "{"))
             if ch == "[":
@@ -97,23 +102,6 @@ def find_places(text: str) -> Places:
             places.put(path, start, end, comma)
 
     return places
-
-
-def _end_of_container(tokens: Iterator[re.Match[str]]) -> int:
-    levels = 1
-    end = -1
-    for token in tokens:
-        ch = token[0][0]
-        if ch in "{[":
-            levels += 1
-        elif ch in "}]":
-            levels -= 1
-
-        end = token.end()
-        if levels == 0:
-            break
-
-    return end
 
 
 class EditMap:
@@ -132,44 +120,27 @@ class EditMap:
 
     def raw_span(self, start: int, end: int) -> tuple[int, int]:
         """Return the raw span of an edited span."""
-        raw_start, raw_end = self._raw_start(start), self._raw_end(end)
+        # Several may begin at one offset (a deletion before an insertion): the last one counts.
+        i = bisect_right(self._starts, start) - 1
+        raw_start = start
+        if i >= 0:
+            is_inside = start - self._starts[i] < len(self._edits[i].text)
+            raw_start = self._edits[i].span.start if is_inside else start + self._shift[i]
+        i = bisect_right(self._starts, end) - 1
+        raw_end = end
+        if i >= 0:
+            edit, inside = self._edits[i], end - self._starts[i]
+            if inside == len(edit.text) == 0:
+                # The first of the deletions here.
+                while i > 0 and self._starts[i - 1] == end and not self._edits[i - 1].text:
+                    i -= 1
+                raw_end = self._edits[i].span.start
+            elif inside >= len(edit.text):
+                raw_end = end + self._shift[i]
+            else:
+                raw_end = edit.span.end if inside else edit.span.start
         # A span of nothing between a deletion and an insertion may come out turned around.
         return (raw_start, raw_end) if raw_start <= raw_end else (raw_end, raw_end)
-
-    def _raw_start(self, offset: int) -> int:
-        i = self._last_edit(offset)
-        if i < 0:
-            return offset
-        if offset - self._starts[i] >= len(self._edits[i].text):
-            return self._behind(i, offset)
-
-        return self._edits[i].span.start
-
-    def _raw_end(self, offset: int) -> int:
-        i = self._last_edit(offset)
-        if i < 0:
-            return offset
-
-        edit, inside = self._edits[i], offset - self._starts[i]
-        if inside == len(edit.text) == 0:
-            return self._first_deletion(i, offset).span.start
-        if inside >= len(edit.text):
-            return self._behind(i, offset)
-
-        return edit.span.end if inside else edit.span.start
-
-    def _last_edit(self, offset: int) -> int:
-        # Several may begin at one offset (a deletion before an insertion): the last one counts.
-        return bisect_right(self._starts, offset) - 1
-
-    def _first_deletion(self, i: int, offset: int) -> Edit:
-        while i > 0 and self._starts[i - 1] == offset and not self._edits[i - 1].text:
-            i -= 1
-
-        return self._edits[i]
-
-    def _behind(self, i: int, offset: int) -> int:
-        return offset + self._shift[i]
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ...core.types import Edit, Span
 from ...core.values import space_end
-from .refusal import Refusal
+from .strict import Refusal
 
 # How it works. One walk serves all quotes; a `Quotes` row says how they differ. The walk jumps from
 # one character that needs a look to the next (a mark that may close, a double quote, a backslash, a

@@ -22,7 +22,6 @@ _BUT_WHITE_SPACE = re.compile(r"[^\t\n\r ]")
 _BUT_LINE_FEEDS = re.compile(r"[^\n]")
 
 Reviver = Callable[[str, Any], Any]
-_NOT_STRICT = object()
 
 
 def parse(
@@ -53,28 +52,20 @@ def parse(
     if not isinstance(text, str):
         raise BadOptions("relaxed JSON is text", got=type(text).__name__, expected="str")
 
-    value = _read_if_strict(text, duplicate=duplicate, max_depth=max_depth)
-    if value is _NOT_STRICT:
-        value = _Reader(
-            text,
-            relaxed=relaxed,
-            tolerant=tolerant or warnings,
-            duplicate=duplicate,
-            max_depth=max_depth,
-        ).read()
-
-    return value if reviver is None else _revive(value, reviver)
-
-
-def _read_if_strict(text: str, *, duplicate: bool, max_depth: int) -> Any:
-    if text.count("[") + text.count("{") > max_depth:
-        return _NOT_STRICT  # it may nest too deep; the slow reader counts
+    # Text with more brackets may nest too deep; the slow reader counts.
+    is_strict = text.count("[") + text.count("{") <= max_depth
     try:
-        if not duplicate:
+        if is_strict and not duplicate:
             read_unique(text)
-        return read_plain(text)
+        value = read_plain(text) if is_strict else None
     except ValueError:
-        return _NOT_STRICT
+        is_strict = False
+    if not is_strict:
+        is_tolerant = tolerant or warnings
+        value = _Reader(
+            text, relaxed=relaxed, tolerant=is_tolerant, duplicate=duplicate, max_depth=max_depth
+        ).read()
+    return value if reviver is None else _revive(value, reviver)
 
 
 def transform(text: str) -> str:

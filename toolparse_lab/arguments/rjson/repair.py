@@ -14,8 +14,14 @@ from ...core.types import Edit, Problem, Span
 from ...core.values import Value, same
 from .damage import Damage
 from .positions import Doubled, EditMap, apply_edits, find_places
-from .refusal import Refusal
-from .strict import CleanPart, Duplicate, read_around, read_if_strict, read_sequence, read_unique
+from .strict import (
+    Duplicate,
+    Refusal,
+    read_around,
+    read_if_strict,
+    read_sequence,
+    read_unique,
+)
 
 # How it works. A text that is strict JSON is read by one call and done. Any other goes through
 # four stages: the values are looked for, in code fences and among words (`_Search`); each is walked
@@ -104,21 +110,9 @@ def read_damaged(
         raise Refusal("decode.json", "there is no JSON in this text", 0)
 
     edits = sorted(damage.edits, key=_by_span)
-    return _load(text, edits, damage.clean.parts)
-
-
-def _by_span(edit: Edit) -> tuple[int, int]:
-    # Edits at one place stay in the order in which they were made.
-    return edit.span.start, edit.span.end
-
-
-# reading the edited text
-
-
-def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Value], list[Edit]]:
-    if parts:
+    if damage.clean.parts:
         try:
-            return read_around(text, edits, parts), edits
+            return read_around(text, edits, damage.clean.parts), edits
         except ValueError:
             pass  # read whole, so that the message does not depend on what was read already
 
@@ -134,6 +128,11 @@ def _load(text: str, edits: list[Edit], parts: list[CleanPart]) -> tuple[list[Va
     except ValueError as error:
         # The walk accepted what the strict reader does not: refuse, never guess.
         raise Refusal("decode.json", f"not JSON after repair: {error}", 0) from None
+
+
+def _by_span(edit: Edit) -> tuple[int, int]:
+    # Edits at one place stay in the order in which they were made.
+    return edit.span.start, edit.span.end
 
 
 def _load_without_doubles(

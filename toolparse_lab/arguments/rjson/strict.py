@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from ...core.types import Edit
+from ...core.types.call import Reading
 from ...core.values import Decoders, Value, decoder_for, decoders, space_end
-from ...core.values.nested import read_deep
+from ...core.values.canonical import read_deep
 
 # How it works. CPython's scanner reads a value and says where it ended, tens of times as fast as
 # any loop of ours; `object_pairs_hook` lets it notice doubled keys. It has two limits of its own,
@@ -241,3 +242,21 @@ def _characters_tried(error: Exception) -> int:
         offset: int = error.value
         return offset
     return error.pos if isinstance(error, json.JSONDecodeError) else WINDOW
+
+
+# The one way in which reading says that it will not guess.
+
+
+class Refusal(Exception):
+    """The text cannot be read without inventing something."""
+
+    name: str = ""
+    readings: tuple[Reading, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    name_at: tuple[int, int] | None = None
+
+    def __init__(self, code: str, message: str, position: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.position = position

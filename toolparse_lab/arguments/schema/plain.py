@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ...core.types import Policy
 from ...core.values import Num, Value, escape_surrogates, escape_token, read_plain, write_canonical
-from .budget import OverBudget
-from .conforms import TooDeep, conforms
+from .conforms import OverBudget, TooDeep, conforms
 from .kinds import LEAVES, has_own_type_names, is_type
 from .references import node_at, unwrap_json_schema
 from .scalars import TEXT_READERS, Record, holds_bare_null, holds_typed_text
@@ -74,6 +73,14 @@ def fits(value: Value, schema_json: str, policy: Policy = "safe", raw_text: bool
         return False
 
     return not bounds or _within(value, bounds)
+
+
+_NAMES = frozenset(("arguments", "parameters", "properties", "input", "args", "kwargs"))
+
+
+def may_be_wrapped(value: object) -> bool:
+    """Return True if arguments have one member, with a name for arguments."""
+    return isinstance(value, dict) and len(value) == 1 and not _NAMES.isdisjoint(value)
 
 
 def plain_members(value: Value, schema_json: str) -> frozenset[str]:

@@ -19,8 +19,7 @@ from ...core.values import BigNum, Value, number, same, write_canonical
 from ...core.values.numbers import Number, exact, is_whole, real
 from ..rjson.repair import repair
 from ..rjson.strict import read_if_strict
-from .budget import Budget
-from .conforms import conforms, is_member
+from .conforms import Budget, conforms, is_member
 from .kinds import is_type
 from .view import View
 

@@ -12,8 +12,7 @@ from typing import Any
 from ...core.errors import NoStrictForm
 from ...core.types import JsonSchema
 from ...core.values import Value, escape_token, pointer_tokens, read_plain, write_canonical
-from .budget import Budget, OverBudget
-from .conforms import TooDeep, conforms, is_member
+from .conforms import Budget, OverBudget, TooDeep, conforms, is_member
 from .kinds import is_type, with_own_type_names
 from .references import node_at, unwrap_json_schema
 from .view import Root, View, view_of
@@ -145,8 +144,14 @@ class _Translation:
         for keyword in (*_SENT, *_NARROWING):
             if keyword not in node:
                 continue
-            if keyword in _SENT and _is_known(keyword, node[keyword]):
-                keywords[keyword] = node[keyword]
+            value = node[keyword]
+            is_known = keyword in _SENT and (keyword not in _LIMITS or not isinstance(value, bool))
+            if keyword == "format":
+                is_known = value in _FORMATS
+            elif keyword == "pattern":
+                is_known = isinstance(value, str) and "(?" not in value
+            if is_known:
+                keywords[keyword] = value
             else:
                 self.omitted.append(f"{path}/{keyword}")
         return keywords
@@ -169,11 +174,8 @@ class _Translation:
             place = f"{path}/properties/{escape_token(name)}"
             schema = self._node(member, place)
             properties[name] = schema if name in required else self._or_null(schema, member, place)
-        return {
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        closed = {"required": list(properties), "additionalProperties": False}
+        return {"properties": properties, **closed}
 
     def _or_null(self, schema: dict[str, Any], member: Any, path: str) -> dict[str, Any]:
         # schema: the strict form of `member`.
@@ -281,14 +283,6 @@ def _types_of(node: Mapping[str, Any]) -> list[str]:
     return ["array"] if "items" in node else []
 
 
-def _is_known(keyword: str, value: Any) -> bool:
-    if keyword == "format":
-        return value in _FORMATS
-    if keyword == "pattern":
-        return isinstance(value, str) and "(?" not in value
-    return keyword not in _LIMITS or not isinstance(value, bool)
-
-
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     types = _types_of(schema)
     if types and not {"enum", "const"}.intersection(schema) and set(types) <= set(_SCALARS):
@@ -367,7 +361,17 @@ class _Walk:
         return values if any(a is not b for a, b in zip(values, items, strict=True)) else items
 
     def _members(self, value: dict[str, Value], view: View, path: str) -> Value:
-        own = _without_nulls(value, view) if self.restoring else _with_nulls(value, view)
+        own = value
+        if self.restoring:
+            nulls = {
+                name
+                for name, member in value.items()
+                if member is None and name in view.properties and is_null_asked(view, name)
+            }
+            if nulls:
+                own = {k: v for k, v in value.items() if k not in nulls}
+        elif missing := [name for name in view.properties if name not in value]:
+            own = {**value, **dict.fromkeys(missing)}
         if own is not value:
             self.changes.append(DroppedNulls(path, value, own))
         members = {
@@ -385,8 +389,13 @@ class _Walk:
             return branches[0]
         for branch in branches:
             self.budget.spend()
-            if isinstance(value, dict) and not self._has_members_of(value, branch):
-                continue
+            if isinstance(value, dict):
+                names, declared = value.keys(), branch.properties.keys()
+                may_be = (
+                    names == declared if self.restoring else branch.required <= names <= declared
+                )
+                if not may_be:
+                    continue
             # Valid is the value as it was before the nulls, or will be without them.
             own = value
             if self.restoring:
@@ -394,25 +403,6 @@ class _Walk:
             if conforms(branch, own, self.budget):
                 return branch
         return None
-
-    def _has_members_of(self, value: dict[str, Value], view: View) -> bool:
-        if self.restoring:
-            return value.keys() == view.properties.keys()
-        return view.required <= value.keys() <= view.properties.keys()
-
-
-def _with_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
-    missing = [name for name in view.properties if name not in value]
-    return {**value, **dict.fromkeys(missing)} if missing else value
-
-
-def _without_nulls(value: dict[str, Value], view: View) -> dict[str, Value]:
-    names = {
-        name
-        for name, member in value.items()
-        if member is None and name in view.properties and is_null_asked(view, name)
-    }
-    return {k: v for k, v in value.items() if k not in names} if names else value
 
 
 def _holds_null(value: Value) -> bool:

@@ -21,7 +21,7 @@ from ...core.types.spans import Severity
 from ...core.values import BigNum, Num, Value, escape_token, read_plain, write_canonical
 from ...core.values.numbers import exact
 from ..rjson.strict import depth
-from .budget import Budget, OverBudget
+from .conforms import Budget, OverBudget
 from .kinds import foreign_type_names, is_type, with_own_type_names
 from .plain import fits as fits
 from .plain import plain_members
@@ -45,13 +45,9 @@ _CODES = {
 _MAX_PROBLEMS = 50
 _DEEP = 30  # levels from which it is the value, and not the schema, that goes too deep
 _TYPE_NAMES = {
-    type(None): "null",
-    bool: "boolean",
-    str: "string",
-    int: "integer",
-    dict: "object",
+    type(None): "null", bool: "boolean", str: "string", int: "integer", dict: "object",
     list: "array",
-}
+}  # fmt: skip
 
 
 def validate(value: Value, schema_json: str) -> tuple[Problem, ...]:
@@ -95,9 +91,8 @@ def _failure(error: Exception, value: Value) -> Problem:
             return _note("validate.schema", "warning", message)
         return _note("validate.too-deep", "error", "not validated: the value nests too deep")
     if isinstance(error, ArithmeticError):  # a number so large that the library cannot compute it
-        return _note(
-            "validate.constraint", "error", f"a number is out of range: {brief(str(error))}"
-        )
+        message = f"a number is out of range: {brief(str(error))}"
+        return _note("validate.constraint", "error", message)
     if isinstance(error, OverBudget):
         return _note("validate.budget", "error", f"not validated: {error}")
     if isinstance(error, TooSlow):
@@ -112,45 +107,23 @@ def _note(code: str, severity: Severity, message: str) -> Problem:
 
 def _problem(error: Any) -> Problem:
     path = "".join("/" + escape_token(token) for token in error.absolute_path)
-    keyword = str(error.validator)
-    code = _CODES.get(keyword, "validate.constraint")
-    write = _MESSAGES.get(keyword)
-    message = write(error) if write else f"{keyword}: {brief(str(error.message), 160)}"
-    return Problem("validate", code, "error", message, path)
-
-
-# The wording of a keyword's errors: what was expected, and got.
-
-
-def _type_message(error: Any) -> str:
-    types = error.validator_value
-    expected = " or ".join(types) if isinstance(types, list) else str(types)
-    value = error.instance
-    # What has no entry of its own is a float or a decimal.
-    type_name = _TYPE_NAMES.get(type(value), "number")
-    return f"expected {expected}, got {type_name} {brief_value(value)}"
-
-
-def _required_message(error: Any) -> str:
-    missing = [name for name in error.validator_value if name not in error.instance]
-    return f"missing: {', '.join(map(str, missing))}"
-
-
-def _enum_message(error: Any) -> str:
-    members = brief(repr(error.validator_value), 120)
-    return f"expected one of {members}, got {brief_value(error.instance)}"
-
-
-def _const_message(error: Any) -> str:
-    return f"expected {brief(repr(error.validator_value))}, got {brief_value(error.instance)}"
-
-
-_MESSAGES: dict[str, Callable[[Any], str]] = {
-    "type": _type_message,
-    "required": _required_message,
-    "enum": _enum_message,
-    "const": _const_message,
-}
+    keyword, wanted, got = str(error.validator), error.validator_value, error.instance
+    # What was expected, and got.
+    if keyword == "type":
+        expected = " or ".join(wanted) if isinstance(wanted, list) else str(wanted)
+        # What has no entry of its own is a float or a decimal.
+        type_name = _TYPE_NAMES.get(type(got), "number")
+        message = f"expected {expected}, got {type_name} {brief_value(got)}"
+    elif keyword == "required":
+        missing = [name for name in wanted if name not in got]
+        message = f"missing: {', '.join(map(str, missing))}"
+    elif keyword == "enum":
+        message = f"expected one of {brief(repr(wanted), 120)}, got {brief_value(got)}"
+    elif keyword == "const":
+        message = f"expected {brief(repr(wanted))}, got {brief_value(got)}"
+    else:
+        message = f"{keyword}: {brief(str(error.message), 160)}"
+    return Problem("validate", _CODES.get(keyword, "validate.constraint"), "error", message, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -43,17 +44,8 @@ class View:
     # Slots for what every value asks of a view: they are read five times as fast as from a dict.
     # The cached properties below live in the dict.
     __slots__ = (
-        "__dict__",
-        "_node",
-        "_root",
-        "box",
-        "enum",
-        "fixed",
-        "leaf",
-        "open",
-        "required",
-        "types",
-        "union",
+        *("__dict__", "_node", "_root", "box", "enum", "fixed", "leaf", "open", "required"),
+        *("types", "union"),
     )
 
     def __init__(self, node: Any, root: Root) -> None:
@@ -63,8 +55,12 @@ class View:
         self.fixed = isinstance(resolved, bool)
         self.open = not self._node
         self.types = _types(self._node)
-        self.enum = _enum(self._node)
-        self.required = _required(self._node)
+        members, names = self._node.get("enum"), self._node.get("required")
+        self.enum: tuple[Value, ...] | None = tuple(members) if isinstance(members, list) else None
+        if "const" in self._node:
+            self.enum = (self._node["const"],)
+        required = names if isinstance(names, list) else ()
+        self.required = frozenset(name for name in required if isinstance(name, str))
         self.union = bool(_branches(self._node))
 
         # Only where neither an enum nor branches narrow the one type any further is a value of the
@@ -114,10 +110,10 @@ class View:
 
         patterns = []
         for text, node in nodes.items():
-            pattern = _safe_pattern(text)
-            if pattern is not None:
-                patterns.append((pattern, self._root.view(node)))
-
+            is_short = isinstance(text, str) and len(text) <= _LONGEST_PATTERN
+            if is_short and not _NESTED_REPEAT.search(text):
+                with suppress(re.error):
+                    patterns.append((re.compile(text), self._root.view(node)))
         return patterns
 
     @cached_property
@@ -259,7 +255,10 @@ class View:
 
 def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
     # The order matters to whoever takes the first of them, so it is ours and not the author's.
-    names = _type_names(node.get("type"))
+    keyword = node.get("type")
+    keywords = keyword if isinstance(keyword, list) else [keyword]
+    # Names that JSON Schema does not know stay: they allow nothing, as their author may notice.
+    names = [type_name(name) for name in keywords if isinstance(name, str)]
     # People leave `type` out next to `properties`. By the letter such a schema admits any text. Its
     # author meant an object.
     if not names and any(keyword in node for keyword in _OBJECT_KEYWORDS):
@@ -274,32 +273,6 @@ def _types(node: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(sorted(dict.fromkeys(names), key=lambda name: _RANKS.get(name, len(PREFERENCE))))
 
 
-def _type_names(keyword: Any) -> list[str]:
-    # Names that JSON Schema does not know stay: they allow nothing, as their author may notice.
-    if isinstance(keyword, str):
-        return [type_name(keyword)]
-    if isinstance(keyword, list):
-        return list(dict.fromkeys(type_name(name) for name in keyword if isinstance(name, str)))
-
-    return []
-
-
-def _enum(node: Mapping[str, Any]) -> tuple[Value, ...] | None:
-    if "const" in node:
-        return (node["const"],)
-
-    members = node.get("enum")
-    return tuple(members) if isinstance(members, list) else None
-
-
-def _required(node: Mapping[str, Any]) -> frozenset[str]:
-    names = node.get("required")
-    if not isinstance(names, list):
-        return frozenset()
-
-    return frozenset(name for name in names if isinstance(name, str))
-
-
 def _branches(node: Mapping[str, Any]) -> list[Any]:
     nodes = node.get("anyOf") or node.get("oneOf")
     return nodes if isinstance(nodes, list) else []
@@ -307,15 +280,6 @@ def _branches(node: Mapping[str, Any]) -> list[Any]:
 
 # A pattern with a repeated group inside a repeat can take exponential time on hostile keys.
 _NESTED_REPEAT = re.compile(r"[+*}]\)?[+*{]|\([^()]*[+*|][^()]*\)[+*{]")
-
-
-def _safe_pattern(text: Any) -> re.Pattern[str] | None:
-    if not isinstance(text, str) or len(text) > _LONGEST_PATTERN or _NESTED_REPEAT.search(text):
-        return None
-    try:
-        return re.compile(text)
-    except re.error:
-        return None
 
 
 class Root:

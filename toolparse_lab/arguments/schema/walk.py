@@ -6,8 +6,7 @@ from typing import Any
 
 from ...core.types import Step
 from ...core.values import Value, escape_token, same
-from .budget import Budget
-from .conforms import Answers, conforms, conforms_by_answers, is_member
+from .conforms import Answers, Budget, conforms, conforms_by_answers, is_member
 from .kinds import LEAVES, is_type
 from .scalars import (
     SPACE,
@@ -52,17 +51,8 @@ class Walk(Record):
     """One coercion under way."""
 
     __slots__ = (
-        "_alive",
-        "_answers",
-        "_in_union",
-        "_is_endless",
-        "_item",
-        "_links",
-        "_no_switch_at",
-        "_outcomes",
-        "_trials",
-        "budget",
-        "raw_text",
+        *("_alive", "_answers", "_in_union", "_is_endless", "_item", "_links", "_no_switch_at"),
+        *("_outcomes", "_trials", "budget", "raw_text"),
     )
 
     def __init__(

@@ -11,7 +11,7 @@ from ...core.types import EXECUTABLE, ParseOptions
 from ...formats.base import Protocol
 from ...notebook.page import export_html
 from ...parser.attempt import example_spans, find_attempt, parameter_names
-from ...parser.derivation.probes import FIT, tools_of
+from ...parser.derivation.answers import FIT, tools_of
 from ...parser.laws.check_protocol import check_protocol
 from ...parser.parse import parse, parse_text
 from ...views import render_ansi

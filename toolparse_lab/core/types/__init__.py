@@ -4,7 +4,18 @@ events.
 Offsets are Python code points, half-open. `raw` is never changed.
 """
 
-from .call import CallStatus, OriginTable, Reading, Source, Sources, ToolCall
+from .call import (
+    EXECUTABLE,
+    VERDICTS,
+    CallStatus,
+    OriginTable,
+    Reading,
+    Source,
+    Sources,
+    ToolCall,
+    Verdict,
+    calls_by_segment,
+)
 from .events import (
     CallDelta,
     CallEnd,
@@ -30,7 +41,6 @@ from .options import (
 from .result import ParseResult
 from .server import ServerCall, ServerReading
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
-from .verdict import EXECUTABLE, VERDICTS, Verdict
 
 __all__ = [
     "DEFAULT_OPTIONS",
@@ -70,4 +80,5 @@ __all__ = [
     "ToolCall",
     "Verdict",
     "Withdrawn",
+    "calls_by_segment",
 ]

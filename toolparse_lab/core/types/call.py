@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from .. import hooks
 from ..errors import NoSuchItem
@@ -31,7 +31,64 @@ from .spans import (
     step_in,
     step_out,
 )
-from .verdict import Verdict, verdict_of_call
+
+# The verdict. Words are ordered from best to worst, and a thing has the worst word that applies to
+# it: a call the worst of what its status, its problems and its rules say, a result the worst of its
+# calls. Nothing is stored: the word follows from what the result records, so that an older result
+# has one too.
+Verdict: TypeAlias = Literal[
+    "none", "clean", "repaired (lossless)", "repaired (lossy)", "invalid", "refused", "truncated",
+    "echoed",
+]  # fmt: skip
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""From best to worst; `none` is a result without a call."""
+
+EXECUTABLE: frozenset[Verdict] = frozenset(VERDICTS[1:4])
+"""The verdicts under which a call may be executed."""
+
+_RANK = {word: rank for rank, word in enumerate(VERDICTS)}
+
+
+def verdict_of_call(call: ToolCall) -> Verdict:
+    """Return the verdict on a call."""
+    # clean: written in its format and to its schema, without any change. repaired: executable after
+    # repairs, readings, coercions or a recovery, lossless where none of them guessed or dropped
+    # anything. invalid: readable, but its arguments break the schema. refused: not readable, of an
+    # unknown tool, or a draft. truncated: cut off. echoed: another wrote it.
+    # Where echoes are allowed, the code is there as a warning.
+    if any(p.code == "call.echoed" and p.severity == "error" for p in call.problems):
+        return "echoed"
+    if call.status == "truncated":
+        return "truncated"
+    if not call.ok:
+        return "refused"
+    if not call.valid:
+        return "invalid"
+    if not call.edits and not call.steps and not call.problems:
+        return "clean"
+    from ..rules import CODES, RULES  # start-up time: parsing needs no rule's description
+
+    # A rule that nobody described counts as one that may lose something.
+    rules = [e.rule for e in call.edits] + [s.rule for s in call.steps]
+    losses = [rule not in RULES or not RULES[rule].lossless for rule in rules]
+    codes = [CODES[problem.code] for problem in call.problems if problem.code in CODES]
+    losses += [not code.lossless for code in codes if code.lossless is not None]
+    if not losses:
+        return "clean"
+    return "repaired (lossy)" if any(losses) else "repaired (lossless)"
+
+
+def verdict_of_calls(calls: Iterable[ToolCall]) -> Verdict:
+    """Return the worst verdict on some calls, `none` if there are none."""
+    # A call that the answer says again says nothing of the answer.
+    verdicts = (verdict_of_call(call) for call in calls if not is_repeat(call))
+    return max(verdicts, key=_RANK.__getitem__, default="none")
+
+
+def is_repeat(call: ToolCall) -> bool:
+    """Return True for a call that the answer says again, and that is executed once."""
+    return call.status == "draft" and any(p.code == "call.repeated-set" for p in call.problems)
+
 
 CallStatus: TypeAlias = Literal["ok", "unknown_tool", "truncated", "undecodable", "draft", "echoed"]
 Origins: TypeAlias = Mapping[str, Origin]
@@ -112,23 +169,17 @@ class Reading:
     def shift(self, by: int) -> Reading:
         """Return the same reading of a text that begins at offset `by`."""
         edits = tuple(Edit(e.span.shift(by), e.text, e.rule) for e in self.edits)
-        return Reading(self.name, self.arguments_json, edits, self.cost, self.why)
+        return replace(self, edits=edits)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict of all fields."""
-        return {
-            "name": self.name,
-            "arguments_json": self.arguments_json,
-            "edits": list(map(edit_out, self.edits)),
-            "cost": self.cost,
-            "why": self.why,
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {**fields, "edits": list(map(edit_out, self.edits))}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Reading:
         """Return the reading that `to_dict` described."""
-        edits = tuple(map(edit_in, d["edits"]))
-        return cls(d["name"], d["arguments_json"], edits, d["cost"], d["why"])
+        return cls(**{**d, "edits": tuple(map(edit_in, d["edits"]))})
 
 
 # Most calls are never asked where a value stood, and tracing their values would take longer than
@@ -155,9 +206,7 @@ class OriginTable:
         self._sources: Sources | None = None
 
     def get(self) -> Origins:
-        """Return the table, JSON Pointer -> origin.
-
-        The same object every time.
+        """Return the table, JSON Pointer -> origin: the same object every time.
 
         Empty for a call that could not be read.
         """
@@ -167,10 +216,7 @@ class OriginTable:
 
     @property
     def sources(self) -> Sources | None:
-        """JSON Pointer -> the places of that leaf in the request.
-
-        None if none is known.
-        """
+        """JSON Pointer -> the places of that leaf in the request. None if none is known."""
         if self._sources is None and self._make_sources is not None:
             self._sources = self._make_sources()
         return self._sources
@@ -371,16 +417,8 @@ class ToolCall:
     def from_dict(cls, d: Mapping[str, Any], segments: tuple[Segment, ...]) -> ToolCall:
         """Return the call that `to_dict` described. `segments` are those of its result."""
         return cls(
-            index=d["index"],
-            segment_index=d["segment_index"],
-            name=d["name"],
-            name_span=span_in(d["name_span"]),
-            wire_id=d["wire_id"],
-            protocol=d["protocol"],
-            status=d["status"],
-            confidence=d["confidence"],
-            source_json=d["source_json"],
-            arguments_json=d["arguments_json"],
+            *(d["index"], d["segment_index"], d["name"], span_in(d["name_span"]), d["wire_id"]),
+            *(d["protocol"], d["status"], d["confidence"], d["source_json"], d["arguments_json"]),
             edits=tuple(map(edit_in, d["edits"])),
             steps=tuple(map(step_in, d["steps"])),
             problems=tuple(map(problem_in, d["problems"])),
@@ -400,6 +438,14 @@ class ToolCall:
 
 
 make_call = maker_of(ToolCall)
+
+
+def calls_by_segment(calls: Iterable[ToolCall]) -> dict[int, list[ToolCall]]:
+    """Return the index of each segment with calls -> its calls."""
+    by_segment: dict[int, list[ToolCall]] = {}
+    for call in calls:
+        by_segment.setdefault(call.segment_index, []).append(call)
+    return by_segment
 
 
 class LateAccount(partial[tuple[str, tuple[Step, ...], OriginTable]]):
@@ -446,19 +492,6 @@ def make_late_call(
     """Return a good call whose source, steps and origins are not worked out yet."""
     late: Any = account
     return make_call(
-        index,
-        segment_index,
-        name,
-        name_span,
-        None,
-        protocol,
-        "ok",
-        1.0,
-        late,
-        arguments_json,
-        (),
-        late,
-        (),
-        segment,
-        late,
-    )
+        index, segment_index, name, name_span, None, protocol, "ok", 1.0,
+        late, arguments_json, (), late, (), segment, late,
+    )  # fmt: skip

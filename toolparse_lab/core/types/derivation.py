@@ -66,9 +66,9 @@ class Derivation:
     def _rows(self) -> list[tuple[str, str]]:
         return [
             ("family", self.family + (f" (as {self.row})" if self.row else "")),
-            ("opener", json.dumps(self.opener, ensure_ascii=False)),
-            ("closer", json.dumps(self.closer, ensure_ascii=False)),
-            ("around", self._around()),
+            ("opener", _quoted(self.opener)),
+            ("closer", _quoted(self.closer)),
+            ("around", "  ".join(map(_quoted, self.separators)) or "nothing"),
             ("ids", self.ids or "none"),
             ("values", "; ".join(f"{kind}: {notation}" for kind, notation in self.encoding)),
             ("reasoning", " … ".join(self.reasoning) if any(self.reasoning) else "none"),
@@ -81,6 +81,6 @@ class Derivation:
             *(("unclear", text) for text in self.unclear),
         ]
 
-    def _around(self) -> str:
-        texts = (json.dumps(text, ensure_ascii=False) for text in self.separators)
-        return "  ".join(texts) or "nothing"
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

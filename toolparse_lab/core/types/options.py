@@ -83,7 +83,9 @@ class ParseOptions:
             raise BadOptions(
                 "unknown choice for echoes", got=self.echoes, expected="refuse or allow"
             )
-        if not _is_depth(self.max_depth):
+        # True itself is not a number here.
+        is_number = isinstance(self.max_depth, int) and not isinstance(self.max_depth, bool)
+        if not is_number or not 1 <= self.max_depth <= _MOST_DEPTH:
             raise BadOptions(
                 "max_depth is out of range", got=self.max_depth, expected="1 to 100000"
             )
@@ -128,13 +130,6 @@ class ParseOptions:
         True
         """
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-
-def _is_depth(x: object) -> bool:
-    # True itself is not a number here.
-    if isinstance(x, bool) or not isinstance(x, int):
-        return False
-    return 1 <= x <= _MOST_DEPTH
 
 
 # Made and checked once: most parses are called without options.

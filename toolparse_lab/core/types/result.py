@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -17,15 +19,116 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from .. import hooks
 from ..errors import BadOptions
 from ..toolspec import ToolSpec
-from .call import ToolCall
+from ..values.printable import printable
+from .call import ToolCall, Verdict, verdict_of_calls
 from .options import VERSION, ParseOptions
 from .server import ServerReading, explain_blame
 from .spans import Problem, Segment, Step, problem_in, problem_out, segment_in, segment_out
-from .verdict import Verdict, verdict_of_calls
-from .why import explain_call, explain_no_call
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# The sentences of `why`, made from the records of the result. Nothing is parsed again for them, so
+# that a stored result explains itself as well, years later. Text of the model (names, paths,
+# messages that quote it) goes through `printable`: these sentences are printed to terminals.
+_LONGEST_READING = 300  # characters of its arguments that are shown
+_MOST_COPIED = 6  # values whose place in the request is told
+
+# Status -> the first cause of a call that is not ok, behind "it".
+_STATUS = {
+    "unknown_tool": "was read, but names no known tool",
+    "truncated": "is cut off and must not be executed",
+    "undecodable": "could not be read",
+    "draft": "is only shown and must not be executed",
+    "echoed": "is an echo and must not be executed",
+}
+
+
+def explain_no_call(
+    raw: str,
+    protocol: str,
+    segments: Iterable[Segment],
+    problems: Sequence[Problem],
+    tools: Iterable[str],
+) -> str:
+    """Return one sentence, or two, on why a text holds no call: the first reason that applies."""
+    if not raw.strip():
+        return "The answer is empty."
+    said = [s.kind for s in segments if s.kind == "reasoning" or s.said(raw).strip()]
+    if "reasoning" in said and "text" not in said:
+        return "The answer is reasoning and nothing else."
+    if problems:
+        return f"No call in the format {protocol}: {printable(problems[0].message)}."
+
+    sentence = f"No call in the format {protocol}; all of it is text."
+    # A tool's name in the text is the sign of a call in another format.
+    words = ((re.search(rf"(?<!\w){re.escape(name)}(?!\w)", raw), name) for name in tools)
+    mentions = [(word.start(), name) for word, name in words if word]
+    if not mentions:
+        return sentence
+    at, name = min(mentions)
+    return (
+        f"{sentence} The tool name {printable(name)!r} stands in it at {at}; "
+        "tp.detect says what formats it may be."
+    )
+
+
+def explain_call(call: ToolCall) -> str:
+    """Return one sentence on the outcome to a call and why: its verdict, then the causes."""
+    name = printable(call.name) or "without a name"
+    sentence = f"Call {call.index}, {name}, is {call.verdict}"
+    causes: list[str] = []
+    if call.status != "ok":
+        causes.append(f"it {_STATUS[call.status]}")
+    elif not call.valid:
+        causes.append("its arguments break the schema")
+    for word, rules in (
+        ("repair", [e.rule for e in call.edits]),
+        ("reading", [s.rule for s in call.steps if s.stage == "read"]),
+        ("coercion", [s.rule for s in call.steps if s.stage == "coerce"]),
+    ):
+        if rules:
+            counted = [f"{rule} × {n}" if n > 1 else rule for rule, n in Counter(rules).items()]
+            plural = "s" if len(rules) > 1 else ""
+            causes.append(f"{len(rules)} {word}{plural} ({', '.join(counted)})")
+    for problem in call.problems:
+        if problem.severity != "info":
+            place = f" at {printable(problem.path)}" if problem.path else ""
+            causes.append(printable(problem.message) + place)
+    if causes:
+        sentence += ": " + "; ".join(causes)
+    sentence += "".join(f". It may be {line}" for line in explain_readings(call))
+    copied = explain_sources(call)
+    return f"{sentence}. {copied}" if copied else f"{sentence}."
+
+
+def explain_sources(call: ToolCall) -> str:
+    """Return a sentence on the values that are in the request, and where. '' if there are none."""
+    sources = call.origins.sources or {}
+    phrases = [
+        f"`{printable(path.removeprefix('/'))}` was copied from {places[0]}"
+        for path, places in sources.items()
+        if path and places
+    ]
+    if not phrases:
+        return ""
+    more = len(phrases) - _MOST_COPIED
+    rest = f"; and {more} more" if more > 0 else ""
+    return f"{'; '.join(phrases[:_MOST_COPIED])}{rest}."
+
+
+def explain_readings(call: ToolCall) -> list[str]:
+    """Return the possible readings of a refused call, the nearest first, a line each."""
+    lines: list[str] = []
+    for reading in call.readings:
+        arguments = printable(reading.arguments_json[:_LONGEST_READING])
+        more = " …" if len(reading.arguments_json) > _LONGEST_READING else ""
+        edits = ", ".join(f"{e.rule} at {e.span.start}" for e in reading.edits) or "no edit"
+        why = f"; {printable(reading.why)}" if reading.why else ""
+        name = printable(reading.name) or "without a name"
+        lines.append(f"{name} {arguments}{more} (cost {reading.cost}: {edits}{why})")
+    return lines
+
 
 Stage: TypeAlias = Literal["raw", "repaired", "decoded", "coerced"]
 """The text on the left of the parse view."""
@@ -71,10 +174,7 @@ class ParseResult:
 
     @property
     def ok(self) -> bool:
-        """No problem of severity error, in the text or in any call.
-
-        A text without any call is ok, too.
-        """
+        """No problem of severity error, in the text or in any call."""
         return not any(p.severity == "error" for p in self.all_problems())
 
     @property
@@ -161,7 +261,8 @@ class ParseResult:
                 got=on_error,
                 expected="on_error='text' or on_error='drop'",
             )
-        as_text = _unread_segments(self.calls) if on_error == "text" else frozenset()
+        readable = {c.segment_index for c in self.calls if c.readable}
+        as_text = {c.segment_index for c in self.calls if on_error == "text"} - readable
         parts: list[str] = []
         for index, segment in enumerate(self.segments):
             if segment.kind == "text" or index in as_text:
@@ -268,8 +369,3 @@ class ParseResult:
 
     def __str__(self) -> str:
         return self.why()
-
-
-def _unread_segments(calls: tuple[ToolCall, ...]) -> frozenset[int]:
-    readable = {c.segment_index for c in calls if c.readable}
-    return frozenset(c.segment_index for c in calls if c.segment_index not in readable)

@@ -110,32 +110,24 @@ def explain_blame(
     if not calls:
         names = f"say {_names(theirs)}" if theirs else "hold none"
         return f"Model wrote none: its text holds no call, and tool_calls {names}."
-    if ours or theirs:
-        return _difference(ours, bad, theirs, server.fidelity)
+    if theirs and (ours or bad):
+        written = _words([*ours, *bad])
+        return f"Server changed it: the model wrote {written}, and tool_calls say {_names(theirs)}."
+    if theirs:
+        return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
+    if ours:
+        as_text = ""
+        if server.fidelity in ("sdk", "wire"):
+            as_text = " It was left in the content, as it is where no tools are sent."
+        return (
+            f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls.{as_text}"
+        )
     if bad:
         return f"Agree: the model wrote {_words(bad)}, and the server gave no such call."
     if not good:
         return "Agree: neither takes a call for the model's own."
     count = len(good)
     return f"Agree: tool_calls say the {count} call{'s' if count > 1 else ''} that the model wrote."
-
-
-def _difference(
-    ours: list[ToolCall], bad: list[ToolCall], theirs: list[ServerCall], fidelity: str
-) -> str:
-    if theirs and (ours or bad):
-        return (
-            f"Server changed it: the model wrote {_words([*ours, *bad])}, and tool_calls say "
-            f"{_names(theirs)}."
-        )
-    if ours:
-        as_text = ""
-        if fidelity in ("sdk", "wire"):
-            as_text = " It was left in the content, as it is where no tools are sent."
-        return (
-            f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls.{as_text}"
-        )
-    return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
 
 
 def same_json(one: str, other: str) -> bool:

@@ -30,7 +30,7 @@ from ...core.values import read_strict
 from ...formats.base import Signs
 from ...formats.registry import is_shipped, protocol_of
 from ...middleware.flow import answer_reader
-from ...parser.any_protocol import AnyProtocol, any_protocol, listed_names
+from ...parser.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ...runner.exchange.types import Completion, EndpointKind
 from ..cases.case import Case
 from ..readings.readers import version_of

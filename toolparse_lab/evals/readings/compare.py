@@ -19,7 +19,7 @@ from ...core.types import CallStatus, ParseOptions, ParseResult, Problem, RawLik
 from ...core.values import read_strict, same, write_canonical
 from ...formats.like import ProtocolLike
 from ...formats.registry import protocols as known_protocols
-from ...parser.any_protocol import any_protocol
+from ...parser.foreign.protocol import any_protocol
 from ...parser.parse import parse
 from ...views import render_result, style
 from ...views.html import badge, table_of, text_of

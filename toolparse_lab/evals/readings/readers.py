@@ -22,12 +22,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ...core import VERSION
 from ...core.errors import BadOptions, UnreadableInput
-from ...core.types.version import VERSION
 from ...core.values import read_strict, write_canonical
 from ...formats.registry import is_shipped
-from ...parser.any_protocol import AnyProtocol, any_protocol
-from ...parser.foreign.protocol import ForeignProtocol
+from ...parser.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
 
 TIMEOUT = 10.0
 """Seconds that a command may take for one text, unless the caller says otherwise."""

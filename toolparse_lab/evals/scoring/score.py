@@ -24,7 +24,7 @@ from ...arguments.schema.coerce import coerce
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
-from ...core.types.verdict import is_repeat
+from ...core.types.call import is_repeat
 from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs

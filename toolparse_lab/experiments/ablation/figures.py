@@ -18,7 +18,7 @@ from ...core.values import write_canonical
 from ...core.values.printable import counted
 from ...evals.reports.figures import stats
 from ...middleware.correction import Refused, detect
-from ...middleware.correction.detectors import DETECTORS, Detector, detectors_of
+from ...middleware.correction.failure import DETECTORS, Detector, detectors_of
 from ...middleware.correction.monitoring import SCENARIOS, THRESHOLDS, Reading, scenario_of
 from .cells import (
     CELLS,

@@ -20,8 +20,8 @@ from ...evals.cases.loading import case_of_members
 from ...evals.cases.row_files import RowSource
 from ...evals.cases.rows import Others, is_missing, listed
 from ...formats.json.openai_json import OPENAI_JSON
-from ...parser.any_protocol import AnyProtocol, any_protocol
 from ...parser.capture import Captured
+from ...parser.foreign.protocol import AnyProtocol, any_protocol
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ..arms import prompt_protocol

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import BadCase, UnreadableInput
 from ...evals.cases.row_files import RowSource, text_lines
 from ...evals.cases.rows import rows_of
-from ...parser.capture.sse import is_event_stream
+from ...parser.capture.captured import is_event_stream
 
 
 def answers_of(source: Any, *, split: str | None = None) -> RowSource:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...arguments.rjson.escapes import escape_readings, is_certain
 from ...arguments.rjson.nearest import nearest_readings
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.coerce import coerce
 from ...arguments.schema.validate import fits, validate
 from ...core.toolspec import ToolSpec

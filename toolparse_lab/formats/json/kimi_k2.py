@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import view_of
 from ...core.types import Span, Step
 from ..base import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...arguments.rjson.positions import apply_edits
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View, view_of
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, Span, Step

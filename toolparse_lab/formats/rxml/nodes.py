@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.scalars import SPACE
 from ...core.errors import BadOptions, RXMLParseError
 from .element import ATTRIBUTE, Element, Manner, pieces_between_children, unescape, walk

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ...arguments.rjson.positions import EditMap, apply_edits
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.coerce import Coerced, coerce
 from ...arguments.schema.view import View, view_of
 from ...arguments.schema.walk import Walk

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...arguments.rjson.positions import apply_edits
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View
 from ...core.types import Edit
 from ...core.values import Value, escape_token

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from ...arguments.rjson.refusal import Refusal
+from ...arguments.rjson.strict import Refusal
 from ...arguments.schema.view import View
 from ...core.types import Edit, Span
 from .element import (

@@ -27,7 +27,7 @@ from ...evals.cases.collection import Cases, pack_cases, unpack_cases
 from ...experiments.arms import Arm, prompt_protocol
 from ...experiments.ingest.columns import tool_choice_of
 from ...experiments.plan import Plan
-from ...parser.any_protocol import AnyProtocol
+from ...parser.foreign.protocol import AnyProtocol
 from ...runner.exchange.redaction import redact_strings
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Completion, Held, Model, PlanItem

@@ -10,7 +10,7 @@ from ...core.types.call_pieces import CallPieces
 from ...core.types.server import same_json
 from ...formats.tool_names import offered_name
 from ...middleware import Answer, AnswerStream, CorrectedAnswer, ToolCallMiddleware, Turn
-from ...middleware.native import written_too
+from ...middleware.answer import written_too
 from .response import FIELD, AnswerIds, blame_of, findings_of, with_feedback
 
 # How chunks are read. Each choice of a stream has a parser of its own (AnswerStream), which keeps

@@ -26,8 +26,8 @@ from ...middleware.attempts import BrokenCalls, UnknownTools
 from ...middleware.core import ResultFormat, Template
 from ...middleware.correction import Feedback
 from ...middleware.flow.factors import LitellmArguments
-from ...parser.any_protocol import any_protocol
 from ...parser.content_parts import OnError
+from ...parser.foreign.protocol import any_protocol
 
 KEYWORDS = (
     "tool_choice_by",

@@ -11,16 +11,16 @@ from .call import (
     Correct,
     CorrectedCall,
     Correction,
+    FieldEdit,
     Pause,
     RunTool,
     corrected_call,
+    edits_between,
+    merged,
 )
-from .catalogue import find_capability_schema
-from .detectors import DETECTORS, Refused, detect
 from .drive import ModelCorrection, arun_call, asking, asking_later, run_call
-from .edits import FieldEdit, edits_between, merged
-from .failure import Issue, ToolFailure, ToolRefused
-from .feedback import PRESETS, Feedback
+from .failure import DETECTORS, Issue, Refused, ToolFailure, ToolRefused, detect
+from .feedback import PRESETS, Feedback, find_capability_schema
 from .http import HttpTool
 from .monitoring import THRESHOLDS, CostRow, Reading, Threshold, cost_table, readings_of
 from .prompt import Corrected, CorrectionContext, read_correction

@@ -22,7 +22,7 @@ from .prompt import (
     CorrectionContext,
     CorrectionWording,
     correction_messages,
-    read_correction,
+    read_paid,
 )
 
 Tool: TypeAlias = Callable[..., Any]
@@ -54,10 +54,7 @@ class ModelCorrection:
         self._wording = wording
 
     def request(self, context: CorrectionContext) -> Request:
-        """Return the question for a correction.
-
-        Equal contexts give equal questions, asked once.
-        """
+        """Return the question for a correction. Equal contexts give equal questions, asked once."""
         first = self._question.params
         params = {k: v for k, v in first.items() if k not in OF_FIRST_QUESTION}
         messages = correction_messages(context, self._wording)
@@ -69,19 +66,13 @@ class ModelCorrection:
 
 
 def corrected_by(completion: Completion, context: CorrectionContext) -> Corrected:
-    """Return the correction in a model's answer.
-
-    Raises CorrectionFailed, with its cost.
-    """
+    """Return the correction in a model's answer. Raises CorrectionFailed, with its cost."""
     tokens, cost = tokens_of(completion), completion.cost or 0.0
-    try:
-        if not completion.ok:
-            kind = completion.error_kind or "other"
-            raise CorrectionFailed(f"the model could not be asked: {kind}")
-        return Corrected(read_correction(completion.raw, context.tool), tokens, cost)
-    except CorrectionFailed as e:
-        e.tokens, e.cost = tokens, cost
-        raise
+    if completion.ok:
+        return read_paid(completion.raw, context.tool, tokens, cost)
+    failed = CorrectionFailed(f"the model could not be asked: {completion.error_kind or 'other'}")
+    failed.tokens, failed.cost = tokens, cost
+    raise failed
 
 
 def tokens_of(completion: Completion) -> int:
@@ -130,15 +121,9 @@ def run_call(
         return None
 
     flow = corrected_call(
-        tool,
-        arguments,
-        feedback,
-        messages=messages,
-        can_correct=correct is not None,
-        step_id=step_id,
-        agent=agent,
-        on_event=on_event,
-    )
+        tool, arguments, feedback, messages=messages, can_correct=correct is not None,
+        step_id=step_id, agent=agent, on_event=on_event,
+    )  # fmt: skip
     return drive(flow, answer)
 
 
@@ -190,15 +175,9 @@ async def arun_call(
         return None
 
     flow = corrected_call(
-        tool,
-        arguments,
-        feedback,
-        messages=messages,
-        can_correct=correct is not None,
-        step_id=step_id,
-        agent=agent,
-        on_event=on_event,
-    )
+        tool, arguments, feedback, messages=messages, can_correct=correct is not None,
+        step_id=step_id, agent=agent, on_event=on_event,
+    )  # fmt: skip
     return await adrive(flow, answer)
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict, Unpack
 
 from ...core.errors import BadOptions, near
+from ...core.toolspec import ToolSpec
 from ...core.types import Policy
-from .detectors import DEFAULT_DETECTORS, Detector, detectors_of
+from .failure import DEFAULT_DETECTORS, Detector, detectors_of
 from .prompt import CorrectionWording
 
 _LONGEST_WAIT = 60.0  # seconds between two attempts
@@ -170,3 +171,27 @@ PRESETS: Mapping[str, Feedback] = {
     "seed": _SEED,
     "seed-design": replace(_SEED, detectors=("seed-patterns-design",), max_validation_retries=3),
 }
+
+
+# Agents and their capabilities, as an orchestrator has them: a capability is a tool.
+
+
+def find_capability_schema(agent: Mapping[str, Any] | None, capability: str) -> ToolSpec | None:
+    """Return the capability of an agent as a tool with its schema.
+
+    None for no agent, or no such capability.
+
+    Args:
+        agent: `{name, capabilities: [{name, parameters | input_summary}]}`.
+
+    Raises BadToolSpec for an unreadable capability.
+
+    >>> agent = {"name": "a", "capabilities": [{"name": "f", "parameters": []}]}
+    >>> find_capability_schema(agent, "f").name
+    'f'
+    """
+    capabilities = agent.get("capabilities") if agent is not None else None
+    for entry in capabilities or ():
+        if isinstance(entry, Mapping) and entry.get("name") == capability:
+            return ToolSpec.of(entry)
+    return None

@@ -200,3 +200,12 @@ class Corrected:
     tokens: int = 0
     cost: float = 0.0
     raw: str = field(default="", repr=False)
+
+
+def read_paid(raw: str, tool: ToolSpec, tokens: int, cost: float) -> Corrected:
+    """Return the correction in a model's answer. Raises CorrectionFailed, with its price."""
+    try:
+        return Corrected(read_correction(raw, tool), tokens, cost)
+    except CorrectionFailed as e:
+        e.tokens, e.cost = tokens, cost
+        raise

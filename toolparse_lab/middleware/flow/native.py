@@ -58,14 +58,9 @@ class NativeTools:
         request["messages"] = [m for message in params["messages"] for m in _messages_of(message)]
         active = bool(offered.tools)
         return Turn(
-            request,
-            offered.tools,
-            choice.kind,
-            choice.name,
-            active,
-            active and choice.forced,
+            request, offered.tools, choice.kind, choice.name, active, active and choice.forced,
             messages=tuple(params["messages"]),
-        )
+        )  # fmt: skip
 
     def _tool(self, tool: ToolSpec) -> dict[str, Any]:
         definition = tool.to_openai()

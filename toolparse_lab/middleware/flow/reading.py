@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.errors import ToolparseError
-from ...core.toolspec import ToolSpec, tool_specs
+from ...core.toolspec import tool_specs
 from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
 from ...parser.echoes import judged
 from ...parser.parse import Reader, with_lost_calls
@@ -68,19 +68,30 @@ def answer_reader(
     choice = read_choice(tool_choice, read_tools(specs))
     allowed = ParseOptions.of(options)
     # The provider's own calls need no reading as JSON, forced or not.
-    if not choice.forced or getattr(protocol, "id", protocol) in _NATIVE:
-        parse = Reader(protocol, specs, allowed).parse
-        return _isolated(parse, protocol, specs, allowed, finish_reason)
-
+    is_forced = choice.forced and getattr(protocol, "id", protocol) not in _NATIVE
     # 'required' names no tool: any of them may be the one.
     candidates = tuple(t for t in specs if choice.name in (None, t.name))
     cut = was_cut(finish_reason)
+    parse = None if is_forced else Reader(protocol, specs, allowed).parse
+    name = str(getattr(protocol, "id", protocol))
 
-    def read_forced(raw: str, request: Any = None) -> ParseResult:
-        forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
-        return judged(forced, request)
+    def read(raw: str, request: Any = None, reasoning: str = "") -> ParseResult:
+        try:
+            if parse is not None:
+                result = parse(raw, request)
+            else:
+                forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
+                result = judged(forced, request)
+            return with_lost_calls(result, finish_reason, reasoning)
+        except ToolparseError:
+            raise
+        except Exception as error:
+            # All of the raw text is text then, and the result's one problem says why.
+            text = (Segment("text", Span(0, len(raw))),) if raw else ()
+            problems = (internal_problem(error, "reading"),)
+            return ParseResult(raw, name, allowed, text, (), problems, specs)
 
-    return _isolated(read_forced, protocol, specs, allowed, finish_reason)
+    return read
 
 
 def asked_of(completion: Completion, input: Any = None) -> Any:
@@ -90,30 +101,6 @@ def asked_of(completion: Completion, input: Any = None) -> Any:
     read again from there is judged by the same words.
     """
     return input or completion.request.get("messages") or None
-
-
-def _isolated(
-    parse: Callable[..., ParseResult],
-    protocol: Any,
-    tools: tuple[ToolSpec, ...],
-    options: ParseOptions,
-    finish_reason: str | None,
-) -> Callable[..., ParseResult]:
-    # Never raises on account of the text, whatever `parse` does: all of the raw text is text then,
-    # and the result's one problem says why.
-    name = str(getattr(protocol, "id", protocol))
-
-    def read(raw: str, request: Any = None, reasoning: str = "") -> ParseResult:
-        try:
-            return with_lost_calls(parse(raw, request), finish_reason, reasoning)
-        except ToolparseError:
-            raise
-        except Exception as error:
-            text = (Segment("text", Span(0, len(raw))),) if raw else ()
-            problems = (internal_problem(error, "reading"),)
-            return ParseResult(raw, name, options, text, (), problems, tools)
-
-    return read
 
 
 def internal_problem(error: Exception, activity: str) -> Problem:

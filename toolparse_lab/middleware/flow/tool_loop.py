@@ -27,16 +27,9 @@ from ..drive import Flow
 from .native import NativeTools
 
 Stop: TypeAlias = Literal[
-    "answered",
-    "unreadable_call",
-    "max_turns",
-    "no_runnable_tool",
-    "not_run",
-    "tool_failed",
-    "unwritable_result",
-    "provider_error",
-    "not_asked",
-]
+    "answered", "unreadable_call", "max_turns", "no_runnable_tool", "not_run", "tool_failed",
+    "unwritable_result", "provider_error", "not_asked",
+]  # fmt: skip
 # Why a conversation ended -> one sentence.
 STOPS: Mapping[Stop, str] = {
     "answered": "The model answered without a call.",
@@ -179,18 +172,10 @@ def tool_loop(
         raise BadOptions(
             "max_turns is how often the model may be asked", got=max_turns, expected="1 or more"
         )
-    loop = _Loop(
-        question,
-        middleware,
-        runnable,
-        max_turns,
-        dict(first or {}),
-        stop_on_failure,
-        frozenset(data),
-        replay,
-        record,
-    )
-    return loop.flow()
+    return _Loop(
+        question, middleware, runnable, max_turns, dict(first or {}), stop_on_failure,
+        frozenset(data), replay, record,
+    ).flow()  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -218,7 +203,12 @@ class _Loop:
                 if not self.turns:
                     raise
                 return self._ended("unwritable_result")
-            request = self._request(turn)
+            # A None among the first turn's parameters removes one.
+            first = {} if self.turns else self.first
+            params = {**turn.params, **first}
+            messages, tools = tuple(params.pop("messages")), tuple(params.pop("tools", ()))
+            params = {k: v for k, v in params.items() if v is not None or k not in first}
+            request = replace(self.question, messages=messages, params=params, tools=tools)
             completion = yield request
             if completion is None:
                 return self._ended("not_asked", request)
@@ -233,14 +223,6 @@ class _Loop:
         if not self.turns:
             params["tool_choice"] = choice
         return {**params, "messages": self.messages, "tools": list(self.question.tools)}
-
-    def _request(self, turn: Turn) -> Request:
-        # A None among the first turn's parameters removes one.
-        first = {} if self.turns else self.first
-        params = {**turn.params, **first}
-        messages, tools = tuple(params.pop("messages")), tuple(params.pop("tools", ()))
-        params = {k: v for k, v in params.items() if v is not None or k not in first}
-        return replace(self.question, messages=messages, params=params, tools=tools)
 
     def _take(self, turn: Turn, request: Request, completion: Completion) -> Stop | None:
         # Gives why the conversation ends, None to go on.
@@ -268,7 +250,13 @@ class _Loop:
             runs = tuple(self._run(call, id, completion) for id, call in calls)
 
         self.turns.append(ConversationTurn(request, completion, answer, runs))
-        self.messages += [_message_of(run) for run in runs]
+        # In the shape of an AI SDK, which keeps the type of an output.
+        for run in runs:
+            id, name = run.call_id, run.call.name
+            part = {"type": "tool-result", "toolCallId": id, "toolName": name}
+            part["output"] = run.result.output
+            result = {"role": "tool", "tool_call_id": id, "name": name, "content": [part]}
+            self.messages.append(result)
         if stop or not self.stop_on_failure:
             return stop
 
@@ -297,7 +285,12 @@ class _Loop:
         if call.name not in self.data:
             output = _recorded(completion, call, call_id)
             if output is not None:
-                return _done(call, call_id, _restored(call, call_id, output))
+                # Reading a large number as a float could change it: where the result written again
+                # differs, the numbers are kept exactly.
+                result = _result(call, call_id, read_plain(output))
+                if write_canonical(result.output) != output:
+                    result = _result(call, call_id, read_strict(output))
+                return _done(call, call_id, result)
 
         # A tool that calls sys.exit must not end the loop.
         try:
@@ -354,27 +347,15 @@ def _read(
     return replace(answer, message=message), list(calls.items())
 
 
-def _restored(call: ToolCall, call_id: str, output: str) -> ToolResult:
-    # Reading a large number as a float could change it: where the result written again differs,
-    # the numbers are kept exactly.
-    result = _result(call, call_id, read_plain(output))
-    if write_canonical(result.output) == output:
-        return result
-    return _result(call, call_id, read_strict(output))
-
-
 def result_row(run: ToolRun) -> dict[str, str]:
     """Return the row of `Completion.results` for a function that was run.
 
     Its output is JSON text, which carries the value that a number of a database or of Python's own
     reader could not.
     """
-    return {
-        "call_id": run.call_id,
-        "name": run.call.name,
-        "arguments_json": run.call.arguments_json,
-        "output_json": write_canonical(run.result.output),
-    }
+    row = {"call_id": run.call_id, "name": run.call.name}
+    row["arguments_json"] = run.call.arguments_json
+    return {**row, "output_json": write_canonical(run.result.output)}
 
 
 def _recorded(completion: Completion, call: ToolCall, call_id: str) -> str | None:
@@ -394,14 +375,3 @@ def _done(call: ToolCall, call_id: str, result: ToolResult) -> ToolRun:
 
 def _result(call: ToolCall, call_id: str, output: Any) -> ToolResult:
     return ToolResult.of({"toolName": call.name, "toolCallId": call_id, "output": output})
-
-
-def _message_of(run: ToolRun) -> dict[str, Any]:
-    # In the shape of an AI SDK, which keeps the type of an output.
-    part = {
-        "type": "tool-result",
-        "toolCallId": run.call_id,
-        "toolName": run.call.name,
-        "output": run.result.output,
-    }
-    return {"role": "tool", "tool_call_id": run.call_id, "name": run.call.name, "content": [part]}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from .plan import Input, Step, TaskPlan, read_plan
-from .protocol import PLAN, PlanProtocol
-from .request import PlanAnswer, plan_from_request, plan_messages, read_plan_answer
+from .plan import Input, Step, TaskPlan, read_plan, resolve
+from .request import (
+    PLAN,
+    PlanAnswer,
+    PlanProtocol,
+    plan_from_request,
+    plan_messages,
+    read_plan_answer,
+)
 from .run import PlanRun, StepRun, arun_plan, run_plan
-from .templates import resolve
 
 __all__ = [
     "PLAN",

@@ -16,8 +16,7 @@ from ...core.toolspec import ToolsLike, tool_specs
 from ..correction import CorrectedCall, Feedback, arun_call
 from ..correction.call import OnEvent
 from ..correction.drive import Callback, Messages, warn_of_awaitable
-from .plan import Step, TaskPlan
-from .templates import resolve
+from .plan import Step, TaskPlan, resolve
 
 Status = Literal["done", "failed", "skipped"]
 

@@ -14,7 +14,7 @@ from ...core.errors import BadOptions
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
 from ...evals.scoring.trial import Trial
-from ...parser.any_protocol import AnyProtocol, any_protocol
+from ...parser.foreign.protocol import AnyProtocol, any_protocol
 from ...parser.parse import Reader
 
 # Trials that one workbench goes through; `run.failures()` may have more.

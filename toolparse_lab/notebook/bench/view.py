@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from ...core.types import CallEnd, ParseResult, Recovered, Retract, Withdrawn
-from ...core.types.why import explain_call
+from ...core.types.result import explain_call
 from ...core.values.printable import counted
 from ...evals.readings.compare import compare
 from ...evals.scoring.exports import wanted_rows

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from ...core.errors import UnreadableTemplate, UnwritableCall
+from ...core.errors import BadOptions, UnreadableTemplate, UnwritableCall
+from ...core.toolspec import ToolSpec
 from ...core.types import ParseOptions
 from ...core.types.derivation import Derivation
 from ...core.values import same
@@ -24,11 +27,101 @@ from ...formats.json.forms import TEXT
 from ...formats.registry import protocols
 from ...formats.spec import SpecFields
 from ..parse import parse_text
-from .answers import Answer, Answers, answers_of, rendered_like
+from .answers import (
+    FIT,
+    HELD,
+    KINDS,
+    QUESTION,
+    TWO,
+    Answer,
+    Answers,
+    Call,
+    answers_of,
+    common_prefix,
+    common_suffix,
+    plain_tool,
+    rendered_like,
+    tools_of,
+)
 from .families import FERRY, FITS, Samples, beside_of, lost_in, result_of, thought_of
-from .probes import FIT, HELD, KINDS, TWO, Call, tools_of
-from .prompt import prompt_of
 from .renderer import ChatTemplate, TemplateLike
+
+WORDING = "model"
+"""The wording of a derived protocol in which the model's own template explains the tools."""
+
+_SYSTEM = "Zq system words."
+_SPECIAL = r"(?:<[|｜][^<>\n]{1,60}>|<[^<>\n]{1,60}[|｜]>|\[/?[A-Z][A-Z_]+\])"
+# A role's header in front, and the end of its turn behind.
+_HEADER = re.compile(rf"(?:\s*{_SPECIAL}(?:system|developer|user)?)+")
+_END = re.compile(rf"(?:\s*{_SPECIAL})+\s*[\[<]?\Z")
+
+
+def model_prompt_of(protocol: Protocol, tools: tuple[ToolSpec, ...]) -> str:
+    """Return the text that a derived protocol's chat template writes about tools, for a system
+    message.
+
+    Raises BadOptions for a protocol without such a template, UnreadableTemplate for one that takes
+    more time or memory than it may.
+    """
+    constants = json.loads(protocol.spec or "{}")
+    source = constants.get("prompt") if isinstance(constants, Mapping) else None
+    if source is None:
+        raise BadOptions(
+            "this protocol has no chat template to explain tools with",
+            got=protocol.id,
+            expected="a protocol of Protocol.from_chat_template",
+        )
+    definitions = json.dumps([tool.to_openai() for tool in tools])
+    return _prompt(source["template"], json.dumps(source["tokens"]), definitions)
+
+
+@lru_cache(maxsize=256)
+def _prompt(text: str, tokens: str, definitions: str) -> str:
+    template = ChatTemplate(text, json.loads(tokens))
+    whole = json.loads(definitions)
+    plain = [plain_tool(tool) for tool in json.loads(definitions)]
+    user = {"role": "user", "content": QUESTION}
+    jobs: list[dict[str, Any]] = []
+    for messages in ([{"role": "system", "content": _SYSTEM}, user], [user]):
+        jobs += [
+            {"messages": messages, "tools": tools, "add_generation_prompt": True}
+            for tools in (None, [], whole, plain)
+        ]
+    texts = template.render(jobs)
+    for absent, empty, *offered in (texts[:4], texts[4:]):
+        # Some templates take no tools for an error, others an empty list of them.
+        without = empty if absent.error else absent
+        for rendering in offered:
+            if rendering.error or without.error:
+                continue
+            words = _inserted(rendering.text, without.text)
+            if words:
+                return words
+    errors = "; ".join(dict.fromkeys(text.error for text in texts if text.error))
+    raise BadOptions(
+        "this chat template writes nothing about tools",
+        got=errors or "the same text with tools and without",
+        hint="take another wording, such as plain",
+    )
+
+
+def _inserted(text: str, without: str) -> str:
+    start = common_prefix(text, without)
+    rest, other = text[start:], without[start:]
+    end = len(rest) - common_suffix(rest, other)
+    # A cut goes through no token: it moves to where the token begins.
+    torn = re.search(r"<[^<>\s]{0,60}\Z|\[[A-Z_]{0,40}\Z", text[:start])
+    if torn is not None:
+        end += len(torn[0])
+        rest = text[torn.start() :]
+        closing = re.match(r"[^<>\s]{0,60}>", rest[end:])
+        if rest[:end].endswith(torn[0]) and closing is not None:
+            end -= len(torn[0])
+    words = rest[:end].replace(_SYSTEM, "").strip()
+    header = _HEADER.match(words)
+    words = words[header.end() :] if header else words
+    return _END.sub("", words).strip()
+
 
 _BY_HAND = "describe the format: Protocol.from_spec, or a codec of your own as in CONTRIBUTING.md"
 _MARKUP = "a <b> & c"
@@ -99,7 +192,17 @@ def protocol_of_answers(
     # Answers without any call would be read by every protocol.
     if best is None or best.differing or not any(check.whole for check in best.checks):
         raise _unreadable(best, answers)
-    return _with_account(best, answers, origin, template)
+    row = _best_row(answers)
+    if row is not None and template is not None:
+        row = _with_alike(row, template, answers)
+    known = row.protocol.id if row is not None and not row.differing else None
+    derivation = _account_of(best, answers, known, origin)
+    if template is None:
+        return replace(best.protocol, derivation=derivation)
+    # The template stays with the protocol, since it is the model's own prompt as well.
+    prompt = {"template": template.text, "tokens": dict(template.tokens)}
+    constants = {**json.loads(best.protocol.spec), "prompt": prompt}
+    return replace(derived_protocol(constants), derivation=derivation)
 
 
 def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> Proof | None:
@@ -123,11 +226,8 @@ def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> 
 
 
 def _begins_with_token(protocol: Protocol) -> bool:
-    """Return True if calls begin with a token, and not in the middle of a message's header.
-
-    Messages with a recipient are written in more ways than a template shows: of those a shipped
-    protocol knows more.
-    """
+    # And not in the middle of a message's header: messages with a recipient are written in more
+    # ways than a template shows, and of those a shipped protocol knows more.
     form = json.loads(protocol.spec)["form"]
     return not str(form.get("header", "<"))[:1].isalpha()
 
@@ -251,34 +351,23 @@ def _unreadable(best: Proof | None, answers: Answers) -> UnreadableTemplate:
     )
 
 
-def _with_account(
-    proof: Proof, answers: Answers, origin: str, template: ChatTemplate | None
-) -> Protocol:
-    row = _best_row(answers)
-    if row is not None and template is not None:
-        row = _with_alike(row, template, answers)
-    same = row.protocol.id if row is not None and not row.differing else None
-    derivation = _account_of(proof, answers, same, origin)
-    if template is None:
-        return replace(proof.protocol, derivation=derivation)
-    # The template stays with the protocol, since it is the model's own prompt as well.
-    constants = {**json.loads(proof.protocol.spec), "prompt": prompt_of(template)}
-    return replace(derived_protocol(constants), derivation=derivation)
-
-
 def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) -> Derivation:
     # row: the shipped protocol that reads it as well. origin: the kind of file it is from.
     constants: Mapping[str, Any] = json.loads(proof.protocol.spec or "{}")
     form = constants.get("form", {})
     samples = Samples.of(answers)
-    opener, closer = thought_of(answers)
-    result = result_of(answers)
-    opening, closing = _edges(form)
+    thought, result = thought_of(answers), result_of(answers)
+    opening = form.get("opener") or form.get("header") or ""
+    closing = form.get("closer") or ""
+    if not opening and "function" in form:
+        function = form["function"]
+        opening = function[0] if isinstance(function, list) else f"<{function}"
+        closing = form.get("function_end") or f"</{function}>"
     at = samples.one.find(FERRY.id)
     return Derivation(
         source=origin,
         family=constants.get("family", "row"),
-        opener=opening,
+        opener=opening or form.get("id", ""),
         closer=closing,
         separators=tuple(dict.fromkeys((*form.get("markup", ()), *constants.get("markup", ())))),
         ids=samples.one[max(0, at - 20) : at] + "{id}" if at >= 0 else "",
@@ -287,7 +376,7 @@ def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) ->
             if TEXT in form.get("shape", ())
             else _encoding_of(samples.kinds)
         ),
-        reasoning=(opener, closer),
+        reasoning=(thought[0], thought[1]),
         result=(result[0], result[1]) if result else ("", ""),
         parallel=bool(samples.two),
         read_back=tuple(c.answer.probe.id for c in proof.checks if c.whole),
@@ -295,16 +384,6 @@ def _account_of(proof: Proof, answers: Answers, row: str | None, origin: str) ->
         example=samples.first,
         row=row,
     )
-
-
-def _edges(form: Mapping[str, Any]) -> tuple[str, str]:
-    opener = form.get("opener") or form.get("header") or ""
-    closer = form.get("closer") or ""
-    if not opener and "function" in form:
-        function = form["function"]
-        opener = function[0] if isinstance(function, list) else f"<{function}"
-        closer = form.get("function_end") or f"</{function}>"
-    return opener or form.get("id", ""), closer
 
 
 def _encoding_of(text: str) -> tuple[tuple[str, str], ...]:

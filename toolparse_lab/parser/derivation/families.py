@@ -14,9 +14,20 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...formats.json.forms import ARGUMENTS, ID, NAME, TEXT
-from .answers import Answers, common_prefix, common_suffix
-from .probes import KINDS, ONE, RESULT, SAID, THOUGHT, THOUGHTFUL, TWO, Call
-from .probes import TEXT as WORDS
+from .answers import (
+    KINDS,
+    ONE,
+    RESULT,
+    SAID,
+    THOUGHT,
+    THOUGHTFUL,
+    TWO,
+    Answers,
+    Call,
+    common_prefix,
+    common_suffix,
+)
+from .answers import TEXT as WORDS
 
 Constants: TypeAlias = dict[str, Any]
 
@@ -63,13 +74,8 @@ class Samples:
 
 
 def _common(a: str, b: str, *, at_end: bool = False) -> str:
-    """Return the common beginning or end of two strings, cut through no token.
-
-    >>> _common("</a><|end|>", "</a><|begin|>")
-    '</a>'
-    >>> _common("<x><open>", "</a><open>", at_end=True)
-    '<open>'
-    """
+    # The common beginning or end of two strings, cut through no token: `</a>` for `</a><|end|>` and
+    # `</a><|begin|>`.
     length = common_suffix(a, b) if at_end else common_prefix(a, b)
     for text in (a, b):
         for token in UNIT.finditer(text):
@@ -301,12 +307,8 @@ def _keys(value: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _lost_objects(prefix: str, shape: list[str], opener: str) -> list[str]:
-    """Return the headers of a call's object without the tokens before it, up to the name.
-
-    >>> shape = ['{"name": "', "{name}", '", "arguments": ', "{arguments}", "}"]
-    >>> _lost_objects("", shape, "<|sep|>function call<|sep|>")
-    ['{"name":{ }"{name}"', 'function{ }call{ }{"name":{ }"{name}"']
-    """
+    # The headers of a call's object without the tokens before it, up to the name, such as
+    # `{"name":{ }"{name}"` and `function{ }call{ }{"name":{ }"{name}"`.
     before = prefix + "".join(shape[: shape.index(NAME)])
     if not before or before[0] not in "{[":
         return []
@@ -317,11 +319,8 @@ def _lost_objects(prefix: str, shape: list[str], opener: str) -> list[str]:
 
 
 def _lost_headers(header: str) -> list[str]:
-    """Return the rest of a header without its tokens, or without the text next to the name.
-
-    >>> _lost_headers("[TOOL_CALLS]{name}[ARGS]")
-    ['{name}{ }', '{name}[ARGS]{ }', '[TOOL_CALLS]{name}{ }']
-    """
+    # The rest of a header without its tokens, or without the text next to the name: of
+    # `[TOOL_CALLS]{name}[ARGS]` `{name}{ }`, `{name}[ARGS]{ }` and `[TOOL_CALLS]{name}{ }`.
     at = header.index(NAME)
     tokens = list(UNIT.finditer(header, 0, at))
     near = header[tokens[-1].start() :] if tokens else header

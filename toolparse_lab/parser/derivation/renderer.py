@@ -50,15 +50,24 @@ class ChatTemplate:
         tools is taken. Raises BadOptions for input that holds none, and where a file cannot be
         read.
         """
+        other: Any = x
         if isinstance(x, Mapping):
             return cls._of_mapping(x)
         if isinstance(x, str) and not x.strip():
             raise _no_template("an empty text")
         if isinstance(x, str) and ("{%" in x or "{{" in x or "\n" in x):
             return cls(_checked(x))
-        if isinstance(x, (str, os.PathLike)):
-            return cls._of_path(Path(x))
-        raise _no_template(type(x).__name__, _advice_on(x))
+        if isinstance(other, (str, os.PathLike)):
+            return cls._of_path(Path(other))
+        advice = None
+        if isinstance(getattr(other, "chat_template", None), (str, Mapping)):
+            advice = "pass its chat_template"
+        elif isinstance(other, bytes):
+            advice = "decode the bytes first"
+        elif isinstance(other, Sequence):
+            named = '{"chat_template": [{"name": …, "template": …}]}'
+            advice = f"pass one template, or named ones as {named}"
+        raise _no_template(type(x).__name__, advice)
 
     @classmethod
     def _of_path(cls, path: Path) -> ChatTemplate:
@@ -84,7 +93,8 @@ class ChatTemplate:
     def _of_mapping(cls, config: Mapping[str, Any], path: Path | None = None) -> ChatTemplate:
         template = config.get("chat_template")
         if isinstance(template, Sequence) and not isinstance(template, (str, bytes)):
-            template = {t.get("name"): t.get("template") for t in template if _is_named(t)}
+            pairs = [(t.get("name"), t.get("template")) for t in template if isinstance(t, Mapping)]
+            template = {name: text for name, text in pairs if isinstance(name, str)}
         if isinstance(template, Mapping):
             names = ", ".join(map(str, template)) or "none"
             template = template.get("tool_use") or template.get("default")
@@ -94,13 +104,15 @@ class ChatTemplate:
                 )
         if not isinstance(template, str):
             keys = ", ".join(map(str, list(config)[:20])) or "no keys"
-            value = (
-                f", chat_template being {type(template).__name__}"
-                if "chat_template" in config
-                else ""
-            )
+            is_other = "chat_template" in config
+            value = f", chat_template being {type(template).__name__}" if is_other else ""
             where = f"{path} with " if path else ""
-            raise _no_template(f"{where}{keys}{value}", _advice_on_neighbour(path))
+            files = (
+                [path.parent / name for name in _FILES[:-1] if path.name != name] if path else []
+            )
+            other = next((file for file in files if file.is_file()), None)
+            advice = f"pass {other}, or the folder" if other else None
+            raise _no_template(f"{where}{keys}{value}", advice)
         return cls(_checked(template), _tokens(config))
 
     def render(self, jobs: Sequence[Mapping[str, Any]], seconds: int = SECONDS) -> list[Rendering]:
@@ -119,9 +131,17 @@ class ChatTemplate:
             "memory": MEMORY,
         }
         answer = _answer(json.dumps(request), seconds)
-        if "error" in answer:
-            raise _not_rendered(answer["error"])
-        return [Rendering(**rendering) for rendering in answer["renderings"]]
+        error = answer.get("error")
+        if error is None:
+            return [Rendering(**rendering) for rendering in answer["renderings"]]
+        if error.startswith("MemoryError"):
+            raise _too_much(f"{MEMORY >> 20} MB")
+        raise UnreadableTemplate(
+            "this is no Jinja template",
+            got=error,
+            expected="a template as apply_chat_template of transformers takes it",
+            hint="take the text as it stands in the model's own files",
+        )
 
 
 def _answer(request: str, seconds: int) -> dict[str, Any]:
@@ -157,17 +177,6 @@ def _too_much(limit: str) -> UnreadableTemplate:
     )
 
 
-def _not_rendered(error: str) -> UnreadableTemplate:
-    if error.startswith("MemoryError"):
-        return _too_much(f"{MEMORY >> 20} MB")
-    return UnreadableTemplate(
-        "this is no Jinja template",
-        got=error,
-        expected="a template as apply_chat_template of transformers takes it",
-        hint="take the text as it stands in the model's own files",
-    )
-
-
 def _no_template(got: str, advice: str | None = None) -> BadOptions:
     return BadOptions(
         "there is no chat template here",
@@ -176,29 +185,6 @@ def _no_template(got: str, advice: str | None = None) -> BadOptions:
         "file, of a .jinja file, or of a model's folder",
         hint=advice,
     )
-
-
-def _advice_on(x: Any) -> str | None:
-    if isinstance(getattr(x, "chat_template", None), (str, Mapping)):
-        return "pass its chat_template"
-    if isinstance(x, bytes):
-        return "decode the bytes first"
-    if isinstance(x, Sequence):
-        return 'pass one template, or named ones as {"chat_template": [{"name": …, "template": …}]}'
-    return None
-
-
-def _advice_on_neighbour(path: Path | None) -> str | None:
-    if path is None:
-        return None
-    for name in _FILES[:-1]:
-        if path.name != name and (path.parent / name).is_file():
-            return f"pass {path.parent / name}, or the folder"
-    return None
-
-
-def _is_named(x: Any) -> bool:
-    return isinstance(x, Mapping) and isinstance(x.get("name"), str)
 
 
 def is_folder(path: Path) -> bool:
@@ -227,25 +213,18 @@ def _text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        short = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}…"
+        is_missing = isinstance(error, FileNotFoundError) and not path.is_absolute()
+        advice = (
+            "for a model's name, download its chat_template.jinja or tokenizer_config.json, or "
+            "call tp.protocol_for"
+        )
         raise BadOptions(
             "this file cannot be read",
-            got=f"{_short(str(path))}: {reason}",
+            got=f"{short}: {reason}",
             expected="the path of a file with text in UTF-8, or the template itself",
-            hint=_advice_on_missing(path, error),
+            hint=advice if is_missing and path.suffix not in _SUFFIXES else None,
         ) from None
-
-
-def _advice_on_missing(path: Path, error: Exception) -> str | None:
-    if not isinstance(error, FileNotFoundError) or path.is_absolute() or path.suffix in _SUFFIXES:
-        return None
-    return (
-        "for a model's name, download its chat_template.jinja or tokenizer_config.json, or call "
-        "tp.protocol_for"
-    )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def json_file(path: Path) -> Mapping[str, Any]:

@@ -24,9 +24,8 @@ from typing import Any
 
 from ...core.errors import BadOptions, UnreadableTemplate
 from ...formats.base import Protocol
-from .answers import Answer, Answers
+from .answers import FIT, HELD, Answer, Answers, Call, Probe, Wire
 from .derive import checked_id, protocol_of_answers
-from .probes import FIT, HELD, Call, Probe, Wire
 from .renderer import is_folder, json_file
 
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")

@@ -15,9 +15,7 @@ what their calls are."""
 #
 # Cost: a text that is not there costs a search of the rest, once (`missing`).
 #
-# How it works
-# ------------
-# Their parts are brought onto raw (see `placing`), and from there on a call is a call: coerced,
+# Their parts are brought onto raw, and from there on a call is a call: coerced,
 # validated and explained like our own. An exception of theirs becomes a Problem.
 #
 # The result is what their `parse_generated_text` says of the whole text, whatever the chunking: a
@@ -53,13 +51,15 @@ from ...core.types import (
     Span,
     TextDelta,
     ToolCall,
+    calls_by_segment,
 )
+from ...core.types.call_pieces import joined, member
 from ...core.values import leaves, read_strict, write_canonical
 from ...formats.base import Decoded, Protocol
 from ..echoes import judged, request_texts
 from ..resolve import Body, Resolver
 from ..state import not_a_chunk
-from .protocol import ForeignProtocol, TheirOptions, member, tools_for_them
+from .protocol import ForeignProtocol, TheirOptions, tools_for_them
 
 # calls' own texts looked through for a name, where there are more or fewer of them than calls
 _AHEAD = 8
@@ -99,8 +99,7 @@ class Placement:
 def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Placement:
     """Cut `raw` into pieces with the calls they hold.
 
-    parts: in order. call_texts: the texts that the parser names as its calls' texts, in order. May
-        be empty.
+    call_texts: those that the parser names as its calls' texts, in order. May be empty.
     """
     placing = _Placing(raw, call_texts)
     missing: set[str] = set()
@@ -115,9 +114,8 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
         if at is None:
             placing.unplaced = True
             missing.add(text)
-            placing.complain(
-                "foreign.text-not-in-raw", f"{_short(text)} does not stand in the text"
-            )
+            message = f"{_short(text)} does not stand in the text"
+            placing.complain("foreign.text-not-in-raw", message)
             continue
         end = at + len(text)
         # A call's own text may have the text too.
@@ -212,7 +210,15 @@ class _Placing:
         # Pieces of the gap up to `end`, for the calls that are pending. A gap without text makes an
         # empty piece of them.
         at = self.cursor
-        inside = self._call_spans(end) if self.pending else []
+        inside: list[tuple[int, int]] = []
+        if self.pending:
+            low = bisect_left(self.spans, at, key=lambda s: s[0])
+            high = bisect_right(self.spans, end, lo=low, key=lambda s: s[1])
+            inside = self.spans[low:high]
+            gap = self._raw[at:end]
+            if not inside and gap.strip():
+                # None is known: all of the gap but the white space around it.
+                inside = [(at + len(gap) - len(gap.lstrip()), at + len(gap.rstrip()))]
         for (first, after), calls in zip(inside, self._share(inside), strict=True):
             self._between(at, first)
             if calls:
@@ -225,17 +231,6 @@ class _Placing:
             self.pieces.append(Piece("call", at, at, self.pending))
         self.pending = []
         self.unplaced = False
-
-    def _call_spans(self, end: int) -> list[tuple[int, int]]:
-        # Where none is known, all of the gap but the white space around it.
-        low = bisect_left(self.spans, self.cursor, key=lambda s: s[0])
-        high = bisect_right(self.spans, end, lo=low, key=lambda s: s[1])
-        if high > low:
-            return self.spans[low:high]
-        gap, start = self._raw[self.cursor : end], self.cursor
-        if not gap.strip():
-            return []
-        return [(start + len(gap) - len(gap.lstrip()), start + len(gap.rstrip()))]
 
     def _between(self, start: int, end: int) -> None:
         # Characters that no part accounts for. White space is text, and so is the source of a
@@ -302,11 +297,9 @@ _ID_KEYS = ("toolCallId", "tool_call_id", "id")
 
 
 class ForeignParser:
-    """Collects one text and lets their protocol read it at the end.
+    """Collects one text and lets their protocol read it at the end (see the module).
 
-    See the module.
-
-    silent: as for `StreamParser`. Events cost nothing here. request: the request.
+    silent: as for `StreamParser`. Events cost nothing here.
     """
 
     def __init__(
@@ -328,10 +321,10 @@ class ForeignParser:
         self._result: ParseResult | None = None
 
     def feed(self, chunk: str | None) -> tuple[Event, ...]:
-        """Takes a chunk, or None for an empty one.
+        """Take a chunk, or None for an empty one. No event comes before `close`.
 
-        No event comes before `close`. Raises ParserClosed after it, and UnreadableInput for
-        anything that is neither text nor None.
+        Raises ParserClosed after it, and UnreadableInput for anything that is neither text nor
+        None.
         """
         if self._result is not None:
             raise ParserClosed("this parser is closed", hint="make a new one with tp.stream()")
@@ -342,26 +335,16 @@ class ForeignParser:
         return ()
 
     def close(self) -> ParseResult:
-        """Return the result.
-
-        Their exceptions are problems of it.
-
-        A second call returns the same result.
-        """
+        """Return the result, the same each time. Their exceptions are problems of it."""
         if self._result is None:
-            # A pair of surrogates that was cut apart is one character again.
-            joined = "".join(self._chunks).encode("utf-16-le", "surrogatepass")
-            raw = joined.decode("utf-16-le", "surrogatepass")
+            raw = joined(self._chunks)
             self._chunks = [raw]
             self._result = judged(self._read(raw), self._request)
             self._events = list(_events_of(self._result))
         return self._result
 
     def last_events(self) -> tuple[Event, ...]:
-        """Return the events that closing settled.
-
-        Empty before `close` and when read a second time.
-        """
+        """Return the events that closing settled: none before it, and none a second time."""
         events, self._events = tuple(self._events), []
         return events
 
@@ -452,36 +435,25 @@ def read_parts(parts: Iterable[Any], problems: list[Problem]) -> Iterator[TheirP
     A part may be a string, a mapping or an object. One that is neither text nor call is a problem.
     """
     for part in parts:
-        their_part = TheirPart("text", part) if isinstance(part, str) else _read_part(part)
-        if their_part is not None:
-            yield their_part
+        kind, text = member(part, "type"), member(part, "text")
+        name = _first_text(part, _NAME_KEYS) if kind in ("tool-call", "tool_call") else None
+        if isinstance(part, str):
+            yield TheirPart("text", part)
+        elif kind in ("text", "reasoning") and isinstance(text, str):
+            yield TheirPart(kind, text)
+        elif name is not None:
+            # An input may be JSON text or a value.
+            inputs = (member(part, key) for key in _INPUT_KEYS)
+            input = next((value for value in inputs if value is not None), None)
+            yield TheirPart("call", "", name, input, _first_text(part, _ID_KEYS) or "")
         else:
             message = f"a part that is neither text nor call: {str(part)[:80]}"
             problems.append(Problem("scan", "foreign.bad-part", "warning", message))
 
 
-def _read_part(part: Any) -> TheirPart | None:
-    # Name, input and id may have the names that other SDKs give them. An input may be JSON text
-    # or a value.
-    kind, text = member(part, "type"), member(part, "text")
-    if kind in ("text", "reasoning") and isinstance(text, str):
-        return TheirPart("reasoning" if kind == "reasoning" else "text", text)
-    if kind not in ("tool-call", "tool_call"):
-        return None
-    name = _first_text(part, _NAME_KEYS)
-    if name is None:
-        return None
-    inputs = (member(part, key) for key in _INPUT_KEYS)
-    input = next((value for value in inputs if value is not None), None)
-    return TheirPart("call", "", name, input, _first_text(part, _ID_KEYS) or "")
-
-
 def _first_text(part: Any, keys: tuple[str, ...]) -> str | None:
-    for key in keys:
-        value = member(part, key)
-        if isinstance(value, str):
-            return value
-    return None
+    texts = (member(part, key) for key in keys)
+    return next((text for text in texts if isinstance(text, str)), None)
 
 
 def _failed(method: str, e: Exception) -> Problem:
@@ -545,10 +517,7 @@ def _events_of(result: ParseResult) -> Iterator[Event]:
     # The events that a parser of ours might have sent for such a result.
     kinds: dict[str, type[TextDelta | ReasoningDelta | Markup]]
     kinds = {"text": TextDelta, "reasoning": ReasoningDelta, "markup": Markup}
-    calls: dict[int, list[ToolCall]] = {}
-    for call in result.calls:
-        calls.setdefault(call.segment_index, []).append(call)
-
+    calls = calls_by_segment(result.calls)
     for i, segment in enumerate(result.segments):
         if segment.kind in kinds:
             yield kinds[segment.kind](segment.span)

@@ -10,14 +10,17 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from ...core.errors import BadOptions, UnknownProtocol, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types.call_pieces import member
 from ...core.values import read_plain
+from ...formats.auto import AUTO
 from ...formats.base import FAILURE, Protocol, Signs
 from ...formats.prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ...formats.prompt.wording import GENERIC, Wordings
+from ...formats.registry import protocol_of
 
 METHODS: Final = (
     "format_tools", "format_tool_call", "format_tool_response", "parse_generated_text",
@@ -59,19 +62,14 @@ class ForeignProtocol:
         return id(self.subject)
 
     def method(self, name: str) -> Callable[..., Any] | None:
-        """Return their method of that name, in snake or camel case.
-
-        None if there is none.
+        """Return their method of that name, in snake or camel case, or None.
 
         Mappings of functions are taken like objects with methods.
         """
         return _first(self.subject, (name, camel(name)))
 
     def missing(self) -> tuple[str, ...]:
-        """Return the required methods that it lacks.
-
-        Only `extract_tool_call_segments` may be missing.
-        """
+        """Return the required methods that it lacks."""
         return tuple(m for m in REQUIRED if self.method(m) is None)
 
     def ask(self, name: str, **arguments: Any) -> Any:
@@ -89,10 +87,7 @@ class ForeignProtocol:
         return _call(method, arguments)
 
     def format_tools(self, tools: Any, tool_system_prompt_template: Any = None) -> str:
-        """Return their system prompt for some tools.
-
-        Without a template, the tools as they write them.
-        """
+        """Return their system prompt for some tools, or without a template the tools alone."""
         template = tool_system_prompt_template or (lambda tools_json: tools_json)
         specs = tools_for_them(tools)
         return str(self.ask("format_tools", tools=specs, tool_system_prompt_template=template))
@@ -129,10 +124,7 @@ class ForeignProtocol:
         return TheirStream(parser)
 
     def extract_tool_call_segments(self, text: str, tools: Any = None) -> list[str]:
-        """Return the pieces of a text that they read as calls.
-
-        Members that are not strings drop out.
-        """
+        """Return the pieces of a text that they read as calls. What is no string drops out."""
         texts = self.ask("extract_tool_call_segments", text=text, tools=tools_for_them(tools))
         return [t for t in texts if isinstance(t, str)]
 
@@ -141,14 +133,9 @@ class ForeignProtocol:
 
         Raises UnwritableCall if that raises or writes no text. It is not read back.
         """
-        call = {
-            "type": "tool-call",
-            "toolCallId": "call_0",
-            "toolName": name,
-            "input": arguments_json,
-        }
+        call = {"type": "tool-call", "toolCallId": "call_0", "toolName": name}
         try:
-            text = self.ask("format_tool_call", tool_call=call)
+            text = self.ask("format_tool_call", tool_call={**call, "input": arguments_json})
         except Exception as e:
             raise UnwritableCall(
                 f"{self.id} could not write this call: {type(e).__name__}: {e}", got=name
@@ -158,7 +145,6 @@ class ForeignProtocol:
             raise UnwritableCall(
                 f"{self.id} wrote no text", got=type(text).__name__, expected="str"
             )
-
         return text
 
     def join_calls(self, calls: Sequence[str]) -> str:
@@ -188,9 +174,7 @@ class ForeignProtocol:
 
 
 def adapt(x: Any) -> Protocol | ForeignProtocol | None:
-    """Return the protocol that an object is, or that a factory makes.
-
-    None if it is neither.
+    """Return the protocol that an object is, or that a factory makes, or None.
 
     Raises UnknownProtocol for a factory that fails.
 
@@ -229,10 +213,6 @@ def _name_of(x: Any) -> str:
     return "object" if isinstance(x, Mapping) else type(x).__name__
 
 
-def member(x: Any, key: str) -> Any:
-    return x.get(key) if isinstance(x, Mapping) else getattr(x, key, None)
-
-
 # How their methods are called
 # ----------------------------
 # No rule says how: SDKs in Python take keyword arguments, wrappers around JavaScript one object of
@@ -265,10 +245,12 @@ def _by_name(
     # them, in our spelling where it names none.
     # Their parameter -> our name for it.
     ours = {p.name: _CAPITAL.sub(r"_\1", p.name).lower() for p in parameters}
-    if any(_is_needed(p) and ours[p.name] not in arguments for p in parameters):
-        return None
+    for p in parameters:
+        is_needed = p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        if is_needed and ours[p.name] not in arguments:
+            return None
     taking_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    named = [p for p in parameters if ours[p.name] in arguments and _takes_name(p)]
+    named = [p for p in parameters if ours[p.name] in arguments and p.kind is not p.POSITIONAL_ONLY]
     if not named and not taking_all:
         return None
     keywords = {p.name: arguments[ours[p.name]] for p in named}
@@ -276,16 +258,6 @@ def _by_name(
         names = set(ours.values())
         keywords |= {key: value for key, value in arguments.items() if key not in names}
     return keywords
-
-
-def _is_needed(parameter: inspect.Parameter) -> bool:
-    if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-        return False
-    return parameter.default is parameter.empty
-
-
-def _takes_name(parameter: inspect.Parameter) -> bool:
-    return parameter.kind is not parameter.POSITIONAL_ONLY
 
 
 class TheirOptions(dict[str, Any]):
@@ -297,10 +269,7 @@ class TheirOptions(dict[str, Any]):
         self["on_error"] = self["onError"] = on_error
 
     def __getattr__(self, name: str) -> Any:
-        """Return an option as an attribute.
-
-        Raises AttributeError for one that is not there.
-        """
+        """Return an option as an attribute. Raises AttributeError for one that is not there."""
         try:
             return self[name]
         except KeyError:
@@ -349,10 +318,7 @@ class TheirStream:
         self._out.append(part)
 
     def feed(self, chunk: str) -> list[Any]:
-        """Return the parts that came for a chunk.
-
-        A function of all chunks gives its parts only at the end.
-        """
+        """Return the parts that came for a chunk: none yet from a function of all chunks."""
         if self._transform is not None:
             # Older SDKs read textDelta, newer ones delta.
             part = {"type": "text-delta", "id": "0", "delta": chunk, "textDelta": chunk}
@@ -398,3 +364,34 @@ def _first(x: Any, names: tuple[str, ...]) -> Callable[..., Any] | None:
         if callable(method):
             return cast(Callable[..., Any], method)
     return None
+
+
+# Whatever a caller names a protocol by, as the object that reads and writes: the door for ids.
+
+AnyProtocol: TypeAlias = Protocol | ForeignProtocol
+"""A protocol of ours, or somebody else's object behind our names."""
+
+
+def any_protocol(x: Any) -> AnyProtocol:
+    """Return the protocol of an id, an alias, 'auto', an object of one's own or a factory of one.
+
+    Raises UnknownProtocol.
+    """
+    if isinstance(x, str):
+        return AUTO if x == "auto" else protocol_of(x)
+    return adapt(x) or protocol_of(x)
+
+
+def is_native(x: Any) -> bool:
+    """Return True if a caller means the provider's own tool calling."""
+    return isinstance(x, str) and x == "native"
+
+
+def listed_names(x: Any) -> list[Any]:
+    """Return the names or protocols that a caller gave, as a list: one alone may stand for
+    itself.
+    """
+    if isinstance(x, str) or not isinstance(x, Iterable):
+        return [x]
+    # A mapping of methods is a protocol, though one can iterate over it.
+    return [x] if adapt(x) is not None else list(x)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -20,8 +21,7 @@ from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import ParseOptions, ParseResult
 from ...core.values import write_canonical
 from ...formats.like import ProtocolLike
-from ..any_protocol import any_protocol
-from ..foreign.protocol import REQUIRED, ForeignProtocol, adapt, camel
+from ..foreign.protocol import REQUIRED, ForeignProtocol, adapt, any_protocol, camel
 from ..parse import parse
 from .check_stream import joined_parts
 from .checks import TEXT_LAWS, LawBroken, Trial, check_round_trip, check_splits, chunkings, try_text
@@ -110,21 +110,17 @@ class LawReport:
 
         Raises KeyError for a name that is not in `LAWS`.
         """
-        for finding in self.findings:
-            if finding.law == law:
-                return finding
-
-        raise KeyError(f"no law {law!r}; there are: {', '.join(LAWS)}")
+        finding = next((finding for finding in self.findings if finding.law == law), None)
+        if finding is None:
+            raise KeyError(f"no law {law!r}; there are: {', '.join(LAWS)}")
+        return finding
 
     def __str__(self) -> str:
         """Return the report as text: a summary, then every finding."""
         n_held = sum(1 for f in self.findings if f.verdict == "held")
         n_violated = len(self.violated)
         lines = [f"{self.protocol}: {n_held} laws held, {n_violated} violated (seed {self.seed})"]
-
-        for finding in self.findings:
-            lines += [f"  {line}" for line in str(finding).splitlines()]
-
+        lines += [f"  {line}" for f in self.findings for line in str(f).splitlines()]
         return "\n".join(lines)
 
 
@@ -156,7 +152,20 @@ def check_protocol(
     if isinstance(examples, bool) or not isinstance(examples, int) or examples < 0:
         raise BadOptions("examples is a number of texts", got=examples, expected="0 or more")
 
-    subject = _subject(protocol)
+    subject: Any = any_protocol(protocol) if isinstance(protocol, str) else adapt(protocol)
+    if subject is None:
+        # By Python's spelling or by TypeScript's.
+        near = [
+            method
+            for method in REQUIRED
+            if any(callable(getattr(protocol, name, None)) for name in (method, camel(method)))
+        ]
+        raise UnknownProtocol(
+            "this is no protocol",
+            got=type(protocol).__name__,
+            expected=f"an id, a Protocol or an object with {', '.join(REQUIRED)}",
+            hint=f"it has {', '.join(near)}" if near else None,
+        )
     specs = tool_specs(tools) or TOOLS
     court = _Court(subject, specs, options, seed)
     court.try_all(make_texts(subject, specs, seed, examples))
@@ -164,40 +173,19 @@ def check_protocol(
     return LawReport(subject.id, seed, findings)
 
 
-def _subject(x: Any) -> Any:
-    if isinstance(x, str):
-        return any_protocol(x)
-
-    subject = adapt(x)
-    if subject is None:
-        # By Python's spelling or by TypeScript's.
-        near = [m for m in REQUIRED if any(callable(getattr(x, n, None)) for n in (m, camel(m)))]
-        raise UnknownProtocol(
-            "this is no protocol",
-            got=type(x).__name__,
-            expected=f"an id, a Protocol or an object with {', '.join(REQUIRED)}",
-            hint=f"it has {', '.join(near)}" if near else None,
-        )
-
-    return subject
-
-
 class _Court:
-    """Tries laws on texts and keeps the smallest counterexample of each.
-
-    checked: law -> the number of texts it was tried on. broken: law -> counterexample and reason.
-    """
+    """Tries laws on texts and keeps the smallest counterexample of each."""
 
     def __init__(self, subject: Any, tools: tuple[ToolSpec, ...], options: Any, seed: int) -> None:
         self.subject = subject
         self.tools = tools
         self.options = options
         self.seed = seed
-        self.checked: dict[str, int] = {}
-        self.broken: dict[str, tuple[str | None, str]] = {}
+        self.checked: Counter[str] = Counter()  # law -> the number of texts it was tried on
+        self.broken: dict[str, tuple[str | None, str]] = {}  # law -> counterexample and reason
 
     def finding(self, law: str) -> Finding:
-        checked = self.checked.get(law, 0)
+        checked = self.checked[law]
         if law in self.broken:
             return Finding(law, "violated", checked, *self.broken[law])
         return Finding(law, "held" if checked else "not applicable", checked)
@@ -209,62 +197,39 @@ class _Court:
             self.checked["surface"] = len(REQUIRED)
             if missing:
                 self.broken["surface"] = (None, f"missing: {', '.join(missing)}")
-            checks = self._foreign_checks()
+            # The engine turns an exception, and a part without a place, into a problem.
+            checks: dict[str, Callable[[str], None]] = {
+                "total": lambda raw: self._has_none_of(raw, "total", _RAISED),
+                "partition": lambda raw: self._has_none_of(raw, "partition", _LOST),
+                "repeatable": self._repeats,
+            }
+            if self.subject.method("create_stream_parser") is not None:
+                checks["split invariance"] = self._same_in_pieces
+                checks["stream agrees"] = self._stream_agrees
         else:
-            checks = self._our_checks()
+            # 'idempotent' and 'trace replay' are one function, which raises the name of the law it
+            # saw broken: `_why` tells them apart. Two laws are checked by parsing alone.
+            checks = {law: self._of(check) for law, check in TEXT_LAWS.items()}
+            checks["total"] = checks["text is final"] = self._of(lambda _: None)
+            checks["idempotent"] = checks["trace replay"]
+            checks["split invariance"] = self._of(lambda trial: check_splits(trial, _EVERY_SPLIT))
         # The shortest first, so that the first counterexample is a short one.
         for raw in sorted(texts, key=len):
             for law, check in checks.items():
-                self._try(law, raw, check)
+                if law in self.broken:
+                    continue
+                self.checked[law] += 1
+                why = _why(check, raw, law)
+                if why is not None:
+                    # By the same law: another fault in a smaller text is another finding.
+                    smaller = shrink(raw, lambda text: _why(check, text, law) is not None)  # noqa: B023
+                    self.broken[law] = (smaller, _why(check, smaller, law) or why)
 
         self._try_round_trips()
         self._try_linear()
 
-    def _count(self, law: str) -> None:
-        self.checked[law] = self.checked.get(law, 0) + 1
-
-    def _try(self, law: str, raw: str, check: Callable[[str], None]) -> None:
-        if law in self.broken:
-            return
-
-        self._count(law)
-        why = _why(check, raw, law)
-        if why is not None:
-            # Smaller by the same law: another fault in a smaller text is another finding.
-            smaller = shrink(raw, lambda text: _why(check, text, law) is not None)
-            self.broken[law] = (smaller, _why(check, smaller, law) or why)
-
-    # a protocol of ours
-
-    def _our_checks(self) -> Mapping[str, Callable[[str], None]]:
-        # Law -> a function of a text that raises LawBroken. 'idempotent' and 'trace replay' are
-        # one function, which raises the name of the law it saw broken. `_why` tells them apart.
-        def of(check: Callable[[Trial], None]) -> Callable[[str], None]:
-            return lambda raw: check(try_text(raw, self.subject, self.tools, self.options))
-
-        checks = {law: of(check) for law, check in TEXT_LAWS.items() if law != "split invariance"}
-        # These two are checked by parsing alone: `try_text` raises for them.
-        checks["total"] = checks["text is final"] = of(lambda _: None)
-        checks["idempotent"] = checks["trace replay"]
-        checks["split invariance"] = of(lambda trial: check_splits(trial, _EVERY_SPLIT))
-        return checks
-
-    # an object of somebody else's
-
-    def _foreign_checks(self) -> Mapping[str, Callable[[str], None]]:
-        checks = {
-            # The engine turns an exception, and a part without a place, into a problem.
-            "total": lambda raw: self._has_none_of(raw, "total", _RAISED),
-            "partition": lambda raw: self._has_none_of(raw, "partition", _LOST),
-            "repeatable": self._repeats,
-        }
-        if self.subject.method("create_stream_parser") is not None:
-            checks |= {
-                "split invariance": self._same_in_pieces,
-                "stream agrees": self._stream_agrees,
-            }
-
-        return checks
+    def _of(self, check: Callable[[Trial], None]) -> Callable[[str], None]:
+        return lambda raw: check(try_text(raw, self.subject, self.tools, self.options))
 
     def _read(self, raw: str) -> ParseResult:
         return parse(raw, self.subject, self.tools, self.options)
@@ -304,8 +269,6 @@ class _Court:
         if got != expected:
             raise LawBroken("stream agrees", f"the stream says {got}, the whole text {expected}")
 
-    # both
-
     def _try_round_trips(self) -> None:
         # Simple arguments first. Calls that the protocol refuses to write do not count: refusing
         # is allowed. There is no text to shrink, so the shortest failure is kept.
@@ -317,7 +280,7 @@ class _Court:
             arguments_json = write_canonical(make_arguments(tool, rng, simple=i < len(self.tools)))
             try:
                 if check_round_trip(self.subject, tool, arguments_json):
-                    self._count("round trip")
+                    self.checked["round trip"] += 1
             except LawBroken as no:
                 if smallest is None or len(arguments_json) < len(smallest[0]):
                     smallest = f"{tool.name}({arguments_json})", no.why
@@ -326,8 +289,18 @@ class _Court:
             self.broken["round trip"] = smallest
 
     def _try_linear(self) -> None:
-        for start, unit in self._growing_texts():
-            self._count("linear")
+        # (beginning, repeated piece) of texts on which a careless scanner is slow. A protocol that
+        # writes no call still gets plain words.
+        rng = random.Random(self.seed)  # noqa: S311
+        call = next(written_calls(self.subject, self.tools, rng, len(self.tools)), "")
+        opener = next(iter(delimiters(self.subject, self.tools, [call] if call else [])), "")
+        first, second = call[: len(call) // 2], call[len(call) // 2 :]
+        texts = [
+            (opener, "x "), ("", opener), ("", call), ("", first), ("", second),
+            (first, "x "), (first, "{"), ("", "word "), ("", call[:1]),
+        ]  # fmt: skip
+        for start, unit in dict.fromkeys((start, unit) for start, unit in texts if unit):
+            self.checked["linear"] += 1
             try:
                 steep = _growth(start, unit, self._read) > _STEEP
             except Exception:  # noqa: S112 - the law 'total' says so
@@ -340,20 +313,6 @@ class _Court:
                 )
                 self.broken["linear"] = (start + unit, why)
                 return
-
-    def _growing_texts(self) -> Iterable[tuple[str, str]]:
-        # (beginning, repeated piece) of texts on which a careless scanner is slow. A protocol that
-        # writes no call still gets plain words.
-        rng = random.Random(self.seed)  # noqa: S311
-        call = next(written_calls(self.subject, self.tools, rng, len(self.tools)), "")
-        opener = next(iter(delimiters(self.subject, self.tools, [call] if call else [])), "")
-        half = len(call) // 2
-        first, second = call[:half], call[half:]
-        texts = [
-            (opener, "x "), ("", opener), ("", call), ("", first), ("", second),
-            (first, "x "), (first, "{"), ("", "word "), ("", call[:1]),
-        ]  # fmt: skip
-        return dict.fromkeys((start, unit) for start, unit in texts if unit)
 
 
 def _why(check: Callable[[str], None], raw: str, law: str) -> str | None:
@@ -370,11 +329,9 @@ def _why(check: Callable[[str], None], raw: str, law: str) -> str | None:
 
 
 def shrink(raw: str, bad: Callable[[str], bool]) -> str:
-    """Return a shorter text that is bad as well: pieces drop out, ever smaller ones, as long as
-    it stays bad.
+    """Return a shorter text that is bad as well: pieces drop out, ever smaller ones.
 
-    raw: a text that is bad.
-    bad: tells of a text whether it still shows the fault. It is called at most `_TRIES` times.
+    bad: whether a text still shows the fault. It is called at most `_TRIES` times.
 
     >>> shrink("some words with an x among them", lambda text: "x" in text)
     'x'
@@ -402,31 +359,25 @@ def _growth(beginning: str, unit: str, parse_text: Callable[[str], Any]) -> floa
     # The factor by which four times the text takes longer, at a size where the clock can tell.
     # 1.0 if it never can.
     size, before = 250, 0.0
-    while size <= 64_000:
-        seconds = _fastest(parse_text, beginning + (unit * (size // len(unit) + 1))[:size])
-        # Below five milliseconds the clock says little.
-        if before > 0.005:
-            return seconds / before
-
-        size, before = size * 4, seconds
-
-    return 1.0
-
-
-def _fastest(parse_text: Callable[[str], Any], raw: str) -> float:
-    # Seconds of processor time, the best of three: a loaded machine slows one measurement down,
-    # hardly three. A slow measurement of the small text would hide the growth as surely as one of
-    # the large text feigns it.
     collects = gc.isenabled()
     # A collection takes as long as the heap of the caller is large, whatever the text.
     gc.disable()
     try:
-        times: list[float] = []
-        for _ in range(3):
-            start = time.process_time()
-            parse_text(raw)
-            times.append(time.process_time() - start)
-        return min(times)
+        while size <= 64_000:
+            raw = beginning + (unit * (size // len(unit) + 1))[:size]
+            times: list[float] = []
+            # Processor time, the best of three: a loaded machine slows one measurement down,
+            # hardly three. A slow measurement of the small text would hide the growth as surely as
+            # one of the large text feigns it.
+            for _ in range(3):
+                start = time.process_time()
+                parse_text(raw)
+                times.append(time.process_time() - start)
+            # Below five milliseconds the clock says little.
+            if before > 0.005:
+                return min(times) / before
+            size, before = size * 4, min(times)
+        return 1.0
     finally:
         if collects:
             gc.enable()

@@ -14,8 +14,7 @@ from ...core.values.printable import counted
 from ...formats.base import Protocol
 from ..foreign.parser import ForeignParser, read_parts
 from ..foreign.protocol import ForeignProtocol, TheirStream, adapt
-from ..parse import stream
-from ..stream_parser import StreamParser
+from ..parse import StreamParser, stream
 from .checks import chunkings, merge
 
 
@@ -158,13 +157,7 @@ def _shortened(outcome: Any) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """1, 2, 3, 7 as `1-3, 7`.
-
-    Of more than twelve ranges the first twelve appear.
-
-    >>> _ranges([1, 2, 3, 7])
-    '1-3, 7'
-    """
+    # 1, 2, 3, 7 as `1-3, 7`, of more than twelve ranges the first twelve.
     out: list[list[int]] = []
     for n in sorted(set(numbers)):
         if out and n == out[-1][1] + 1:

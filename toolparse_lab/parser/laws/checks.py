@@ -19,7 +19,8 @@ from ...arguments.rjson.positions import apply_edits
 from ...arguments.schema.coerce import coerce
 from ...core.errors import UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
-from ...core.types import Edit, ParseResult, Span, ToolCall
+from ...core.types import Edit, ParseResult, ToolCall, calls_by_segment
+from ...core.types.call_pieces import joined
 from ...core.values import leaves, pointer_set, read_strict, same, write_canonical
 from ...formats.base import Opening, Protocol, Reading
 from ...formats.json.mix import HERMES
@@ -57,35 +58,33 @@ class Trial:
 def run_chunks(
     chunks: Iterable[str], protocol: Any, tools: Any, options: Any = None
 ) -> tuple[ParseResult, Log]:
-    """Return the result and the merged event log of one chunking.
-
-    chunks: the pieces of one text, in order.
-    protocol, tools, options: as for `stream`.
-
-    The events of closing are in the log, so it covers the text to its end.
-    """
+    """Return the result and the merged event log of one chunking, events of closing included."""
     parser = stream(protocol, tools, options)
-    events: list[Any] = []
-
-    for chunk in chunks:
-        events.extend(parser.feed(chunk))
-
+    events = [event for chunk in chunks for event in parser.feed(chunk)]
     result = parser.close()
-    events.extend(parser.last_events())
-    return result, merge(events)
+    return result, merge([*events, *parser.last_events()])
 
 
 def merge(events: Iterable[Any]) -> Log:
     """Return the event log (kind, start, end, calls) with retracted parts taken back and
     neighbouring deltas of one kind made one: the rest is the same for every chunking.
-
-    events: of a stream parser, from its first chunk to its close.
     """
     log: Log = []
     for event in events:
         kind = type(event).__name__
         if kind == "Retract":
-            log = retract(log, event.start)
+            rest: Log = []
+            for name, a, b, calls in log:
+                # An opener without characters at this very place is void as well.
+                if b <= event.start and not (name == "CallStart" and a == b == event.start):
+                    rest.append((name, a, b, calls))
+                    continue
+                if name not in _RETRACTABLE:
+                    raise LawBroken("text is final", f"{name} was retracted")
+                # An entry that reaches over the place is cut there.
+                if a < event.start:
+                    rest.append((name, a, event.start, calls))
+            log = rest
             continue
         if kind == "Withdrawn":
             # Calls keep the reading that took the place of an earlier one.
@@ -109,24 +108,6 @@ def merge(events: Iterable[Any]) -> Log:
     return log
 
 
-def retract(log: Log, start: int) -> Log:
-    # An entry that reaches over `start` is cut there.
-    rest: Log = []
-    for kind, a, b, calls in log:
-        # An opener without characters at this very place is void as well.
-        if b <= start and not (kind == "CallStart" and a == b == start):
-            rest.append((kind, a, b, calls))
-            continue
-
-        if kind not in _RETRACTABLE:
-            raise LawBroken("text is final", f"{kind} was retracted")
-
-        if a < start:
-            rest.append((kind, a, start, calls))
-
-    return rest
-
-
 def chunkings(
     raw: str, delimiters: Sequence[str] = (), seed: int = 0, most: int = LONG
 ) -> Iterator[list[str]]:
@@ -146,27 +127,21 @@ def chunkings(
         rng = random.Random(seed)  # noqa: S311 - splits, not secrets
         count = min(200, most)
         anywhere = {rng.randrange(len(raw)) for _ in range(count)}
-        near_delimiters = sorted(_cuts_near(raw, delimiters))
+        # In delimiters and up to two characters next to them splits do most harm.
+        near: set[int] = set()
+        for delimiter in filter(None, delimiters):
+            start = raw.find(delimiter)
+            while start >= 0:
+                near.update(range(max(0, start - 2), start + len(delimiter) + 3))
+                start = raw.find(delimiter, start + 1)
+        near_delimiters = [cut for cut in sorted(near) if cut <= len(raw)]
         if len(near_delimiters) > count:
             near_delimiters = rng.sample(near_delimiters, count)
         cuts = sorted({*near_delimiters, *anywhere})
 
     for cut in cuts:
         yield [raw[:cut], raw[cut:]]
-
     yield list(raw)
-
-
-def _cuts_near(raw: str, delimiters: Sequence[str]) -> set[int]:
-    # Offsets in delimiters and up to two characters next to them, where splits do most harm.
-    cuts: set[int] = set()
-    for delimiter in filter(None, delimiters):
-        start = raw.find(delimiter)
-        while start >= 0:
-            cuts.update(range(start - 2, start + len(delimiter) + 3))
-            start = raw.find(delimiter, start + 1)
-
-    return {cut for cut in cuts if 0 <= cut <= len(raw)}
 
 
 def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) -> Trial:
@@ -178,9 +153,8 @@ def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) ->
     except Exception as e:
         raise LawBroken("total", f"raised {type(e).__name__}: {e}") from e
 
-    # The parser joins the halves of a surrogate pair; so does this detour by UTF-16.
-    joined = raw.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-    _hold(result.raw == joined, "partition", "the result's raw text is another one")
+    # The parser joins the halves of a surrogate pair.
+    _hold(result.raw == joined([raw]), "partition", "the result's raw text is another one")
     return Trial(result.raw, protocol, tools, options, result, log)
 
 
@@ -208,23 +182,14 @@ def _hold(condition: bool, law: str, why: str) -> None:
 
 
 def check_partition(result: ParseResult) -> None:
-    """The segments, joined, are raw.
-
-    Raises LawBroken with the law 'partition' for a gap, an overlap, an empty segment or an end that
-    is not reached.
-    """
-    # Each begins where the one before it ended.
+    """The segments, joined, are raw. Raises LawBroken with the law 'partition'."""
     at = 0
     for segment in result.segments:
         _hold(segment.span.start == at, "partition", "segments leave a gap or overlap")
         _hold(len(segment.span) > 0, "partition", "an empty segment")
-        _hold(
-            segment.body is None or segment.span.covers(segment.body),
-            "partition",
-            "a body outside its segment",
-        )
+        is_inside = segment.body is None or segment.span.covers(segment.body)
+        _hold(is_inside, "partition", "a body outside its segment")
         at = segment.span.end
-
     _hold(at == len(result.raw), "partition", "segments do not reach the end")
 
 
@@ -248,16 +213,12 @@ def check_log(result: ParseResult, log: Log) -> None:
     # the result, in the same order.
     at = 0
     calls: list[ToolCall] = []
-
     for _kind, start, end, of_event in log:
         if start != at:
-            raise LawBroken(
-                "log replay", f"the event log leaves a gap or says something twice at {at}: {log}"
-            )
-
+            why = f"the event log leaves a gap or says something twice at {at}: {log}"
+            raise LawBroken("log replay", why)
         at = end
         calls.extend(of_event or ())
-
     _hold(at == len(result.raw), "log replay", "the event log does not reach the end")
     _hold(tuple(calls) == result.calls, "log replay", "the events' calls are not the result's")
 
@@ -273,11 +234,8 @@ def check_serial(result: ParseResult) -> None:
     _hold(again == result, "serial", "the result that was read back is another one")
 
     for a, b in zip(result.calls, again.calls, strict=True):
-        _hold(
-            dict(a.origins.get()) == dict(b.origins.get()),
-            "serial",
-            "the origins that were read back are others",
-        )
+        is_same = dict(a.origins.get()) == dict(b.origins.get())
+        _hold(is_same, "serial", "the origins that were read back are others")
 
 
 def check_calls(result: ParseResult) -> None:
@@ -286,18 +244,12 @@ def check_calls(result: ParseResult) -> None:
 
 
 def _check_call(result: ParseResult, call: ToolCall) -> None:
-    # An unreadable call has no arguments, so only its status is looked at.
-    _hold(
-        call.segment == result.segments[call.segment_index],
-        "partition",
-        "a call's segment is none of the result's",
-    )
+    is_there = call.segment == result.segments[call.segment_index]
+    _hold(is_there, "partition", "a call's segment is none of the result's")
     if not call.readable:
-        _hold(
-            call.status in ("truncated", "undecodable"),
-            "trace replay",
-            "an unreadable call of another status",
-        )
+        # It has no arguments, so only its status is looked at.
+        is_refused = call.status in ("truncated", "undecodable")
+        _hold(is_refused, "trace replay", "an unreadable call of another status")
         return
 
     # The steps of coercion, applied to the source, give the arguments. Steps of other stages, such
@@ -341,10 +293,7 @@ _JSON_BODY = re.compile(r"\s*+(?:\[\s*+)?\{")
 def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
     # Body by body: the edited body reads strictly to the same. A body that is strict has no edit.
     # used: the protocol of the parse. law: only 'edit law' or only 'strict identity'.
-    by_segment: dict[int, list[ToolCall]] = {}
-    for call in result.calls:
-        by_segment.setdefault(call.segment_index, []).append(call)
-    for index, calls in by_segment.items():
+    for index, calls in calls_by_segment(result.calls).items():
         segment = result.segments[index]
         if segment.body is None or not all(call.readable for call in calls):
             continue
@@ -357,16 +306,11 @@ def check_edits(result: ParseResult, used: Any, law: str = "") -> None:
         attributes = result.raw[name.end : body.start] if name else ""
         opening = Opening(0, name=calls[0].name, attributes=attributes)
         reading = Reading(opening, True, False, 1000, tools)
-        edits = sorted(
-            (e for c in calls for e in c.edits), key=lambda e: (e.span.start, e.span.end)
-        )
+        edits = sorted((e for c in calls for e in c.edits), key=lambda e: e.span)
         if law != "strict identity":
             for a, b in pairwise(edits):
                 _hold(a.span.end <= b.span.start, "edit law", f"edits overlap: {a} {b}")
-            start = body.start
-            local = [
-                Edit(Span(e.span.start - start, e.span.end - start), e.text, e.rule) for e in edits
-            ]
+            local = [Edit(e.span.shift(-body.start), e.text, e.rule) for e in edits]
             edited = apply_edits(body.of(result.raw), local)
             strict = owner.codec.strict(edited, reading)
             _hold(strict, "edit law", f"the edited body is not strict: {edited[:200]!r}")

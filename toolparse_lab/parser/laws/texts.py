@@ -47,7 +47,7 @@ _TEXTS = (
 )  # fmt: skip
 _NUMBERS = (0, 1, -1, 2**63, 1.5, -0.25, 1e30)
 # Pieces that mean something to some format, and characters that scanners stumble over.
-_ODD = (
+ODD = (
     "{", "}", "[", "]", '"', "'", "\\", ",", ":", "//", "/*", "<", ">", "</", "&", "&lt;", "`",
     "```", "```json\n", "\n", "\r\n", " ", "\t", "x", "é", "😀", "\ud83d", "\udc00", "\x00", "“",
     "<think>", "</think>", "1", "true", "None",
@@ -58,11 +58,7 @@ _TOKEN = re.compile(r"</?[^<>\s]{0,40}>?|\w+|\s+|[^\w\s<]+")
 def make_arguments(tool: ToolSpec, rng: random.Random, simple: bool = False) -> dict[str, Any]:
     """Arguments as the tool's schema declares them, as far as plain types go.
 
-    Each parameter may be absent.
-
-    tool: a schema that is not an object has no arguments.
-    rng: the source of chance, whose state names the next step.
-    simple: every parameter is there, with the plainest value of its type.
+    simple: every parameter is there, with the plainest value of its type. Else each may be absent.
     """
     schema = tool.schema if isinstance(tool.schema, dict) else {}
     properties = schema.get("properties")
@@ -110,13 +106,9 @@ def _value(node: Any, rng: random.Random, simple: bool) -> Any:
 def written_calls(
     protocol: Any, tools: Sequence[ToolSpec], rng: random.Random, count: int
 ) -> Iterator[str]:
-    """Calls as the protocol writes them.
+    """Calls of the tools in turn as the protocol writes them, each first with simple arguments.
 
-    What it cannot write drops out.
-
-    protocol: one with `write_call`.
-    tools: written in turn, each first with simple arguments.
-    rng: the source of chance. count: how many calls are tried.
+    What it cannot write drops out. count: how many calls are tried.
     """
     write: Callable[..., str] = protocol.write_call
     for i in range(count):
@@ -155,7 +147,7 @@ def make_texts(protocol: Any, tools: Sequence[ToolSpec], seed: int, count: int) 
     pieces = delimiters(protocol, tools, calls)
     texts = ["", " \n", "just words", *_damaged(calls, pieces)]
     # Random texts are joins of pieces of the format, halves of calls and odd characters.
-    pool = [*pieces, *_ODD, *calls[:3]]
+    pool = [*pieces, *ODD, *calls[:3]]
     pool += [call[: len(call) // 2] for call in calls[:3]]
     pool += [call[len(call) // 2 :] for call in calls[:3]]
 

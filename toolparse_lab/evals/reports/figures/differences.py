@@ -15,7 +15,8 @@ other sign. With one trial a case that is McNemar's exact test. With unequal num
 case's difference is skewed and the flips are not alike. p is then the larger of theirs and that of
 the interval.
 
-`benchmarks/intervals.py` measures coverage and false positives. The table is in docs/measurements.md.
+`benchmarks/intervals.py` measures coverage and false positives. Its table is in
+docs/measurements.md.
 """
 
 from __future__ import annotations
