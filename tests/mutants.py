@@ -54,8 +54,9 @@ MUTANTS = (
     ),
     Mutant(
         "parser/body.py",
-        "if cut is None and not body.opening.speculative:\n                cut =",
-        "if False:\n                cut =",
+        "if cut is None and not body.opening.speculative:\n"
+        "                cut = self._restart(body, inner",
+        "if False:\n                cut = self._restart(body, inner",
         "a broken call swallows the next one",
     ),
     Mutant(
@@ -109,8 +110,8 @@ MUTANTS = (
     ),
     Mutant(
         "arguments/rjson/positions.py",
-        "return offset + self._shift[i]",
-        "return offset",
+        "else start + self._shift[i]",
+        "else start",
         "origins ignore the edits before them",
     ),
     Mutant(
@@ -179,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "parser/recovery.py",
-        "if not calls or not all((c.valid and c.arguments) or _is_plain(c, inner) for c in calls):",
+        "if not calls or not all((c.valid and c.arguments) or (c.ok and has_key) for c in calls):",
         "if not calls:",
         "JSON in prose becomes a call",
     ),

@@ -10,16 +10,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_PROVIDERS = {
-    "acompletion": ("toolparse_lab.integrations.litellm_bridge.calls", "acompletion_with"),
-    "browse": ("toolparse_lab.notebook.display", "browse"),
-    "completion": ("toolparse_lab.integrations.litellm_bridge.calls", "completion_with"),
-    "create_stream_parser": ("toolparse_lab.parser.content_parts", "create_stream_parser"),
-    "debug": ("toolparse_lab.notebook.display", "debug"),
-    "extract_tool_call_segments": (
-        "toolparse_lab.parser.content_parts",
-        "extract_tool_call_segments",
+# Module below the package -> its functions, each of a name of its own.
+UPWARD = {
+    "evals.reports.pages.views": ("figure_html", "figure_markdown", "figure_text", "save_figure"),
+    "formats.spec": ("from_spec",),
+    "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
+    "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
+    "notebook.display": ("browse", "debug", "frame", "html", "text", "workbench"),
+    "parser.content_parts": (
+        "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
     ),
+<<<<<<< HEAD
     "figure_html": ("toolparse_lab.evals.reports.pages.files", "figure_html"),
     "figure_markdown": ("toolparse_lab.evals.reports.pages.files", "figure_markdown"),
     "figure_text": ("toolparse_lab.evals.reports.pages.files", "figure_text"),
@@ -42,12 +43,19 @@ _PROVIDERS = {
     "text": ("toolparse_lab.notebook.display", "text"),
     "workbench": ("toolparse_lab.notebook.display", "workbench"),
 }
+=======
+    "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),
+    "parser.derivation.exchange": ("response_template_of", "structural_tag_of"),
+    "parser.derivation.response_template": ("from_response_template",),
+}  # fmt: skip
+_MODULES = {name: module for module, names in UPWARD.items() for name in names}
+>>>>>>> h-parser
 
 
 def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
     """Return the function of that name applied to `subject`."""
-    module, function = _PROVIDERS[name]
-    return getattr(importlib.import_module(module), function)(subject, *arguments, **options)
+    module = importlib.import_module(f"toolparse_lab.{_MODULES[name]}")
+    return getattr(module, name)(subject, *arguments, **options)
 
 
 def mimebundle(subject: Any) -> dict[str, str]:

@@ -573,7 +573,7 @@ class Protocol:
         '[CALL]{"tool":"f","arguments":{}}[/CALL]'
         """
         # Families of formats import this module, so the way to them is a hook.
-        protocol: Protocol = hooks.call("protocol_from_spec", spec, fields=fields)
+        protocol: Protocol = hooks.call("from_spec", spec, fields=fields)
         return protocol
 
     @classmethod
@@ -592,7 +592,7 @@ class Protocol:
         and UnreadableTemplate for a template that writes no calls, or calls that no protocol reads
         back: it names the probe that differs.
         """
-        protocol: Protocol = hooks.call("protocol_from_chat_template", template, id=id)
+        protocol: Protocol = hooks.call("from_chat_template", template, id=id)
         return protocol
 
     @classmethod
@@ -608,7 +608,7 @@ class Protocol:
         Raises BadOptions for anything else, BadSpec for an id that cannot be one, and
         UnreadableTemplate for a template whose calls are of no known family.
         """
-        protocol: Protocol = hooks.call("protocol_from_response_template", template, id=id)
+        protocol: Protocol = hooks.call("from_response_template", template, id=id)
         return protocol
 
     def to_response_template(self) -> dict[str, Any]:

@@ -321,7 +321,7 @@ class ToolCallMiddleware:
             params: the arguments of litellm's own function. Without litellm, its ImportError is
                 raised.
         """
-        return hooks.call("completion", self, model=model, messages=messages, **params)
+        return hooks.call("completion_with", self, model=model, messages=messages, **params)
 
     async def acompletion(
         self,
@@ -331,7 +331,7 @@ class ToolCallMiddleware:
         **params: Unpack[LitellmArguments],
     ) -> Any:
         """Ask as litellm's `acompletion` does, with tool calls by this middleware."""
-        return await hooks.call("acompletion", self, model=model, messages=messages, **params)
+        return await hooks.call("acompletion_with", self, model=model, messages=messages, **params)
 
     # requests
 

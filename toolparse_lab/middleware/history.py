@@ -69,7 +69,13 @@ class Writer:
         that shows it as JSON.
         """
         name = _name_of(call) or ""
-        arguments = _arguments_of(call)
+        # A string stays a string.
+        inner = call.get("function", call.get("custom"))
+        members = inner if isinstance(inner, Mapping) else call
+        arguments = next((members[k] for k in ("input", "arguments", "args") if k in members), None)
+        # Some clients send no arguments as an empty string, which is not JSON.
+        if arguments is None or arguments == "":
+            arguments = "{}"
         # A broken call that was handed on: the model sees what it wrote.
         attempt = attempt_of(arguments)
         if attempt is not None:
@@ -269,17 +275,6 @@ def _name_of(call: Mapping[str, Any]) -> str | None:
         if isinstance(name, str) and name:
             return name
     return None
-
-
-def _arguments_of(call: Mapping[str, Any]) -> Any:
-    # In any shape. A string stays a string.
-    inner = call.get("function", call.get("custom"))
-    body = inner if isinstance(inner, Mapping) else call
-    arguments = next((body[k] for k in ("input", "arguments", "args") if k in body), None)
-    # Some clients send no arguments as an empty string, which is not JSON.
-    if arguments is None or arguments == "":
-        return "{}"
-    return arguments
 
 
 def _call_id(part: Mapping[str, Any]) -> Any:

@@ -54,7 +54,7 @@ class ModelCorrection:
         self._wording = wording
 
     def request(self, context: CorrectionContext) -> Request:
-        """Return the question for a correction. Equal contexts give equal questions, asked once."""
+        """Return the question for a correction: equal contexts give equal questions."""
         first = self._question.params
         params = {k: v for k, v in first.items() if k not in OF_FIRST_QUESTION}
         messages = correction_messages(context, self._wording)

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -102,7 +103,9 @@ class ToolFailure:
         if isinstance(error, ToolRefused):
             return error.failure
         response = getattr(error, "response", None)
-        body, status = _text_of(response), getattr(response, "status_code", None)
+        status, body = getattr(response, "status_code", None), ""
+        with suppress(Exception):  # no response, and a body that was not read
+            body = response.text if isinstance(response.text, str) else ""  # type: ignore[union-attr]
         try:
             message = str(error) or type(error).__name__
         except Exception:  # its own __str__ failed
@@ -124,14 +127,6 @@ class ToolRefused(Exception):
         super().__init__(failure.message)
 
 
-def _text_of(response: Any) -> str:
-    try:
-        text = response.text
-    except Exception:  # None, and a body that was not read
-        return ""
-    return text if isinstance(text, str) else ""
-
-
 # error objects of Python
 
 
@@ -145,12 +140,10 @@ def _issues_of_error(error: BaseException) -> Iterator[Issue]:
         except Exception:  # a method of that name that is not a validator's
             return
         if isinstance(rows, Iterable):
-            issues = (
-                _issue_of_row(row)
-                for row in itertools.islice(rows, _MOST_ISSUES)
-                if isinstance(row, Mapping)
+            named = (
+                row for row in itertools.islice(rows, _MOST_ISSUES) if isinstance(row, Mapping)
             )
-            yield from (issue for issue in issues if issue is not None)
+            yield from filter(None, map(_issue_of_row, named))
         return
     path = getattr(error, "absolute_path", None)
     if path is not None and hasattr(error, "validator"):
@@ -170,13 +163,9 @@ def _issue_of_row(row: Mapping[Any, Any]) -> Issue | None:
         path = pointer_of(row.get(name))
         if path is not None:
             got = row.get("input", row.get("got", row.get("instance", "")))
-            return Issue(
-                path,
-                _first_text(row, _KEYWORDS),
-                _first_text(row, _MESSAGES),
-                _short(row.get("expected", row.get("schemaValue", ""))),
-                _short(got),
-            )
+            rule, words = _first_text(row, _KEYWORDS), _first_text(row, _MESSAGES)
+            expected = _short(row.get("expected", row.get("schemaValue", "")))
+            return Issue(path, rule, words, expected, _short(got))
     return None
 
 

@@ -82,21 +82,22 @@ def _plain_prompt(context: CorrectionContext) -> str:
             f"- {i.path or 'the arguments'}: {i.message or i.keyword or 'refused'}"
             for i in context.issues
         ]
-    lines += [
-        "",
-        "Arguments that were sent:",
-        _indented(context.arguments),
-        "",
-        "Schema of the arguments:",
-        _indented(context.schema),
-        "",
-        "Rules about types:",
-        JSON_TYPE_RULES.render(),
-        "",
-        "Correct the wrong fields and leave all others as they are. Answer with the whole JSON "
-        "object of the arguments and nothing else.",
-    ]
-    return "\n".join(lines)
+    return (
+        "\n".join(lines)
+        + f"""
+
+Arguments that were sent:
+{_indented(context.arguments)}
+
+Schema of the arguments:
+{_indented(context.schema)}
+
+Rules about types:
+{JSON_TYPE_RULES.render()}
+
+Correct the wrong fields and leave all others as they are. Answer with the whole JSON object of \
+the arguments and nothing else."""
+    )
 
 
 def _seed_prompt(context: CorrectionContext) -> str:
@@ -168,23 +169,20 @@ def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
             value = read_strict(candidate)
         except (ValueError, RecursionError):
             value = repair(candidate).value  # None where something would have to be invented
-        if isinstance(value, dict):
-            return _unwrapped(value, tool)
+        if not isinstance(value, dict):
+            continue
+        # A wrapper has no name of the tool's own parameters.
+        schema = tool.schema if isinstance(tool.schema, Mapping) else {}
+        declared = schema.get("properties") or {}
+        for name in ("arguments", "parameters", "args", "input"):
+            inner = value.get(name)
+            others = set(value) - {name, "name", "tool", "type", "id"}
+            if isinstance(inner, dict) and not others and name not in declared:
+                return inner
+        return value
     raise CorrectionFailed(
         "the correction holds no JSON object", got=raw.strip()[:200] or "an empty answer"
     )
-
-
-def _unwrapped(value: dict[str, Any], tool: ToolSpec) -> dict[str, Any]:
-    # A wrapper has no name of the tool's own parameters.
-    schema = tool.schema if isinstance(tool.schema, Mapping) else {}
-    declared = schema.get("properties") or {}
-    for name in ("arguments", "parameters", "args", "input"):
-        inner = value.get(name)
-        others = set(value) - {name, "name", "tool", "type", "id"}
-        if isinstance(inner, dict) and not others and name not in declared:
-            return inner
-    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,25 +69,21 @@ def _resolved(value: Any, results: Mapping[str, Any], level: int) -> Any:
     if level > _MOST_LEVELS:
         return value
     if isinstance(value, str):
-        return _text(value, results)
+        # A string that is one template becomes the value itself.
+        whole = _TEMPLATE.fullmatch(value.strip())
+        if whole is not None:
+            return _part(Reference.of(whole), results)
+
+        def written(match: re.Match[str]) -> str:
+            part = _part(Reference.of(match), results)
+            return part if isinstance(part, str) else write_canonical(part)
+
+        return _TEMPLATE.sub(written, value)
     if isinstance(value, Mapping):
         return {name: _resolved(member, results, level + 1) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [_resolved(item, results, level + 1) for item in value]
     return value
-
-
-def _text(text: str, results: Mapping[str, Any]) -> Any:
-    # A string that is one template becomes the value itself.
-    whole = _TEMPLATE.fullmatch(text.strip())
-    if whole is not None:
-        return _part(Reference.of(whole), results)
-
-    def written(match: re.Match[str]) -> str:
-        part = _part(Reference.of(match), results)
-        return part if isinstance(part, str) else write_canonical(part)
-
-    return _TEMPLATE.sub(written, text)
 
 
 def _part(reference: Reference, results: Mapping[str, Any]) -> Any:
