@@ -12,7 +12,7 @@ from typing import Any
 
 # Module below the package -> its functions, each of a name of its own.
 UPWARD = {
-    "evals.reports.pages.views": ("figure_html", "figure_markdown", "figure_text", "save_figure"),
+    "evals.reports.pages.files": ("figure_html", "figure_markdown", "figure_text", "save_figure"),
     "formats.spec": ("from_spec",),
     "formats.surface": ("format_tool_call", "format_tool_response", "format_tools"),
     "integrations.litellm_bridge.calls": ("acompletion_with", "completion_with"),
@@ -20,36 +20,11 @@ UPWARD = {
     "parser.content_parts": (
         "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
     ),
-<<<<<<< HEAD
-    "figure_html": ("toolparse_lab.evals.reports.pages.files", "figure_html"),
-    "figure_markdown": ("toolparse_lab.evals.reports.pages.files", "figure_markdown"),
-    "figure_text": ("toolparse_lab.evals.reports.pages.files", "figure_text"),
-    "format_tool_call": ("toolparse_lab.formats.surface", "format_tool_call"),
-    "format_tool_response": ("toolparse_lab.formats.surface", "format_tool_response"),
-    "format_tools": ("toolparse_lab.formats.surface", "format_tools"),
-    "frame": ("toolparse_lab.notebook.display", "frame"),
-    "html": ("toolparse_lab.notebook.display", "html"),
-    "protocol_from_chat_template": ("toolparse_lab.parser.derivation.derive", "from_chat_template"),
-    "protocol_from_response_template": (
-        "toolparse_lab.parser.derivation.response_template",
-        "from_response_template",
-    ),
-    "response_template_of": ("toolparse_lab.parser.derivation.exchange", "response_template_of"),
-    "structural_tag_of": ("toolparse_lab.parser.derivation.exchange", "structural_tag_of"),
-    "model_prompt_of": ("toolparse_lab.parser.derivation.derive", "model_prompt_of"),
-    "protocol_from_spec": ("toolparse_lab.formats.spec", "from_spec"),
-    "parse_generated_text": ("toolparse_lab.parser.content_parts", "parse_generated_text"),
-    "save_figure": ("toolparse_lab.evals.reports.pages.files", "save_figure"),
-    "text": ("toolparse_lab.notebook.display", "text"),
-    "workbench": ("toolparse_lab.notebook.display", "workbench"),
-}
-=======
     "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),
     "parser.derivation.exchange": ("response_template_of", "structural_tag_of"),
     "parser.derivation.response_template": ("from_response_template",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in UPWARD.items() for name in names}
->>>>>>> h-parser
 
 
 def call(name: str, subject: Any, *arguments: Any, **options: Any) -> Any:
