@@ -146,25 +146,33 @@ def _base_costs(answer: BaseAnswer) -> dict[str, float]:
     }
 
 
+def _rungs(answer: BaseAnswer, paths: list[Path | None]) -> tuple[bool | None, ...]:
+    # In the order of `RUNGS`.
+    case, ends = answer.question.case, [path for path in paths if path is not None]
+    if answer.parsed is None:
+        return None, None, None, None
+    if not answer.parsed or len(ends) < len(paths):
+        # Nothing can mend a call of a tool that was not offered.
+        return answer.parsed, False, False, None if case.target is None else False
+    if not all(path.whole for path in ends):
+        return True, None, None, None
+    calls = [path.call for path in ends]
+    valid = all(not problems_of(call.arguments, call.tool) for call in calls)
+    gold = None
+    if case.target is not None:
+        pairs = [(call.tool.name, dict(call.arguments)) for call in calls]
+        gold = agree(pairs, case.target, case.tools)  # in any order
+    return True, valid, all(call.ok for call in calls), gold
+
+
 def _answer_row(answer: BaseAnswer, paths: list[Path | None]) -> dict[str, Any]:
-    parsed: bool | None = answer.parsed
-    valid = accepted = gold = None
-    case = answer.question.case
     ends = [path for path in paths if path is not None]
     calls = [path.call for path in ends]
-    if parsed is not None and (not parsed or None in paths):
-        # Nothing can mend a call of a tool that was not offered.
-        valid = accepted = False
-        gold = None if case.target is None else False
-    elif parsed and all(path.whole for path in ends):
-        valid = all(not problems_of(call.arguments, call.tool) for call in calls)
-        accepted = all(call.ok for call in calls)
-        if case.target is not None:
-            pairs = [(call.tool.name, dict(call.arguments)) for call in calls]
-            gold = agree(pairs, case.target, case.tools)  # in any order
+    rungs = dict(zip(RUNGS, _rungs(answer, paths), strict=True))
+    is_open = rungs["parsed"] and rungs["valid"] is None
     return {
-        **dict(zip(RUNGS, (parsed, valid, accepted, gold), strict=True)),
-        "reason": "a correction is missing" if parsed and valid is None else answer.reason,
+        **rungs,
+        "reason": "a correction is missing" if is_open else answer.reason,
         "model_calls": sum(call.model_calls for call in calls),
         "extra_tokens": sum(path.tokens for path in ends),
         "extra_cost": sum(path.cost for path in ends),
