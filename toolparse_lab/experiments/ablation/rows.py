@@ -14,8 +14,7 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Policy
 from ...core.values import pointer_tokens, same
 from ...evals.cases.matchers import DEFAULT_MATCHERS
-from ...evals.scoring.differences import differences_between
-from ...evals.scoring.match import agree
+from ...evals.scoring.match import agree, differences_between
 from ...evals.scoring.rescues import Rescues, judge_rescues
 from ...middleware.correction import CorrectedCall
 from .answers import AnswerCall, BaseAnswer
