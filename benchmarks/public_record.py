@@ -27,8 +27,7 @@ from typing import Any, TypeAlias
 import toolparse_lab as tp
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.types import ParseResult
-from toolparse_lab.evals.cases.bfcl import load_bfcl
-from toolparse_lab.evals.cases.bfcl_gold import wanted_call
+from toolparse_lab.evals.cases.bfcl import load_bfcl, wanted_call
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.runner.exchange.types import Completion, EndpointKind

@@ -26,8 +26,7 @@ from toolparse_lab.core.errors import (
 )
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.core.values import write_canonical
-from toolparse_lab.evals.cases.bfcl import _installed, load_bfcl
-from toolparse_lab.evals.cases.bfcl_gold import schema_of, wanted_call
+from toolparse_lab.evals.cases.bfcl import _installed, load_bfcl, schema_of, wanted_call
 from toolparse_lab.evals.cases.checks import validate_cases
 from toolparse_lab.evals.scoring.match import match_calls
 from toolparse_lab.evals.scoring.score import score_text

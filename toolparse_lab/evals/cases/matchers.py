@@ -3,7 +3,7 @@ where.
 """
 
 # How it works. A matcher takes two values and says if they are equal enough. Which one is used is
-# settled for each value by its path, then by its JSON type; `scoring.differences` asks for every
+# settled for each value by its path, then by its JSON type; `scoring.match` asks for every
 # value that it compares, and skips the question where `Matchers.plain` says that nothing was set.
 
 from __future__ import annotations

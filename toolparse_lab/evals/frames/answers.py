@@ -59,10 +59,7 @@ class Piece:
             if self.group is None:
                 raise UnreadableInput("a piece has neither rows nor a place")
             frame = self.group.read().iloc[self.start : self.stop]
-
-        if self.keep is None:
-            return frame
-        return frame[self.keep]
+        return frame if self.keep is None else frame[self.keep]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,33 +189,21 @@ def _count(keep: Keep, rows: int) -> int:
 def _first_readings(parts: Iterable[pd.DataFrame]) -> Keep:
     # Exact, at four bytes a value: each column becomes numbers, the same for the same value in
     # every part, so that the strings of one part alone are in memory.
-    columns = {name: _Codes() for name in IDENTITY}
+    numbers: dict[str, dict[Any, int]] = {name: {} for name in IDENTITY}  # by value
+    columns: dict[str, list[Any]] = {name: [] for name in IDENTITY}
     for part in parts:
-        for name, codes in columns.items():
-            codes.add(part[name])
-    if not columns[IDENTITY[0]].parts:
+        for name, known in numbers.items():
+            codes, uniques = pd.factorize(part[name])
+            # The last entry is for -1, which is the code of a missing value.
+            in_order = [*(known.setdefault(v, len(known)) for v in uniques), -1]
+            columns[name].append(np.array(in_order, dtype=np.int32)[codes])
+    if not columns[IDENTITY[0]]:
         return None  # not one part, and so no rows
 
-    rows = pd.DataFrame({name: np.concatenate(codes.parts) for name, codes in columns.items()})
+    rows = pd.DataFrame({name: np.concatenate(codes) for name, codes in columns.items()})
     keep: np.ndarray[Any, np.dtype[np.bool_]] = ~rows.duplicated().to_numpy()
     # A frame with one reading an answer, the usual one, need not be sifted.
-    if keep.all():
-        return None
-    return keep
-
-
-class _Codes:
-    # The values of a column as numbers, part by part. A missing value is -1.
-    def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}  # by value
-        self.parts: list[Any] = []
-
-    def add(self, values: pd.Series[Any]) -> None:
-        codes, uniques = pd.factorize(values)
-        numbers = self.numbers
-        # The last entry stands for -1, which is the code of a missing value.
-        in_order = [*(numbers.setdefault(v, len(numbers)) for v in uniques), -1]
-        self.parts.append(np.array(in_order, dtype=np.int32)[codes])
+    return None if keep.all() else keep
 
 
 Done: TypeAlias = tuple[int, pd.DataFrame | None]

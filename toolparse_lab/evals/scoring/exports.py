@@ -31,7 +31,7 @@ from ...runner.exchange.redaction import redact_named
 from ...views import render_page, render_result
 from ...views.show import shorten
 from ...views.templating import Markup, render
-from .differences import differences_between
+from .match import differences_between
 
 if TYPE_CHECKING:
     from .trial import Trial

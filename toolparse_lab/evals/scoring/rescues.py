@@ -26,8 +26,7 @@ from ...core.types import Edit, ToolCall
 from ...core.values import Value, pointer_tokens
 from ..cases.matchers import Matchers
 from ..cases.target import is_wish
-from .differences import Difference, differences_between
-from .match import Match, agree
+from .match import Difference, Match, agree, differences_between
 
 Rescues: TypeAlias = tuple[tuple[str, int, int], ...]
 """(rule, values it changed that are right, values that are wrong), by rule."""

@@ -36,9 +36,8 @@ from ..cases.case import Case
 from ..cases.final_text import matches_answer
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..cases.target import is_optional
-from .differences import Call
 from .fabrication import find_fabrication, provider_name
-from .match import Match, agree, match_calls
+from .match import Call, Match, agree, match_calls
 from .outcomes import SUCCESSES
 from .rescues import Rescues, is_recovery, judge_rescues
 from .unread_text import UnreadText

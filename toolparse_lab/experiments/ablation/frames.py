@@ -19,8 +19,7 @@ from ...core.toolspec import ToolSpec
 from ...core.types import Policy
 from ...core.values import pointer_tokens, same
 from ...evals.cases.matchers import DEFAULT_MATCHERS
-from ...evals.scoring.differences import differences_between
-from ...evals.scoring.match import agree
+from ...evals.scoring.match import agree, differences_between
 from ...evals.scoring.rescues import Rescues, judge_rescues
 from .answers import AnswerCall, BaseAnswer, Path
 from .recording import Recorded
