@@ -4,8 +4,9 @@ terminal or LaTeX; and the words for numbers in their cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 import pandas as pd
@@ -38,6 +39,7 @@ class Column:
     drop: int = 0
 
     def cell(self, row: Row) -> Cell:
+        """Return what a row shows here."""
         if self.text is not None:
             return self.text(row)
         return self.form(row[self.key or self.head.replace(" ", "_")])
@@ -60,9 +62,17 @@ class Section:
 
     @property
     def n_left(self) -> int:
-        """The first columns, which name the row."""
-        names_row = ["k" in kind.split() for _, kind in self.head]
-        return names_row.index(False) if False in names_row else len(names_row)
+        """The number of the first columns, which name the row."""
+        return n_left_of(kind for _, kind in self.head)
+
+
+def n_left_of(kinds: Iterable[str]) -> int:
+    """Return how many of the first columns name the row. kinds: the classes of each.
+
+    >>> n_left_of(["l k", "l k full", "", "l w"])
+    2
+    """
+    return len(list(takewhile(lambda kind: "k" in kind.split(), kinds)))
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,7 @@ class Listing:
         ]
 
     def drawn(self, medium: Medium) -> Section:
+        """Return the table with the columns and cells of a medium."""
         columns = self.on(medium)
         head = tuple((column.head, column.kind) for column in columns)
         rows = tuple(tuple(column.cell(row) for column in columns) for row in self.rows)

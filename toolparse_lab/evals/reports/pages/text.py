@@ -12,7 +12,7 @@ from ....core.values.printable import counted
 from ....views.show import visible
 from ..figures.comparison import MARGIN
 from ..figures.notes import levels_legend
-from .columns import Column, Listing, Row, Section, percent, span
+from .columns import Column, Listing, Row, Section, n_left_of, percent, span
 from .tables import (
     codes,
     comparison,
@@ -88,11 +88,12 @@ def render_text(report: Report, width: int | None = None) -> str:
     # Section by section only figures follow, so that the words are said once, here.
     legend = levels_legend(report, {column.head for column in columns})
     lines += [table, "", *textwrap.wrap(_printable(legend), prose), ""]
-    # These two show trials to look at, which no width takes away.
-    examples = [failures(report), codes(report)]
-    others = [x for x in listings_of(report) if x.title != examples[1].title]
-    for listing in (*(x for x in examples if x.rows), *others):
-        table, _ = _fitting(listing, None if listing in examples else width, _MOST_ROWS)
+    # The first two show trials to look at, which no width takes away.
+    wrong, problems = failures(report), codes(report)
+    tables: list[tuple[Listing, int | None]] = [(x, None) for x in (wrong, problems) if x.rows]
+    tables += [(x, width) for x in listings_of(report) if x.title != problems.title]
+    for listing, most in tables:
+        table, _ = _fitting(listing, most, _MOST_ROWS)
         lines += [listing.title[:1].lower() + listing.title[1:], table, ""]
     for warning in report.warnings:
         lines += textwrap.wrap(
@@ -109,7 +110,7 @@ def _fitting(
     # known when it is drawn.
     columns = listing.on("text")
     cells = {id(c): [c.cell(row) for row in listing.rows[:most_rows]] for c in columns}
-    n_left = Section("", "", [(c.head, c.kind) for c in columns], ()).n_left
+    n_left = n_left_of(column.kind for column in columns)
     steps = sorted({column.drop for column in columns if column.drop})
     if steps:
         forms = [[c for c in columns if not 0 < c.drop <= step] for step in (0, *steps)]
