@@ -30,7 +30,7 @@ from tests.provider_dialects import (
     Server,
     Turn,
 )
-from toolparse_lab.runner import takes
+from toolparse_lab.runner import routes
 from toolparse_lab.runner.litellm_door import litellm_module
 
 TOOLS: list[dict[str, Any]] = [
@@ -201,7 +201,7 @@ def alone() -> Iterator[None]:
 def ask(name: str) -> Iterator[Cell]:
     """All cells of a dialect."""
     dialect = DIALECTS[name]
-    takes.forget_refusals()
+    routes.forget_refusals()
     scripts = {
         (key.replace(" ", "-"), native): situation.script(dialect, native)
         for key, situation in SITUATIONS.items()
