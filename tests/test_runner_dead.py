@@ -61,14 +61,15 @@ def questions(models: dict[str, Model], orders: str = "", count: int = COUNT) ->
 def noted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses of lanes that were down, without their jitter."""
     pauses: list[float] = []
-    probe_later = lane.Breaker._probe_later
+    note = lane.Breaker.note
 
-    def noted(breaker: lane.Breaker, kind: str, now: float) -> None:
-        probe_later(breaker, kind, now)
-        if not breaker.lost:
+    def noted(breaker: lane.Breaker, kind: str | None, now: float, *, nobody: bool = False) -> None:
+        probes = breaker.probes
+        note(breaker, kind, now, nobody=nobody)
+        if breaker.probes > probes:
             pauses.append(round(breaker.opens - now, 6))
 
-    monkeypatch.setattr(lane.Breaker, "_probe_later", noted)
+    monkeypatch.setattr(lane.Breaker, "note", noted)
     return pauses
 
 

@@ -35,7 +35,7 @@ from ...runner.exchange.redaction import redact, redact_named, redact_strings, s
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Chunk, Completion, Held, Model, PlanItem
 from ...runner.progress import Progress, Show
-from ...runner.store.rows import batches
+from ...runner.store.batches import batches
 from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan

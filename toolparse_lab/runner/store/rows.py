@@ -9,7 +9,7 @@ import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -18,6 +18,7 @@ from ...core.errors import BadOptions
 from ...core.values import write_canonical
 from ..exchange.types import RESULT_KEYS, Chunk, Completion, PlanItem
 from . import schema
+from .batches import batches
 
 # How rows are made. A completion's plain fields have a column of their own name; five are packed
 # (zlib over UTF-8 with surrogatepass), because a model's text may have lone surrogates and NUL
@@ -25,8 +26,6 @@ from . import schema
 # answers to it, and results are rows of `tool_results`, which may be added later. So no answer is
 # ever updated.
 
-_T = TypeVar("_T")
-BATCH = 400  # things a statement; builds of SQLite before 3.32 stop at 999 parameters
 _PACKED = ("raw", "chunks", "reasoning", "response", "results")
 _PLAIN = tuple(
     f.name
@@ -40,18 +39,6 @@ INSERT_COMPLETION = schema.completions.insert()
 _KNOWN_REQUESTS = sa.select(schema.requests.c.key).where(
     schema.requests.c.key.in_(sa.bindparam("keys", expanding=True))
 )
-
-
-def batches(values: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
-    """Yield values a few hundred at a time, as many as a statement takes as parameters."""
-    batch: list[_T] = []
-    for value in values:
-        batch.append(value)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def pack(text: str) -> bytes:

@@ -27,8 +27,9 @@ from ...core.errors import StoreError, StoreLost
 from ..exchange.redaction import redact_named, redact_strings, secrets_in
 from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
 from . import claims, database, rows, schema
+from .batches import BATCH, batches
 from .database import Anchor, translated
-from .rows import RunRecord, batches
+from .rows import RunRecord
 
 __all__ = ["RunRecord", "Store"]
 _PATIENCE = 30.0  # seconds for a server that was there and does not answer now
@@ -484,7 +485,7 @@ class Store:
             run = rows.run_row(connection, run_id)
         i = schema.items.c
         query = sa.select(i.position, i.case_id, i.model, i.trial, i.arm, i.key)
-        query = query.where(rows.items_of(run)).order_by(i.position).limit(rows.BATCH)
+        query = query.where(rows.items_of(run)).order_by(i.position).limit(BATCH)
         if case_id is not None:
             query = query.where(i.case_id == case_id)
         last, is_last = -1, False
@@ -497,7 +498,7 @@ class Store:
                 if row.arm not in arms:
                     arms[row.arm] = json.loads(row.arm)
                 last = row.position
-            is_last = len(page) < rows.BATCH
+            is_last = len(page) < BATCH
             yield [PlanItem(r.case_id, r.model, r.key, r.trial, arms[r.arm]) for r in page]
 
     def _chosen(self, run_id: str | None, keys: Iterable[str]) -> dict[str, int]:
