@@ -83,13 +83,15 @@ def tool_span(
     call_id: of the call, as the provider or the text has it. module: the label of the counters.
     aliases: count under the orchestrator's older names as well.
     """
-    tracer = _tracer()
-    if tracer is None:
+    try:
+        from opentelemetry import trace
+    except ImportError:
         yield ToolSpan(None, module, aliases)
         return
     attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
     if call_id is not None:
         attributes["gen_ai.tool.call.id"] = call_id
+    tracer = trace.get_tracer(_NAME)
     with tracer.start_as_current_span(f"execute_tool {name}", attributes=attributes) as span:
         yield ToolSpan(span, module, aliases)
 
@@ -119,15 +121,6 @@ def traced(
         call = run(spec, arguments, *rest, on_event=both, **options)
         span.end(call)
     return call
-
-
-def _tracer() -> Any:
-    # None without OpenTelemetry.
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return None
-    return trace.get_tracer(_NAME)
 
 
 @lru_cache(maxsize=64)

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from ..core.types import Edit, ParseResult, Problem, Span, ToolCall
 from ..core.values import escape_token
-from ..views.marks import LAYERS, Run, clip, marks_of, runs_of
+from ..views.marks import LAYERS, Run, marks_of, runs_of, without_middle
 from ..views.rows import (
     Change,
     changes_of,
@@ -435,7 +435,7 @@ def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dic
         placed = placed[:MAX_SPANS]
     runs = runs_of([m.span for m in placed], len(text))
     if len(text) > MAX_TEXT:
-        head, tail = MAX_TEXT * 3 // 4, len(text) - MAX_TEXT // 4
+        first, head, tail, last = without_middle(runs, len(text), MAX_TEXT)
         notes.append(
             f"The {name} text shows {MAX_TEXT:,} of {len(text):,} characters: its head and its "
             "tail."
@@ -444,8 +444,8 @@ def _stage(name: str, text: str, placed: list[_Placed], notes: list[str]) -> dic
         # The tail moves by what was taken out of the middle, so that offsets fit the text that is
         # sent.
         by = head + len(gap) - tail
-        last = [Run(r.start + by, r.end + by, r.marks) for r in clip(runs, tail, len(text))]
-        runs = [*clip(runs, 0, head), Run(head, head + len(gap), ()), *last]
+        moved = [Run(r.start + by, r.end + by, r.marks) for r in last]
+        runs = [*first, Run(head, head + len(gap), ()), *moved]
         text = text[:head] + gap + text[tail:]
     display = Shown.of(text)
     flat: list[int] = []

@@ -10,7 +10,7 @@ from ..core.errors import BadOptions
 from ..core.types import ParseResult, Problem, ToolCall, Verdict
 from ..core.types.result import explain_readings, explain_sources
 from ..core.values.printable import counted
-from .marks import Mark, Run, clip, marks_of, runs_of
+from .marks import Mark, Run, marks_of, runs_of, without_middle
 from .rows import Change, Row, changes_of, place, protocol_words, rows_of, sentence_of
 from .show import one_line, shorten, visible
 from .style import MARKS, SEVERITIES, VERDICTS
@@ -110,13 +110,11 @@ def _raw(result: ParseResult, pen: _Pen) -> str:
     if len(raw) <= MAX_TEXT:
         return _highlighted(runs, marks, raw, pen)
 
-    # The head says more than the tail, of which a quarter is enough.
-    head = MAX_TEXT * 3 // 4
-    tail = len(raw) - MAX_TEXT // 4
+    first, head, tail, last = without_middle(runs, len(raw), MAX_TEXT)
     parts = [
-        _highlighted(clip(runs, 0, head), marks, raw, pen),
+        _highlighted(first, marks, raw, pen),
         f"… {tail - head:,} characters not shown …",
-        _highlighted(clip(runs, tail, len(raw)), marks, raw, pen),
+        _highlighted(last, marks, raw, pen),
     ]
     return "\n".join(parts)
 

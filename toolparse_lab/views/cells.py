@@ -103,8 +103,8 @@ def verdict_badge(word: str) -> Markup:
 
 
 # Made once, because every change has one of them.
-_LOSSLESS = _badge("lossless", GREEN)
-_LOSSY = _badge("lossy", VERMILLION)
+LOSSLESS = _badge("lossless", GREEN)
+LOSSY = _badge("lossy", VERMILLION)
 
 
 def call_title(call: ToolCall) -> Markup:
@@ -214,7 +214,7 @@ def _before_after(change: Change) -> str:
 
 
 def _rule(change: Change) -> str:
-    loss = _LOSSLESS if change.lossless else _LOSSY
+    loss = LOSSLESS if change.lossless else LOSSY
     return (
         f'<span style="{MONO};margin:0 6px 0 0">{_shown(change.rule)}</span>{loss}'
         f"{_dim(change.sentence)}"

@@ -34,7 +34,7 @@ from .cells import (
     value_cell,
     verdict_badge,
 )
-from .marks import Mark, Run, clip, marks_of, runs_of
+from .marks import Mark, Run, marks_of, runs_of, without_middle
 from .rows import (
     Change,
     Row,
@@ -302,17 +302,13 @@ def _raw_box(
     if len(raw) <= MAX_TEXT:
         body = spans.html_of(runs, notes)
     else:
-        # The head says more than the tail, of which a quarter is enough.
-        head = MAX_TEXT * 3 // 4
-        tail = len(raw) - MAX_TEXT // 4
+        first, head, tail, last = without_middle(runs, len(raw), MAX_TEXT)
         notes.append(f"Characters {head:,} to {tail:,} of {len(raw):,} are not shown.")
         gap = (
             f'<span style="{BADGE};border:1px solid {LINE}">'
             f"… {tail - head:,} characters not shown …</span>"
         )
-        first = spans.html_of(clip(runs, 0, head), notes)
-        last = spans.html_of(clip(runs, tail, len(raw)), notes)
-        body = f"{first}\n{gap}\n{last}"
+        body = f"{spans.html_of(first, notes)}\n{gap}\n{spans.html_of(last, notes)}"
 
     # Several kinds may have one look, so looks are compared, not kinds.
     looks = {style_of(m) for m in marks}

@@ -281,6 +281,17 @@ class _OpenMarks:
         return tuple(reversed(stack))
 
 
+def without_middle(
+    runs: Sequence[Run], length: int, most: int
+) -> tuple[list[Run], int, int, list[Run]]:
+    """Return the head and the tail of a text of too many characters: the runs of the head, where it
+    ends, where the tail begins, and the runs of the tail.
+    """
+    # The head says more than the tail, of which a quarter is enough.
+    head, tail = most * 3 // 4, length - most // 4
+    return clip(runs, 0, head), head, tail, clip(runs, tail, length)
+
+
 def clip(runs: Iterable[Run], start: int, end: int) -> list[Run]:
     """Return the parts of runs between two offsets in the text.
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ..core.errors import BadOptions, NoSuchItem
 from ..core.types import ParseResult, Span, ToolCall
 from ..core.values import leaves
-from .cells import _LOSSLESS, _LOSSY, MAX_VALUE, badge, note, place_cell, text_html, text_of
+from .cells import LOSSLESS, LOSSY, MAX_VALUE, badge, note, place_cell, text_html, text_of
 from .marks import runs_of
 from .rows import Change, changes_of, json_of, place, protocol_words
 from .show import shorten
@@ -214,7 +214,7 @@ def _side_cells(side: Side) -> tuple[Markup, Markup, Markup, Markup]:
             Markup('<span style="{};font-size:11px" title="{}">{}</span>').format(
                 MONO, change.sentence, text_of(change.rule)
             ),
-            Markup(_LOSSLESS if change.lossless else _LOSSY),  # noqa: S704 - our own badges
+            Markup(LOSSLESS if change.lossless else LOSSY),  # noqa: S704 - our own badges
         )
         for change in side.changes
     ]

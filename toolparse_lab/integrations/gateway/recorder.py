@@ -85,22 +85,17 @@ class Recorder:
             room = _MOST - len(self._run.items)
             completions = [c for e in exchanges[:room] if (c := self._run.add(e)) is not None]
             exchanges = exchanges[room:]
-            if completions:
-                self._write_run(completions)
-            if len(self._run.items) >= _MOST:
+            run = self._run
+            if completions and not run.run_id:
+                run.run_id = self._store.begin_run(run.record(), run.items)
+                self.run_ids.append(run.run_id)
+                self._store.record_many(completions, run.run_id)
+            elif completions:
+                self._store.record_many(completions, run.run_id)
+                self._store.replace_plan(run.run_id, run.record())
+                self._store.extend_run(run.run_id, run.items[-len(completions) :])
+            if len(run.items) >= _MOST:
                 self._finish()
-
-    def _write_run(self, completions: list[Completion]) -> None:
-        """Write the newest completions of the run, with its plan as it is now."""
-        run = self._run
-        if not run.run_id:
-            run.run_id = self._store.begin_run(run.record(), run.items)
-            self.run_ids.append(run.run_id)
-            self._store.record_many(completions, run.run_id)
-            return
-        self._store.record_many(completions, run.run_id)
-        self._store.replace_plan(run.run_id, run.record())
-        self._store.extend_run(run.run_id, run.items[-len(completions) :])
 
     def _finish(self) -> None:
         # A run without exchanges drops out.
@@ -130,7 +125,12 @@ class _RunSoFar:
             return None
         number = len(self.items)
         case = _case_of(f"{number + 1:04}", exchange)
-        arm = self._arm(tool_choice_of(exchange.question.body.get("tool_choice")))
+        # The exchanges with one tool choice have one arm.
+        choice = tool_choice_of(exchange.question.body.get("tool_choice"))
+        word = choice if isinstance(choice, str) else write_canonical(choice)
+        name = self._protocol.id if word == "auto" else f"{self._protocol.id} {word}"
+        arm = Arm(self._protocol, {"max_turns": 1, "tool_choice": choice}, name)
+        arm = self._arms.setdefault(word, arm)
         completion = _clean(completion, exchange.question.secrets)
         # Equal questions are different exchanges, of this run and of all others.
         subject = [SOURCE, completion.created, number, completion.key]
@@ -151,12 +151,6 @@ class _RunSoFar:
             self.summary.failed += 1
             self.summary.failures.update(Counter([str(completion.error_kind)]))
         return completion
-
-    def _arm(self, choice: Any) -> Arm:
-        word = choice if isinstance(choice, str) else write_canonical(choice)
-        name = self._protocol.id if word == "auto" else f"{self._protocol.id} {word}"
-        levels = {"max_turns": 1, "tool_choice": choice}
-        return self._arms.setdefault(word, Arm(self._protocol, levels, name))
 
     def record(self) -> Mapping[str, Any]:
         """Return the plan as it is recorded: one of answers from elsewhere, which no one asks

@@ -104,7 +104,13 @@ def _made(spec: Any, keywords: Mapping[str, Any]) -> ToolCallMiddleware:
                 got=wording,
                 expected="wording or tool_system_prompt_template",
             )
-        values["tool_system_prompt_template"] = _template_of(chosen, wording)
+        if not isinstance(chosen, Protocol):
+            raise BadOptions("this protocol has no wordings", got=chosen.id)
+        explained: Protocol = chosen
+        explained.wordings.template(wording)  # raises BadOptions for none of them
+        values["tool_system_prompt_template"] = lambda tools_json: render_system(
+            explained, json.loads(tools_json), wording=wording
+        )
     for name in ("policy", "options", *_PARSING):
         values.pop(name, None)
     return create_tool_middleware(chosen, **values, options=options or None)
@@ -159,14 +165,6 @@ def _value_of(name: str, text: str) -> Any:
             raise BadOptions("max_depth is a number", got=text, expected="1 to 100000")
         return int(text[:9])
     return text
-
-
-def _template_of(protocol: Any, wording: str) -> Callable[[str], str]:
-    if not isinstance(protocol, Protocol):
-        raise BadOptions("this protocol has no wordings", got=protocol.id)
-    explained: Protocol = protocol
-    explained.wordings.template(wording)
-    return lambda tools_json: render_system(explained, json.loads(tools_json), wording=wording)
 
 
 class BridgeArguments(LitellmArguments, total=False):

@@ -50,7 +50,11 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
         "title": visible(setup.title),
         "outcome": visible(shorten(setup.outcome, _MOST_TEXT)),
         "asked": [
-            [_text(str(m.get("role", "")), 40), _text(_said(m), 20_000)] for m in setup.request
+            [
+                _text(str(m.get("role", "")), 40),
+                _text(said if isinstance(said := m.get("content"), str) else _json(said), 20_000),
+            ]
+            for m in setup.request
         ],
         "exchange": {name: _text(text, 100_000) for name, text in setup.exchange.items()},
         "payload": payload_of(result),
@@ -71,11 +75,6 @@ def choices() -> dict[str, list[str]]:
         "coerce": list(POLICIES),
         "reasoning": list(REASONING),
     }
-
-
-def _said(message: Any) -> str:
-    content = message.get("content")
-    return content if isinstance(content, str) else _json(content)
 
 
 def _text(value: str, limit: int = _MOST_TEXT) -> str:
@@ -254,10 +253,10 @@ def _rows(events: Any) -> Iterator[list[Any]]:
             continue
         words = ""
         if isinstance(event, CallEnd | Recovered | Withdrawn):
-            words = ", ".join(map(_call_words, event.calls))
+            words = ", ".join(
+                visible(
+                    shorten(f"{c.name or 'no name'}({c.arguments_json or c.status})", _MOST_CALL)
+                )
+                for c in event.calls
+            )
         yield [kind, span.start, span.end, words]
-
-
-def _call_words(call: Any) -> str:
-    text = f"{call.name or 'no name'}({call.arguments_json or call.status})"
-    return visible(shorten(text, _MOST_CALL))
