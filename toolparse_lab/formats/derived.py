@@ -31,8 +31,8 @@ from .base import (
     make_opening,
 )
 from .json.forms import NamedJson, ShapedJson
-from .json.header import Frame, FramedGrammar, Header, JsonGrammar
-from .json.mix import FAILURE
+from .json.header import Frame, Header
+from .json.mix import FAILURE, FramedGrammar, JsonGrammar
 from .json.openers import JsonHeaders
 from .json.scan import JsonTags
 from .parameters.form import TagForm

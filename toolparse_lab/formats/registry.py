@@ -179,7 +179,7 @@ def protocols() -> Mapping[str, Protocol]:
 def protocol_of(x: Any) -> Protocol:
     """Return the protocol of an id or alias, or `x` itself if it is one.
 
-    The name of a server's parser is an alias as well (`parser_names`). Raises UnknownProtocol with
+    The name of a server's parser is an alias as well (`PARSER_NAMES`). Raises UnknownProtocol with
     the ids that are close.
     """
     if isinstance(x, Protocol):

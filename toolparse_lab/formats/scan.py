@@ -22,7 +22,7 @@ Offsets in a `Close` count from the beginning of the body.
 # linear in the text for any chunking, one character at a time included.
 #
 # The scanners of the families are in `json/scan.py`, `xml/scan.py`, `parameters/scan.py`,
-# `json/run.py`, `yaml/scan.py` and `python/tags.py`; here is what they share.
+# `json/run.py`, `yaml/scan.py` and `python/rows.py`; here is what they share.
 
 from __future__ import annotations
 

@@ -3,21 +3,17 @@
     [TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]
 
 `{name}` and `{id}` stand for a word, `{any}` for the rest of a line up to the text after it, `{ }`
-for white space that may be there. Also the grammars of JSON after headers, and between delimiters.
+for white space that may be there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...core.toolspec import ToolSpec
 from ...core.types import Span
-from ...core.values import write_canonical
 from ..base import NEED_MORE, Answer, make_opening
-from ..prompt.grammar import MAX_DEPTH, GrammarWriter, literal, object_schema
 
 # How it works: a header is read part by part, without going back, so that it is known at each
 # character whether more text can still complete it. White space and words are bounded: a header
@@ -140,25 +136,6 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonGrammar:
-    """Writes the grammar of one call: opener, an object with name and arguments, closer.
-
-    opener, closer: the delimiters with the line breaks that a model writes next to them.
-    """
-
-    opener: str
-    closer: str
-    name_key: str = "name"
-    arguments_key: str = "arguments"
-
-    def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        before, after = f"{write_canonical(self.name_key)}: ", write_canonical(self.arguments_key)
-        calls = _Calls(tools, lambda name: f"{before}{write_canonical(name)}, {after}: ", "")
-        # The braces of the call belong to the root, which all tools share.
-        return calls.grammar(f"{literal(self.opener + '{')} call {literal('}' + self.closer)}")
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """The text around a call's name and arguments where the format writes them apart.
 
@@ -173,27 +150,3 @@ class Frame:
 
     def __call__(self, name: str, arguments_json: str) -> str:
         return f"{Header.of(self.template).write(name)}{arguments_json}{self.closer}"
-
-
-@dataclass(frozen=True, slots=True)
-class FramedGrammar:
-    """Writes the grammar of one call in a frame: the name in its header, then the arguments."""
-
-    frame: Frame
-
-    def __call__(self, tools: Sequence[ToolSpec]) -> str:
-        header = Header.of(self.frame.template)
-        return _Calls(tools, header.write, self.frame.closer).grammar("call")
-
-
-class _Calls(GrammarWriter):
-    def __init__(self, tools: Sequence[ToolSpec], head: Callable[[str], str], closer: str) -> None:
-        self.head = head  # of a name; before the base class, which writes the calls at once
-        self.closer = f" {literal(closer)}" if closer else ""
-        super().__init__(tools)
-
-    def call(self, tool: ToolSpec) -> str | None:
-        arguments = self.json_value(object_schema(tool), MAX_DEPTH)
-        if arguments is None:
-            return None
-        return f"{literal(self.head(tool.name))} {arguments}{self.closer}"

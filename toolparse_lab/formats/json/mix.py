@@ -3,16 +3,65 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ...core.errors import BadOptions
+from ...core.toolspec import ToolSpec
+from ...core.values import write_canonical
 from ..base import Protocol, Signs
+from ..prompt.grammar import MAX_DEPTH, GrammarWriter, literal, object_schema
 from ..prompt.wording import Wordings
 from ..results import JsonResult
 from ..scan import with_or_without_space
 from .call import JsonCall
-from .header import JsonGrammar
+from .header import Frame, Header
 from .scan import JsonTags
+
+
+@dataclass(frozen=True, slots=True)
+class JsonGrammar:
+    """Writes the grammar of one call: opener, an object with name and arguments, closer.
+
+    opener, closer: the delimiters with the line breaks that a model writes next to them.
+    """
+
+    opener: str
+    closer: str
+    name_key: str = "name"
+    arguments_key: str = "arguments"
+
+    def __call__(self, tools: Sequence[ToolSpec]) -> str:
+        before, after = f"{write_canonical(self.name_key)}: ", write_canonical(self.arguments_key)
+        calls = _Calls(tools, lambda name: f"{before}{write_canonical(name)}, {after}: ", "")
+        # The braces of the call belong to the root, which all tools share.
+        return calls.grammar(f"{literal(self.opener + '{')} call {literal('}' + self.closer)}")
+
+
+@dataclass(frozen=True, slots=True)
+class FramedGrammar:
+    """Writes the grammar of one call in a frame: the name in its header, then the arguments."""
+
+    frame: Frame
+
+    def __call__(self, tools: Sequence[ToolSpec]) -> str:
+        header = Header.of(self.frame.template)
+        return _Calls(tools, header.write, self.frame.closer).grammar("call")
+
+
+class _Calls(GrammarWriter):
+    def __init__(self, tools: Sequence[ToolSpec], head: Callable[[str], str], closer: str) -> None:
+        self.head = head  # of a name; before the base class, which writes the calls at once
+        self.closer = f" {literal(closer)}" if closer else ""
+        super().__init__(tools)
+
+    def call(self, tool: ToolSpec) -> str | None:
+        arguments = self.json_value(object_schema(tool), MAX_DEPTH)
+        if arguments is None:
+            return None
+        return f"{literal(self.head(tool.name))} {arguments}{self.closer}"
+
 
 FAILURE = "Could not process JSON tool call, keeping original text."
 _FENCE_SIGN = r"^[ \t]*```[ \t]*(?:tool_calls?|tool_code|function_call)[ \t]*$"

@@ -12,7 +12,8 @@ from ..base import Codec, Envelope, Grammar, Protocol
 from ..results import JsonResult, ResultForm, TextResult
 from .call import JsonCall
 from .forms import CommandHeaders, JsonList, JsonOrCommand, JsonSection, NamedOrObject
-from .header import Frame, FramedGrammar, JsonGrammar
+from .header import Frame
+from .mix import FramedGrammar, JsonGrammar
 from .openers import BareJson, JsonHeaders
 from .scan import JsonTags
 

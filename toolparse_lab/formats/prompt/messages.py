@@ -16,17 +16,31 @@ from ...core import hooks
 from ...core.errors import BadCase, BadOptions, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
 from ...core.values import read_plain
-from ..base import Protocol
 from .shots import make_shots
 from .signatures import write_tools_json, write_tools_lines, write_tools_signatures, write_tools_xml
-from .type_rules import RulesLevel
-from .wording import asks_for, fill
+from .type_rules import RulesLevel, TypeRules
+from .wording import Wordings, asks_for, fill
 
 Placement = Literal["first", "last"]
 Message: TypeAlias = Mapping[str, Any]
 
 # Written by a protocol to show the form of a call without any tool.
 _FORM_CALL = ("TOOL_NAME", '{"PARAMETER":"VALUE"}')
+
+
+class Explained(Interface):
+    """The part of a protocol that a prompt needs, of ours or of somebody else's."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def type_rules(self) -> TypeRules: ...
+
+    @property
+    def wordings(self) -> Wordings: ...
+
+    def write_call(self, name: str, arguments_json: str, tool: ToolSpec | None = None) -> str: ...
 
 
 class PromptBuilder(Interface):
@@ -47,7 +61,7 @@ class PromptBuilder(Interface):
 
 
 def render_system(
-    protocol: Protocol,
+    protocol: Explained,
     tools: Any,
     *,
     wording: str = "plain",
@@ -69,7 +83,7 @@ def render_system(
     return _render(protocol, template, specs, _shots(protocol, specs, few_shot), type_rules)
 
 
-def fill_template(protocol: Protocol, template: str, tools: Any) -> str:
+def fill_template(protocol: Explained, template: str, tools: Any) -> str:
     """Return a template of the caller's own, filled like the built-in ones.
 
     Placeholders: `{{tools_json}}`, `{{tools_lines}}`, `{{tools_signatures}}`, `{{tools_xml}}`,
@@ -82,7 +96,7 @@ def build_messages(
     case_input: str | Sequence[Message],
     tools: Any,
     *,
-    protocol: Protocol,
+    protocol: Explained,
     wording: str = "plain",
     few_shot: int = 2,
     type_rules: RulesLevel = False,
@@ -131,7 +145,7 @@ def explain_tools(
     case_input: str | Sequence[Message],
     tools: Any,
     *,
-    protocol: Protocol,
+    protocol: Explained,
     wording: str = "plain",
     few_shot: int = 2,
     type_rules: RulesLevel = False,
@@ -172,7 +186,7 @@ def _check_few_shot(few_shot: int) -> None:
 
 
 def _shots(
-    protocol: Protocol, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
+    protocol: Explained, specs: tuple[ToolSpec, ...], count: int, **avoided: Any
 ) -> tuple[tuple[str, str], ...]:
     # avoided: `text` and `target` of `make_shots`, which the examples must not give away
     tools = {tool.name: tool for tool in specs}  # a fixed example has one that is not among these
@@ -186,7 +200,7 @@ def _shots(
 
 
 def _render(
-    protocol: Protocol,
+    protocol: Explained,
     template: str,
     specs: tuple[ToolSpec, ...],
     shots: Sequence[tuple[str, str]],
@@ -305,7 +319,7 @@ class LeftOut(NamedTuple):
 
 
 def input_examples(
-    protocol: Protocol, tools: Iterable[ToolSpec]
+    protocol: Explained, tools: Iterable[ToolSpec]
 ) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
     """Return the calls of all examples of some tools, and the examples that are left out: they are
     no objects, break the tool's schema, or the format cannot write them.
@@ -329,7 +343,7 @@ def input_examples(
     return tuple(calls), tuple(left_out)
 
 
-def with_input_examples(prompt: str, protocol: Protocol, tools: Iterable[ToolSpec]) -> str:
+def with_input_examples(prompt: str, protocol: Explained, tools: Iterable[ToolSpec]) -> str:
     """Return a prompt with the examples of its tools at the end, itself if they have none."""
     calls, _ = input_examples(protocol, tools)
     return "\n\n".join((prompt.rstrip("\n"), _HEADING, *calls)) if calls else prompt
