@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pandas as pd
@@ -226,7 +227,14 @@ def _json(value: Any) -> str:
 
 def _fields(x: Any, names: str) -> dict[str, Any]:
     # Columns that are called as the fields they come from.
-    return {name: getattr(x, name) for name in names.split()}
+    words, values_of = _getter(names)
+    return dict(zip(words, values_of(x), strict=True))
+
+
+@cache
+def _getter(names: str) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
+    words = names.split()
+    return words, attrgetter(*words)
 
 
 def _keys(trial: Trial) -> dict[str, Any]:
@@ -438,19 +446,27 @@ def _step_row(step: Step, raw: str) -> dict[str, Any]:
     # A rule that the table does not have is neither explained nor trusted.
     return {
         "kind": "step",
+        "stage": step.stage,
         "code": step.rule,
         "lossless": rule.lossless if rule else None,
-        **_fields(step, "stage path after_json"),
-        **_span_row(step.span),
+        "path": step.path,
         "before_json": before,
+        "after_json": step.after_json,
         "message": rule.sentence if rule else None,
+        **_span_row(step.span),
     }
 
 
 def _problem_row(p: Problem) -> dict[str, Any]:
-    message = p.message or (CODES[p.code].sentence if p.code in CODES else None)
-    row = _fields(p, "stage code severity path")
-    return {"kind": "problem", "message": message, **row, **_span_row(p.span)}
+    return {
+        "kind": "problem",
+        "stage": p.stage,
+        "code": p.code,
+        "severity": p.severity,
+        "path": p.path,
+        "message": p.message or (CODES[p.code].sentence if p.code in CODES else None),
+        **_span_row(p.span),
+    }
 
 
 def _span_row(span: Span | None) -> dict[str, Any]:
