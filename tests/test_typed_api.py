@@ -16,8 +16,7 @@ import pytest
 from toolparse_lab.experiments.arms import FACTORS, PARAMETERS
 from toolparse_lab.formats.base import SpecKeywords
 from toolparse_lab.formats.spec import _COMMON, _FIELDS
-from toolparse_lab.integrations.litellm_bridge.options import BridgeArguments
-from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS
+from toolparse_lab.integrations.litellm_bridge.options import KEYWORDS, BridgeArguments
 from toolparse_lab.middleware.flow.factors import PlanSettings, QuestionSettings
 
 from .type_lines import HEAD, RIGHT, WRONG
