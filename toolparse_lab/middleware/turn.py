@@ -178,20 +178,23 @@ class AnswerReading:
                 message, metadata = failure_of(call, problem, text, self.protocol)
                 if problem.code == "call.unknown-tool":
                     message = _UNKNOWN_TOOL
-                call_safely(self.on_error, message, metadata)
+                self._tell(message, metadata, streamed)
         for problem in filter(is_failure, result.problems):
             span = problem.span
             text = span.of(result.raw) if span is not None else result.raw
             place = (span.start, span.end) if span is not None else None
             metadata = {"toolCall": text, "toolName": None, "code": problem.code}
             metadata |= {"message": problem.message, "span": place}
-            message = problem.message
-            if problem.code == "choice.no-call":
-                message = _CHOICE.format("streamed" if streamed else "generated")
-                metadata |= {"text": text, "error": problem.message}
-            call_safely(self.on_error, message, metadata)
+            self._tell(problem.message, metadata, streamed)
         for call in self.attempts.usable(result.calls)[1:] if turn.one_call else ():
             span = call.segment.span
             metadata = {"toolCall": span.of(result.raw), "toolName": call.name}
             metadata |= {"code": "choice.further-call", "message": _FURTHER}
             call_safely(self.on_error, _FURTHER, {**metadata, "span": (span.start, span.end)})
+
+    def _tell(self, message: str, metadata: dict[str, Any], streamed: bool) -> None:
+        if metadata["code"] == "choice.no-call":
+            message = _CHOICE.format("streamed" if streamed else "generated")
+            metadata |= {"text": metadata["toolCall"], "error": metadata["message"]}
+        if self.on_error is not None:
+            call_safely(self.on_error, message, metadata)
