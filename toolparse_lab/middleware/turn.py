@@ -188,13 +188,16 @@ class AnswerReading:
             place = (span.start, span.end) if span is not None else None
             metadata = {"toolCall": text, "toolName": None, "code": problem.code}
             metadata |= {"message": problem.message, "span": place}
-            message = problem.message
-            if problem.code == "choice.no-call":
-                message = _CHOICE.format("streamed" if streamed else "generated")
-                metadata |= {"text": text, "error": problem.message}
-            call_safely(self.on_error, message, metadata)
+            self._tell(problem.message, metadata, streamed)
         for call in self.attempts.usable(result.calls)[1:] if turn.one_call else ():
             span = call.segment.span
             metadata = {"toolCall": span.of(result.raw), "toolName": call.name}
             metadata |= {"code": "choice.further-call", "message": _FURTHER}
             call_safely(self.on_error, _FURTHER, {**metadata, "span": (span.start, span.end)})
+
+    def _tell(self, message: str, metadata: dict[str, Any], streamed: bool) -> None:
+        if metadata["code"] == "choice.no-call":
+            message = _CHOICE.format("streamed" if streamed else "generated")
+            metadata |= {"text": metadata["toolCall"], "error": metadata["message"]}
+        if self.on_error is not None:
+            call_safely(self.on_error, message, metadata)

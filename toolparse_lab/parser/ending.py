@@ -81,18 +81,8 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
     """Look through a finished text. read: reads a text by the protocol of an id; None for a part of
     another text, in which no other calls are looked for.
     """
-    if (end := log.thought_end) is not None:
-        # Calls before the lone closing think tag are drafts, and text is reasoning.
-        n_before = sum(c.segment is not None and c.segment.span.end <= end for c in log.calls)
-        _make_drafts(log, range(n_before), end, "call.in-reasoning", _IN_REASONING)
-        thought = [segment for segment in log.segments if segment.span.end <= end]
-        # Text after reasoning with tags of its own stays an answer: that was not begun in the
-        # prompt.
-        if not any(segment.kind == "reasoning" for segment in thought):
-            log.segments[: len(thought)] = [
-                Segment("reasoning", s.span, s.span) if s.kind == "text" else s for s in thought
-            ]
-            log.texts = [text for text in log.texts if text.span.end > end]
+    if log.thought_end is not None:
+        _end_thought(log, log.thought_end)
     closers = setting.closers
     for segment in log.texts if closers else ():
         start, end = segment.span.start, segment.span.end
@@ -106,20 +96,38 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
     if not log.calls:
         log.problems += _lost_calls(log, raw, setting, read)
     elif setting.protocol.id == "auto" or setting.protocol.id in _OF_SERVER:
-        # A server's calls without arguments are drafts where the text next to them has them.
-        empty = [
-            i
-            for i, c in enumerate(log.calls)
-            if c.ok and c.arguments_json == "{}" and c.protocol in _OF_SERVER
-        ]
-        text = _text_in(log, raw) if empty else ""
-        if text.strip():
-            others = _written_calls(text, setting.specs, "auto", read)
-            names = {c.name for c in others if c.arguments_json != "{}"}
-            doubted = [i for i in empty if log.calls[i].name in names]
-            _make_drafts(log, doubted, len(raw), BESIDE_TEXT, _BESIDE)
+        _doubt_empty_calls(log, raw, setting.specs, read)
     if log.texts and setting.recovers:
         log.problems += _look_alikes(log, raw, setting, read)
+
+
+def _end_thought(log: Log, end: int) -> None:
+    # Calls before the lone closing think tag are drafts, and text is reasoning.
+    n_before = sum(c.segment is not None and c.segment.span.end <= end for c in log.calls)
+    _make_drafts(log, range(n_before), end, "call.in-reasoning", _IN_REASONING)
+    thought = [segment for segment in log.segments if segment.span.end <= end]
+    # Text after reasoning with tags of its own stays an answer: that was not begun in the
+    # prompt.
+    if not any(segment.kind == "reasoning" for segment in thought):
+        log.segments[: len(thought)] = [
+            Segment("reasoning", s.span, s.span) if s.kind == "text" else s for s in thought
+        ]
+        log.texts = [text for text in log.texts if text.span.end > end]
+
+
+def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Reader) -> None:
+    # A server's calls without arguments are drafts where the text next to them has them.
+    empty = [
+        i
+        for i, c in enumerate(log.calls)
+        if c.ok and c.arguments_json == "{}" and c.protocol in _OF_SERVER
+    ]
+    text = _text_in(log, raw) if empty else ""
+    if text.strip():
+        others = _written_calls(text, tools, "auto", read)
+        names = {c.name for c in others if c.arguments_json != "{}"}
+        doubted = [i for i in empty if log.calls[i].name in names]
+        _make_drafts(log, doubted, len(raw), BESIDE_TEXT, _BESIDE)
 
 
 def _make_drafts(log: Log, places: Iterable[int], at: int, code: str, message: str) -> None:
