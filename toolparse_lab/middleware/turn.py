@@ -178,10 +178,7 @@ class AnswerReading:
                 message, metadata = failure_of(call, problem, text, self.protocol)
                 if problem.code == "call.unknown-tool":
                     message = _UNKNOWN_TOOL
-                elif problem.code == "choice.no-call":
-                    message = _CHOICE.format("streamed" if streamed else "generated")
-                    metadata |= {"text": text, "error": problem.message}
-                call_safely(self.on_error, message, metadata)
+                self._tell(message, metadata, streamed)
         for problem in filter(is_failure, result.problems):
             span = problem.span
             text = span.of(result.raw) if span is not None else result.raw
