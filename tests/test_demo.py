@@ -78,6 +78,7 @@ def test_the_demo_is_small(tmp_path: Path) -> None:
 @pytest.mark.slow
 @live
 @pytest.mark.local_model
+@pytest.mark.exhaustive
 def test_the_demo_live_stops_at_its_budget_and_states_its_n(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.exhaustive(3)
 def test_each_family_is_derived_read_and_written(family: str) -> None:
     protocol = tp.Protocol.from_chat_template(FAMILIES[family], id="mine")
     derivation = protocol.derivation

@@ -162,6 +162,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize(("protocol", "piece"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("size", [4, 1_000_000])
 @pytest.mark.parametrize("lead", ["", '<tool_call>{"name": "f", "arguments": "', "<put><path>"])
+@pytest.mark.exhaustive(3)
 def test_cost_is_linear(protocol: str, piece: str, size: int, lead: str) -> None:
     def parse(length: int) -> None:
         raw = lead + piece * (length // len(piece))
@@ -231,6 +232,7 @@ HARD_TEXTS = [
 
 @pytest.mark.parametrize("arguments", HARD_TEXTS, ids=range(len(HARD_TEXTS)))
 @pytest.mark.parametrize("protocol", [*family_heads(), "auto"])
+@pytest.mark.exhaustive(3)
 def test_hard_texts_never_raise(protocol: str, arguments: str) -> None:
     import json
     import pickle

@@ -118,6 +118,7 @@ def all_of(raw: str, protocol: str) -> tuple[Any, ...]:
     calls=[("\n", ("book", [("city", "Oslo")])), ("", ("book", [("city", "Oslo")]))], before=""
 )
 @example(calls=[("\n", ("book", [("city", "Oslo"), ("city", "Rome")]))], before="")
+@pytest.mark.exhaustive(3)
 def test_one_look_says_what_the_long_way_says(
     protocol: str, auto: bool, calls: list[tuple[str, Any]], before: str
 ) -> None:

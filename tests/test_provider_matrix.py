@@ -54,6 +54,7 @@ def test_the_page_has_a_line_for_each_dialect() -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("native", [False, True], ids=["in the text", "native"])
 @pytest.mark.parametrize("name", WITH_TOOLS)
+@pytest.mark.exhaustive(4)
 def test_an_agent_over_the_bridge_takes_three_turns(name: str, native: bool, stream: bool) -> None:
     """The tools are in the prompt; some models answer in the text, others with native calls all
     the same."""

@@ -406,6 +406,7 @@ def entity_bomb(depth: int) -> str:
 
 @pytest.mark.parametrize("repair", [False, True])
 @pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.exhaustive(3)
 def test_hostile_text_takes_linear_time(kind: str, repair: bool) -> None:
     for read in (partial(rxml.parse, schema=SCHEMA), rxml.parse_without_schema):
 
