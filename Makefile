@@ -105,11 +105,12 @@ frameworks: .venv-frameworks/.ready
 proxy: $(PROXY)/.ready
 
 # The newest versions have their turn in `make pytest`. `make test` asks one case of each test here.
+lowest-quick: LOWEST_ARGS := --quick
+lowest: LOWEST_ARGS :=
 lowest lowest-quick: $(LOWEST)/.ready
 	@echo "== pytest, runner, bridge and gateway with the lowest versions"
 	@$(LOWEST)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m 'not slow and not local_model' \
-		$(if $(findstring quick,$@),--quick) \
-		tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py tests/test_takes.py
+		$(LOWEST_ARGS) tests/test_runner_*.py tests/test_bridge_*.py tests/test_gateway*.py tests/test_takes.py
 
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate --all-extras --custom-compile-command 'make constraints'
 constraints: | $(BIN)/python

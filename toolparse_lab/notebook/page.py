@@ -25,9 +25,10 @@ def checked(result: Any) -> ParseResult:
 
 
 def export_html(result: ParseResult, path: str | Path, *, title: str = "Parse view") -> Path:
-    """Write the interactive view to one HTML file that works from disk without network, and return
-    its path. It runs only the front end that it carries; without JavaScript it shows the static
-    view.
+    """Write the interactive view to one HTML file and return its path.
+
+    The file works from disk and without network, since it carries its front end. Without JavaScript
+    it shows the static view.
 
     >>> import tempfile
     >>> import toolparse_lab as tp

@@ -74,6 +74,7 @@ _VALUE = re.compile(r"[=:\"'\d{\[]")
 _DEFINES = re.compile(r"(?:def|function|fn|func|class|import|from)\s+\Z")
 _ANGLES = re.compile(r"<{1,3}[^<>\n]{0,400}>{1,3}")
 _OPENS = frozenset("({[")
+_BRACKETS = re.compile(r"[()\[\]{}]")
 _FEW_WORDS = re.compile(r"(?:[^\s?]{1,20}[ \t]+){1,3}")
 _ATTRIBUTE = re.compile(r"[ \t]+[\w:.-]{1,64}[ \t]*=|[ \t]*/>")
 # A tag that a sentence goes on with: words, and nothing of an element.
@@ -182,13 +183,10 @@ def _after_bracket(after: str) -> tuple[str | None, str]:
     if after[0] not in _OPENS:
         return "", after
     depth = 0
-    for at, sign in enumerate(after):
-        if sign in "([{":
-            depth += 1
-        elif sign in ")]}":
-            depth -= 1
-            if depth <= 0:
-                return after[at + 1 :], after[1:at]
+    for bracket in _BRACKETS.finditer(after):
+        depth += 1 if bracket[0] in "([{" else -1
+        if depth <= 0:
+            return after[bracket.end() :], after[1 : bracket.start()]
     return None, after[1:]
 
 

@@ -552,6 +552,7 @@ def _ablation_of(options: Any, settings: Settings) -> Iterator[Ablation]:
     """Yield the ablation of a run, or of the shipped recording, while its store is open."""
     chosen = {"policy": options.policy} if options.policy else {}
     if options.shipped:
+        # as above
         from ...evals.cases.loading import example_recording
         from ...experiments.ablation.example import example_ablation
         from ...lab import Lab
