@@ -12,7 +12,6 @@ from pathlib import Path
 from benchmarks import house
 
 FILES = house.files_of(house.ROOT)
-MOST_INNER_IMPORTS = 60
 
 
 def lines_of(path: Path) -> list[str]:
@@ -40,7 +39,7 @@ def inner_imports() -> Iterator[tuple[Path, int]]:
         )
 
 
-def test_imports_inside_functions_are_few_and_each_says_why() -> None:
+def test_imports_inside_functions_say_why_they_wait() -> None:
     silent = []
     found = list(inner_imports())
     for path, line in found:
@@ -50,7 +49,6 @@ def test_imports_inside_functions_are_few_and_each_says_why() -> None:
         if "#" not in own and not before.startswith("#") and not same_reason:
             silent.append(f"{place(path)}:{line}")
     assert not silent, "say in a comment why this import waits"
-    assert len(found) <= MOST_INNER_IMPORTS
 
 
 def test_the_root_holds_the_doors_only() -> None:
