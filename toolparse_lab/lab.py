@@ -173,11 +173,11 @@ class Lab:
             limits: max_cost (US dollars), max_calls, deadline (seconds), fresh, max_age (seconds),
                 progress and more. See `experiments.rounds.RunLimits`.
             until: a rule, after whose answer no more cases are asked. `run.stopping` gives its
-                figures and which share of the calls it saved, and `retry` asks the rest. Failures
-                of a provider are recorded and shown, they do not raise.
+                figures and which share of the calls it saved, and `retry` asks the rest.
 
-        Raises BadOptions for a limit that does not exist, and BadPlan for a native arm of which
-        `check` has shown that it offers no tools, unless `despite_check`.
+        Failures of a provider are recorded and shown, they do not raise. Raises BadOptions for a
+        limit that does not exist, and BadPlan for a native arm of which `check` has shown that it
+        offers no tools, unless `despite_check`.
         """
         return run_sync(self.arun(plan, despite_check=despite_check, until=until, **limits))
 
@@ -315,10 +315,10 @@ class Lab:
         Args:
             run_id: the whole id, the beginning of one, or "latest".
             models: by alias, with the credentials that a store does not hold, where questions are
-                to be asked. Models this lab has planned with may be absent.
+                to be asked. Models that this lab has planned with can be left out.
             runnable: tools as functions.
             protocols: a list of the protocol objects of the run that are code, which a store cannot
-                keep. Those this lab has used may be absent.
+                keep. Those that this lab has used can be left out.
 
         Raises BadOptions for an unknown run, and BadPlan for models and protocols that are not the
         run's.
@@ -631,7 +631,7 @@ class Lab:
         All is recorded.
 
         The calls are in `answer.answer.tool_calls`, the model's own text first in
-        `answer.answer.result`, and the counts of the corrections beside it.
+        `answer.answer.result`, with the counts of the corrections next to it.
 
         Args:
             feedback: a Feedback or the name of one of `correction.PRESETS`. Other arguments and

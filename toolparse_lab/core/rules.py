@@ -124,7 +124,7 @@ _RULES = (
     Rule("rxml.near-tag", False,
         "A tag with one wrong character is put right, where one reading fits.",
         "another name may have been meant"),
-    Rule("rxml.loose-text", False, "Text beside the parameters of a call's element is dropped.",
+    Rule("rxml.loose-text", False, "Text next to the parameters of a call's element is dropped.",
         "text of the model is dropped"),
     # repairs of tags with raw text
     Rule("tags.spelling", True, "A tag spelt in another way is read as the format's own.",
@@ -143,7 +143,7 @@ _RULES = (
         "A function's or parameter's tag written twice, with nothing between, is kept once.",
         "something between may have been lost"),
     Rule("tags.early-closer", False,
-        "A function's closing tag that stands before its parameters is dropped.",
+        "A function's closing tag that comes before its parameters is dropped.",
         "the parameters after it may belong to no call"),
     Rule("tags.lost-bracket", False, "A function's tag that lost its first character gets it back.",
         "the line may be text"),
@@ -151,13 +151,13 @@ _RULES = (
         "A line that is exactly a known tool's name is read as the function's tag.",
         "the line may be text"),
     Rule("tags.name-inside", False,
-        "A parameter's name between its tags, with the value behind them, goes into the tag.",
+        "A parameter's name between its tags, with the value after them, goes into the tag.",
         "the text may be a value"),
     Rule("tags.self-closed", True,
         "A function's tag that closes itself is a call without parameters.",
         "such a tag has no inside, and a call without parameters has none either"),
     Rule("tags.key", False,
-        "Tags that are missing around a parameter's name, or stand there twice, are put right "
+        "Tags that are missing around a parameter's name, or are there twice, are put right "
         "where the schema says the name.",
         "the name may be part of a value"),
     Rule("tags.prose", False, "Words before the first function of a block are dropped.",
@@ -195,7 +195,7 @@ _RULES = (
     Rule("pythonic.quoted-name", True, "Quotes around the name of a call are dropped.",
         "a name is the same with quotes"),
     Rule("pythonic.quoted-call", True,
-        "A call that stands in quotes as a whole is taken out of them.",
+        "A call that is in quotes as a whole is taken out of them.",
         "the call is whole, and nothing else is in the quotes"),
     Rule("pythonic.bare-word", False,
         "Words without quotes are a text where the schema has a text.",
@@ -219,11 +219,11 @@ _RULES = (
         "the sign says nothing but that a call begins"),
     Rule("barekey.tag", True, "`<call>` before a name is read as the word that begins a call.",
         "the tag says nothing but that a call begins"),
-    Rule("barekey.comma", True, "A comma that is missing behind a text is added.",
+    Rule("barekey.comma", True, "A comma that is missing after a string is added.",
         "the closing quote and the next key say where the text ends"),
     Rule("barekey.open-text", False, "A text that no quote closes ends at the brace of its call.",
         "where the text was to end is a guess"),
-    Rule("barekey.fraction", True, "A number that ends in its point gets a zero behind it.",
+    Rule("barekey.fraction", True, "A number that ends in its point gets a zero after it.",
         "the same number"),
     Rule("barekey.text", False,
         "A text without quotes gets those of the format, where the schema has a text.",
@@ -232,7 +232,7 @@ _RULES = (
     Rule("read.alias-name", True, "The tool's name stood under another key than the format's own.",
         "the value under the key is a known name"),
     Rule("read.name-in-body", True,
-        "The tool's name stood in the body, behind an id that names none.",
+        "The tool's name was in the body, after an id that names none.",
         "the name is a tool's, and the id is none's"),
     Rule("read.escaped-name", True,
         "A backslash that Markdown puts before an underscore of a tool's or parameter's name is "
@@ -270,7 +270,7 @@ _RULES = (
         "Null that only a strict mode asked for is a parameter left out.",
         "the strict form has no other way to leave a parameter out"),
     Rule("read.flat-arguments", True,
-        "The arguments stood beside the name instead of under a key of their own.",
+        "The arguments were next to the name instead of under a key of their own.",
         "all other members are parameters of the tool"),
     Rule("read.positional", False,
         "Positional arguments take the parameters' names in schema order.",
@@ -307,7 +307,7 @@ _RULES = (
         "An element named value around the value of a parameter is taken off.",
         "the value may have been meant to hold the element"),
     Rule("read.equal-duplicate", True,
-        "A parameter or key that stands twice with equal values is kept once.",
+        "A parameter or key that occurs twice with equal values is kept once.",
         "both values are the same"),
     # coercion by schema
     Rule("coerce.integer-from-string", True, "Text that is exactly an integer becomes one.",
@@ -336,7 +336,7 @@ _RULES = (
         "where no text is legal the word has one meaning"),
     Rule("coerce.value-from-raw-text", True,
         "Raw text that is JSON of another type becomes that, where the schema names the type "
-        "beside text.",
+        "next to text.",
         "raw text has no quotes, and the value's own text is the same"),
     Rule("coerce.string-from-number", True,
         "A number becomes its text where the schema wants a string.",
@@ -403,17 +403,17 @@ class Code:
 
 _CODES = (
     Code("call.truncated", "The text ended before the call was complete; it must not be executed."),
-    Code("call.repeated", "A call without its closer stands twice, and is one call."),
-    Code("call.repeated-set", "Behind words the answer says a call again, which is executed once."),
+    Code("call.repeated", "A call without its closer occurs twice, and is one call."),
+    Code("call.repeated-set", "After words the answer says a call again, which is executed once."),
     Code(
         "call.repeated-opener",
-        "The opener stands several times in a row; one call begins.",
+        "The opener occurs several times in a row; one call begins.",
         lossless=True,
     ),
     Code("call.missing-closer", "The closer is missing, but the body is complete.", lossless=True),
     Code(
         "call.wrong-closer",
-        "The body is whole, but another format's closer stands behind it.",
+        "The body is whole, but another format's closer follows it.",
         lossless=False,
     ),
     Code(
@@ -429,17 +429,17 @@ _CODES = (
     Code("call.unknown-tool", "The name is none of the tools given."),
     Code(
         "call.echoed",
-        "The call's own text stands in the request, where the model did not write it; it must not "
+        "The call's own text is in the request, where the model did not write it; it must not "
         "be executed.",
     ),
     Code(
         "call.inside-value",
-        "The call stands inside a value of another call that does not end before it: it is shown, "
+        "The call is inside a value of another call that does not end before it: it is shown, "
         "and must not be executed.",
     ),
     Code(
         "call.in-reasoning",
-        "The call stands in reasoning that is closed behind it: it is shown, and must not be "
+        "The call is in reasoning that is closed only after it: it is shown, and must not be "
         "executed.",
     ),
     Code(
@@ -452,17 +452,17 @@ _CODES = (
     ),
     Code(
         "call.only-in-reasoning",
-        "The only call of the answer stands in its reasoning, and nothing follows it.",
+        "The only call of the answer is in its reasoning, and nothing follows it.",
     ),
     Code(
         "call.beside-text",
-        "A call of the server's has no arguments, and the text beside it holds the same call with "
+        "A call of the server's has no arguments, and the text next to it holds the same call with "
         "some; it must not be executed.",
     ),
     Code("call.in-content", "A server's message has no calls, and its content holds one."),
     Code("call.escaped", "The text holds a call whose marks are escaped as in HTML."),
     Code("response.no-call", "The response says that it ends with a call, and holds none."),
-    Code("call.stray-closer", "A closer stands in the text, and no call that it closes."),
+    Code("call.stray-closer", "The text has a closer, and no call that it closes."),
     Code(
         "call.missing-opener",
         "The answer begins with a whole body, whose opener stood in the prompt.",
@@ -491,12 +491,12 @@ _CODES = (
     ),
     Code("decode.bare", "The body is no call with bare keys."),
     Code("decode.pythonic", "The body is no list of calls in Python syntax."),
-    Code("decode.loose-text", "Text beside the parameters is no argument, and was left out."),
+    Code("decode.loose-text", "Text next to the parameters is no argument, and was left out."),
     Code("decode.attribute", "An attribute names no parameter, or may be an argument."),
     Code("decode.truncated-value", "A value is cut off, so what it should have been is unknown."),
     Code("decode.ambiguous", "The body can be read in more than one way."),
-    Code("decode.duplicate-key", "A key stands twice with different values."),
-    Code("decode.duplicate-string-tag", "A string parameter stands twice."),
+    Code("decode.duplicate-key", "A key occurs twice with different values."),
+    Code("decode.duplicate-string-tag", "A string parameter occurs twice."),
     Code("decode.too-deep", "The value nests deeper than the limit."),
     Code(
         "coerce.not-finite",
@@ -528,11 +528,11 @@ _CODES = (
     Code("validate.schema", "The tool's schema itself is broken, so nothing can be validated."),
     Code(
         "foreign.text-not-in-raw",
-        "A text that somebody else's parser says does not stand in the raw text.",
+        "A string that somebody else's parser returns is not in the raw text.",
     ),
     Code(
         "foreign.ambiguous-place",
-        "A text that somebody else's parser says stands in more than one place.",
+        "A string that somebody else's parser returns is in more than one place.",
     ),
     Code(
         "foreign.dropped-text",
@@ -540,7 +540,7 @@ _CODES = (
     ),
     Code(
         "foreign.no-place",
-        "Somebody else's parser says a call that no characters of the text stand for.",
+        "Somebody else's parser returns a call that no characters of the text say.",
     ),
     Code(
         "foreign.bad-part", "Somebody else's parser returned a part that is neither text nor call."

@@ -67,7 +67,7 @@ def create_dynamic_if_then_else_schema(tools: Any) -> Schema:
     Args:
         tools: in any shape that `read_tools` takes.
 
-    Raises BadToolChoice for none, and BadToolChoice for a tool that only the provider can run.
+    Raises BadToolChoice without tools, and for a tool that only the provider can run.
 
     >>> import toolparse_lab as tp
     >>> schema = tp.create_dynamic_if_then_else_schema([{"name": "f"}])

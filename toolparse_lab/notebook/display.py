@@ -37,19 +37,14 @@ def workbench(
     There you change the text, the protocol, the policy or the tools and see the parse change,
     replay the stream chunk by chunk, choose among readings, and keep the finding as a test.
 
-    Args: subject: A text, a ParseResult, a Trial, trials, or a Run, whose failures come one after
-    the other.
+    `bench.result` is the parse that it shows, after your changes too.
 
     Args:
-        protocol: How a text is read. Default: "auto".
-        tools: The tools of a text. **options: Fields of `ParseOptions`, for a text.
+        subject: the raw text of an answer, a ParseResult, a Trial, trials, or a Run, whose failures
+            come one after the other.
+        protocol, tools, options: for raw text, as for `parse`.
 
-    Returns:
-        The widget. `bench.result` is the parse that it shows, after your changes too.
-
-    Raises:
-        BadOptions: For another subject.
-        MissingExtra: Without the `jupyter` extra.
+    Raises BadOptions for another subject, and MissingExtra without the `jupyter` extra.
 
     >>> bench = workbench('<tool_call>{"name": "f", "arguments": {}}</tool_call>', "hermes")
     >>> bench.result.calls[0].name

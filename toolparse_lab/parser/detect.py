@@ -34,10 +34,10 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One format a text may be in.
+    """A format that a text may be in.
 
     Attributes:
-        protocol: its id. 'auto' for calls that stand in no format's delimiters.
+        protocol: its id. 'auto' for calls outside the delimiters of any format.
         score: from 0 to 1, the mean of its attempts, 1 if each is a whole call that needed no
             repair. It ranks formats for one text and is no probability.
         spans: the attempts, in code points of the text.

@@ -239,8 +239,8 @@ def parse(
             methods of an AI SDK's (see `foreign`), or a function that makes one.
         tools: the tools that the model knows of, in any shape `ToolSpec.of` takes.
         options: ParseOptions or a mapping.
-        request: the request, as OpenAI messages or a mapping with `messages`. A call whose own text
-            stands there, in texts of users, tools or documents, is an echo and never `ok`. And
+        request: the request, as OpenAI messages or a mapping with `messages`. A call whose text is
+            already there, written by a user, a tool or a document, is an echo and never `ok`.
             `call.source` says where values are from.
         tokenizer: for responses with token ids, a function from a list of ids to text, or an object
             whose `decode` is one.

@@ -23,7 +23,7 @@ from ..options import COLOR, CONFIG, HOST, SERVED_PORT, Option, color, need_lab,
         "--protocol",
         default="hermes",
         metavar="ID",
-        help="how its models are told to write a call, options behind it as in "
+        help="how its models are told to write a call, with options after it as in "
         "hermes;unknown=call (default: hermes)",
     ),
     Option(
@@ -178,7 +178,7 @@ def _demo(options: Any) -> int:
         "--store",
         default=None,
         metavar="FILE",
-        help="store to work in (default: beside the recording)",
+        help="store to work in (default: next to the recording)",
     ),
     (
         Option("--conversations", action="store_true", help="the shipped conversations instead"),

@@ -130,8 +130,8 @@ class Recovered:
 class Withdrawn:
     """Calls of earlier events that you must not execute.
 
-    They stood in reasoning that closed behind them. Each has the index and the place it had. The
-    event comes at the end.
+    They were in reasoning that was closed only after them. Each has the index and the place it had.
+    The event comes at the end.
 
     Attributes:
         span: empty, in front of the tag that closed the reasoning.

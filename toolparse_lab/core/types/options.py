@@ -44,7 +44,7 @@ class ParseOptions:
         reasoning: 'auto' reads think tags, 'prefilled' begins inside one, 'none' reads them as
             text.
         max_depth: nesting beyond it is a problem, never an error.
-        echoes: a call whose own text stands in the request, written by another, is refused, or
+        echoes: a call whose text is in the request, written by someone else, is refused, or
             allowed with a warning.
 
     >>> import toolparse_lab as tp

@@ -194,7 +194,7 @@ class ParseResult:
 
         '' for a text that came without a response.
 
-        It puts the server's own tool calls beside the calls read here, and begins with Agree,
+        It compares the server's own tool calls with the calls read here, and begins with Agree,
         Server lost it, Server changed it, Model wrote none, or, where the response does not hold
         the model's own text, Cannot be told.
 

@@ -94,9 +94,9 @@ class Span:
         return Span(self.start + by, self.end + by)
 
     def covers(self, other: Span) -> bool:
-        """Return True if all of `other` lies inside.
+        """Return True if all of `other` is inside.
 
-        An empty span may lie at either end.
+        An empty span may be at either end.
 
         >>> Span(2, 5).covers(Span(3, 5)), Span(2, 5).covers(Span(4, 6))
         (True, False)
@@ -132,7 +132,7 @@ class Origin:
 
     @property
     def end(self) -> int:
-        """The offset behind the value's last character."""
+        """The offset after the value's last character."""
         return self.span.end
 
 
@@ -163,7 +163,7 @@ class Segment:
     The segments of a result partition it.
 
     `body` is the call's or reasoning's inner text. `closed` is False if the text ended before its
-    closer. `escaped`: the text stands inside a JSON string, so that its characters in `raw` are
+    closer. `escaped`: the text is inside a JSON string, so that its characters in `raw` are
     escaped.
 
     >>> import toolparse_lab as tp

@@ -165,8 +165,8 @@ class Captured:
     Attributes:
         content: the model's text.
         tool_calls: the provider's own calls in OpenAI's shape, arguments as they came.
-        reasoning: the text that the client or server split off the text. It is not a part of `raw`.
-        refusal: a refusal that came apart from the text.
+        reasoning: reasoning that the client or server separated from the text. It is not in `raw`.
+        refusal: a refusal that came separately from the text.
         finish_reason: in the provider's own word, None if none was given.
         chunks: the pieces of a stream.
         cut: a stream that ended without a finish part.
@@ -180,8 +180,6 @@ class Captured:
         fidelity: 'wire' for event-stream text, 'sdk' for objects of a client, 'replayed' for a
             string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
-
-    endpoint_kind: native_tools, chat_text or raw_completion.
 
     >>> import toolparse_lab as tp
     >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
@@ -240,7 +238,7 @@ class Captured:
 
     @property
     def endpoint_kind(self) -> EndpointKind:
-        """The kind of endpoint that the answer came from.
+        """The kind of endpoint of the answer: native_tools, chat_text or raw_completion.
 
         It is derived, and may differ from the request's purpose: a model that answers a request
         with native tools in plain text is chat text.

@@ -38,18 +38,25 @@ RAW_COMPLETION = "text-completion-"
 class Model:
     """A litellm model string and everything its endpoint needs.
 
-    `params` are the model's own sampling parameters: they go before those of a plan, and None sends
-    no such parameter. `price` is (input,
-    output) in US dollars per million tokens, with the price of cached input as a third where it
-    differs, (0, 0) = free, None = litellm's own list. `timeout` is
-    in seconds. `max_connections` is how many calls it gets at once, found out by its rate limits
-    and latency unless given. `max_retries` counts the tries after the first. `swaps` is for a
-    server that holds one model at a time: the models of one `api_base` are then asked one after the
-    other. `chat_template` writes the prompt for an endpoint without chat (`text-completion-…`): the
-    path of the model's folder or of its chat_template.jinja or tokenizer_config.json, the template
-    itself, or "chatml". `max_answer` is the most taken of an answer, in bytes of its text.
-    Credentials are best left to the provider's own chain (environment, profile, role). `api_key` is
-    never stored. Raises BadOptions for values that cannot work.
+    Args:
+        params: the model's own sampling parameters. They go before those of a plan, and None sends
+            no such parameter.
+        timeout: seconds.
+        max_connections: how many calls it gets at once. "adaptive" finds it out by rate limits and
+            latency.
+        max_retries: tries after the first.
+        swaps: for a server that holds one model at a time. The models of one `api_base` are then
+            asked one after the other.
+        max_answer: the most taken of an answer, in bytes of its text.
+        price: (input, output) in US dollars per million tokens, with the price of cached input as a
+            third where it differs. (0, 0) is free, None is litellm's own list.
+        api_key: never stored. Credentials are best left to the provider's own chain (environment,
+            profile, role).
+        chat_template: writes the prompt for an endpoint without chat (`text-completion-…`). The
+            path of the model's folder, of its chat_template.jinja or tokenizer_config.json, the
+            template itself, or "chatml".
+
+    Raises BadOptions for values that cannot work.
 
     >>> import toolparse_lab as tp
     >>> tp.Model("hosted_vllm/Qwen3-8B", api_base="http://localhost:8000/v1", price=(0, 0))

@@ -243,7 +243,7 @@ class Report:
             raise BadOptions(
                 "nothing can be left out",
                 got=", ".join(self.by),
-                expected="two arms or models, and two models or categories beside them",
+                expected="two arms or models, and two models or categories next to them",
             )
         return self.leave_one_out(*columns)
 

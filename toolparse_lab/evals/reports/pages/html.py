@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = 3
 """The examples of each failure that a page opens."""
-BEHIND = "The failures behind each cell"
+FAILURES = "The failures of each cell"
 MOST_VIEWS = 100
 """The failures of a page that show how they were read; a view takes a hundred times its text."""
 MOST_LINES = 5_000
@@ -242,7 +242,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
             *([TRADEOFFS] if cells["tradeoffs"] else []),
             "What happened",
             "What went wrong",
-            *([BEHIND] if cells["failing"] else []),
+            *([FAILURES] if cells["failing"] else []),
             *(section["title"] for section in cells["sections"]),
             "How to read this",
         ]
@@ -255,7 +255,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
         gate=_block(gate_checks(gate)) if gate is not None else None,
         cells=cells,
         leader=leader_of(report),
-        behind=BEHIND,
+        behind=FAILURES,
         tradeoffs_title=TRADEOFFS,
         anchors=anchors,
     )

@@ -166,10 +166,10 @@ def ladder(report: Report) -> Listing:
     )
     lead = (
         "What the same answers give as written, after repairs, with lossless coercion, and with "
-        "the looser one; in brackets what a step gained, in points. Beside it what a naive parser "
-        "makes of them, the share of answers with something fabricated, and of answers with calls "
-        "the share that was repaired or coerced. Unread are the answers that look like a call and "
-        f"hold none that could be read. {levels_legend(report)}"
+        "the looser one; in brackets what a step gained, in points. Next to it is what a naive "
+        "parser makes of them, the share of answers with something fabricated, and of answers with "
+        "calls the share that was repaired or coerced. Unread are the answers that look like a "
+        f"call and hold none that could be read. {levels_legend(report)}"
     )
     return Listing("Less and more help", lead, columns, report.frame.to_dict("records"))
 
@@ -376,7 +376,7 @@ def _sensitivity(report: Report) -> Listing:
     columns += [Column(level, key=level, form=percent) for level in levels]
     lead = (
         "Success if values were compared less strictly: case of letters, then punctuation and "
-        "spaces, then numbers to a millionth, and last any value at all beside the right names. A "
+        "spaces, then numbers to a millionth, and last any value at all under the right names. A "
         "wide step speaks of targets that are too narrow or of careless spelling, not of calls "
         "that could not be read."
     )
