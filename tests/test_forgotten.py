@@ -6,8 +6,10 @@ CONTRIBUTING.md says how each is added; each test here names what was forgotten.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -15,9 +17,8 @@ from pathlib import Path
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.cli import build_parser
 from toolparse_lab.cli.options import DECLARED
-from toolparse_lab.cli.verbs import VERBS
+from toolparse_lab.cli.verbs import FILES, VERBS
 from toolparse_lab.core import hooks
 from toolparse_lab.core.rules import CODES, RULES
 from toolparse_lab.evals.frames.recorded import trials_frame
@@ -25,6 +26,7 @@ from toolparse_lab.evals.reports.figures.report import Report
 from toolparse_lab.evals.reports.pages import tables
 from toolparse_lab.evals.reports.pages.columns import Listing
 from toolparse_lab.evals.scoring.outcomes import OUTCOMES, SUB_CODES
+from toolparse_lab.formats.registry import TABLES, family_heads
 from toolparse_lab.runner.store.schema import MIGRATIONS, VERSION
 
 from .test_evals_breakdowns import TRIALS, two_models
@@ -32,6 +34,7 @@ from .test_evals_report import FRAME
 
 ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
+BENCHMARKS = ROOT / "benchmarks"  # some tests read a file through one
 
 
 @lru_cache(maxsize=1)
@@ -63,6 +66,20 @@ def test_every_format_has_a_case() -> None:
     aliases = {p.id: {p.id, *p.aliases} for p in tp.protocols().values()}
     bare = [i for i, names in aliases.items() if not names & formats_with_cases()]
     assert not bare, "add a line to a file in tests/cases_core/ with `format`, `raw` and `calls`"
+
+
+def test_no_format_takes_the_id_of_another() -> None:
+    modules = [importlib.import_module(f"toolparse_lab.formats.{name}") for name in TABLES]
+    ids = Counter([*family_heads(), *(row.id for module in modules for row in module.PROTOCOLS)])
+    assert not [i for i, n in ids.items() if n > 1], "two rows have this id: one hides the other"
+
+
+def test_every_case_file_is_read() -> None:
+    tests = "\n".join(
+        p.read_text("utf-8") for p in (*TESTS.rglob("*.py"), *BENCHMARKS.glob("*.py"))
+    )
+    unread = [p.name for p in TESTS.glob("cases*/*.jsonl") if p.name not in tests]
+    assert not unread, "no test names this file: put the case into one that a test reads"
 
 
 def test_every_rule_has_a_case() -> None:
@@ -102,6 +119,18 @@ def test_every_section_is_tried(sections: dict[str, tuple[Report, Listing]]) -> 
     assert not untried, "make a report in `reports` above where this section has rows"
 
 
+def test_every_maker_of_a_section_is_in_the_list() -> None:
+    # The public ones without a place in the list have one of their own on the pages.
+    made = {
+        name
+        for name, made in vars(tables).items()
+        if name.startswith("_")
+        and str(getattr(made, "__annotations__", {}).get("return")).startswith("Listing")
+    }
+    unlisted = made - {make.__name__ for make in tables._MAKERS}
+    assert not unlisted, "add it to `_MAKERS` in evals/reports/pages/tables.py, at its place"
+
+
 def test_every_section_reaches_every_page(
     sections: dict[str, tuple[Report, Listing]],
 ) -> None:
@@ -112,16 +141,19 @@ def test_every_section_reaches_every_page(
 
 
 def test_every_verb_is_declared_and_has_a_place_in_the_docs() -> None:
-    docs = (ROOT / "docs" / "cli.md").read_text("utf-8")
-    missing = [verb for verb in VERBS if f"toolparse {verb}" not in docs]
-    assert not missing, "run `make docs`"
-    build_parser()  # which imports the files of all verbs
+    for file in set(FILES.values()):
+        importlib.import_module(f"toolparse_lab.cli.verbs.{file}")
     undeclared = set(VERBS) - set(DECLARED)
     assert not undeclared, "declare it by `@verb` in the file that `GROUPS` names"
     unlisted = set(DECLARED) - set(VERBS)
     assert not unlisted, "add a line to `GROUPS` in cli/verbs/__init__.py"
+    places = {name: verb.run.__module__.rpartition(".")[2] for name, verb in DECLARED.items()}
+    assert places == dict(FILES), "`GROUPS` names another file than the one with the `@verb`"
     for name, verb in DECLARED.items():
         assert verb.examples, f"{name} shows no example"
+    docs = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    missing = [verb for verb in VERBS if f"toolparse {verb}" not in docs]
+    assert not missing, "run `make docs`"
 
 
 def test_every_version_of_the_store_has_its_migration() -> None:

@@ -99,7 +99,9 @@ def test_snapshot(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("UPDATE_SNAPSHOTS"):
         SNAPSHOTS.mkdir(exist_ok=True)
         path.write_text(html, encoding="utf-8")
-    assert html == path.read_text(encoding="utf-8")
+    assert html == path.read_text(encoding="utf-8"), (
+        "if this is meant: UPDATE_SNAPSHOTS=1 pytest tests/test_render_html.py"
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
@@ -265,3 +267,15 @@ def test_the_style_sheet_of_the_parse_view_has_the_palette() -> None:
         )
     kinds = set(re.findall(r'data-inner="(\w+)"', css))
     assert kinds >= style.MARKS.keys()
+    colors = {
+        name: f"{r}, {g}, {b}"
+        for name, r, g, b in re.findall(r"--tp-(\w+): (\d+), (\d+), (\d+);", css)
+    }
+    for kind, look in style.MARKS.items():
+        rule = re.search(
+            rf'data-inner="{kind}"[^{{]*{{ background: rgba\((?:var\(--tp-(\w+)\)|([\d, ]+)), ', css
+        )
+        rgb = rule and (rule[2] or colors[rule[1]])
+        assert rgb == ", ".join(str(int(look.color[i : i + 2], 16)) for i in (1, 3, 5)), (
+            f"{kind} has one colour in views/style.py and another in notebook/parse_view.css"
+        )

@@ -83,7 +83,7 @@ def test_the_matrix_stands_best_first(page: str) -> None:
 
 def test_every_failure_is_behind_its_cell(report: Report, page: str) -> None:
     failed = report.headline[report.headline["score_success"] == 0]
-    behind = page[page.index(f">{html.BEHIND}</h2>") :]
+    behind = page[page.index(f">{html.FAILURES}</h2>") :]
     assert len(failed) > 50
     assert set(re.findall(r'trial <a href="#cell-[\d-]+">([^<]+)</a>', behind)) == set(
         failed["trial_id"]

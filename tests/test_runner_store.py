@@ -1,4 +1,6 @@
 import asyncio
+import concurrent.futures.thread
+import gc
 import sqlite3
 import sys
 import threading
@@ -631,6 +633,28 @@ def test_a_store_may_be_collected_in_its_writers_own_thread(
     writer.shutdown(wait=True)
     assert not finalizer.alive
     assert faults == []
+
+
+def test_a_store_is_collected_while_the_lock_of_executors_is_held(tmp_path: Path) -> None:
+    store: Store | None = Store(tmp_path / "runs.db")
+    assert store is not None
+    writer = store.writer
+    writer.submit(int).result()
+
+    def collect() -> None:
+        nonlocal store
+        # Held while an executor makes a thread, which may collect garbage.
+        with concurrent.futures.thread._global_shutdown_lock:
+            store = None
+            gc.collect()
+
+    collecting = threading.Thread(target=collect, daemon=True)
+    collecting.start()
+    collecting.join(5)
+    assert not collecting.is_alive()
+    for thread in writer._threads:
+        thread.join(5)
+        assert not thread.is_alive()
 
 
 def test_closing_twice_is_fine(path: Path) -> None:

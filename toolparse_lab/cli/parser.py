@@ -40,6 +40,8 @@ class VerbParser(argparse.ArgumentParser):
         self.loaded = True
         name = self.prog.rpartition(" ")[2]  # `prog` is "toolparse serve-local"
         importlib.import_module(f".verbs.{FILES[name]}", __package__)
+        if name not in DECLARED:
+            raise LookupError(f"cli/verbs/{FILES[name]}.py, which `GROUPS` names, has no `{name}`")
         DECLARED[name].declare(self)
 
     # argparse hands the words after a verb to this method of the verb's parser.

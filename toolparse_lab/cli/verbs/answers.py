@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.errors import BadOptions
 from ...core.types import EXECUTABLE, ParseOptions
@@ -18,9 +18,6 @@ from ...views import render_ansi
 from ...views.show import visible
 from ..console import put, put_json, read_text, read_tools, say
 from ..options import COLOR, CONFIG, JSON, POLICY, Option, color, settings_of, verb
-
-if TYPE_CHECKING:
-    pass
 
 
 @verb(

@@ -5,9 +5,11 @@ not take.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sqlite3
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
@@ -30,6 +33,7 @@ from ..exchange.redaction import REDACTED, is_secret_name, redact
 # newest commits with it, and never a part of one. PostgreSQL needs none of this; its server may be
 # away for a while, which is waited for where nothing has begun yet.
 
+Finalizer: TypeAlias = "weakref.finalize[[Any], Any]"
 _PAUSE = 0.2  # seconds between two looks for a server
 _POSTGRES = ("postgres", "postgresql")
 _POSTGRES_HINT = "pip install 'toolparse_lab[postgres]'"
@@ -143,9 +147,49 @@ def connected(engine: sa.Engine, patience: float) -> sa.Connection:
         time.sleep(_PAUSE)
 
 
+# How stores end that nobody closes. Garbage is collected in the middle of anything, also of the
+# code that holds the one lock of all executors, and waiting for that lock there would never end. So
+# a finalizer takes no lock: it puts the store's parts into a queue that is made for this, and a
+# thread closes them. What is left when the interpreter ends is closed then.
+
+_collected: SimpleQueue[tuple[ThreadPoolExecutor, sa.Engine]] = SimpleQueue()
+_closers: dict[int, threading.Thread] = {}  # by process id: a forked child has no thread
+_finalizers: list[Finalizer] = []
+
+
+def shut_when_collected(store: object, writer: ThreadPoolExecutor, engine: sa.Engine) -> Finalizer:
+    """Shut a store's parts once it is collected, or the interpreter ends.
+
+    Returns the finalizer, which `close` detaches.
+    """
+    if os.getpid() not in _closers:
+
+        def close_all() -> None:
+            while True:
+                shut(*_collected.get())
+
+        closer = threading.Thread(target=close_all, name="toolparse-closer", daemon=True)
+        _closers[os.getpid()] = closer
+        closer.start()
+    finalizer = weakref.finalize(store, _collected.put, (writer, engine))
+    finalizer.atexit = False  # `_shut_the_rest` closes it, and waits for no thread
+    _finalizers[:] = [*(f for f in _finalizers if f.alive), finalizer]
+    return finalizer
+
+
+@atexit.register
+def _shut_the_rest() -> None:
+    for finalizer in _finalizers:
+        if ended := finalizer.detach():
+            shut(*ended[2][0])
+    with suppress(Empty):
+        while True:
+            shut(*_collected.get_nowait())
+
+
 def shut(writer: ThreadPoolExecutor, engine: sa.Engine) -> None:
     """Finish the writes under way and close every connection, in the writer's own thread. Waits for
-    nothing: a store may be collected while that very thread runs, which cannot wait for itself.
+    nothing.
     """
     try:
         writer.submit(engine.dispose)

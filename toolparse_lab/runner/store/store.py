@@ -12,7 +12,6 @@ import json
 import secrets
 import sqlite3
 import threading
-import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -67,7 +66,7 @@ class Store:
         self._leftovers = database.Leftovers(file)
         # Also where nobody calls `close`: a store that is collected leaves no thread and no file
         # open.
-        self._finalizer = weakref.finalize(self, database.shut, self.writer, self._engine)
+        self._finalizer = database.shut_when_collected(self, self.writer, self._engine)
         try:
             with self._writing() as connection:
                 schema.prepare(connection)
@@ -93,7 +92,8 @@ class Store:
 
     def close(self) -> None:
         """Wait for writes under way and close every connection. May be called twice."""
-        self._finalizer()
+        if self._finalizer.detach():
+            database.shut(self.writer, self._engine)
         self.writer.shutdown(wait=True)
         if self._rescue is not None:
             self._rescue.close()
