@@ -365,7 +365,7 @@ class ToolCallMiddleware:
         offer = read_offer(tools, tool_choice, schemas, supports_none=self.ways.supports_none)
         by_name = {t.name: t for t in offer.for_model}
         writer = Writer(self.protocol, by_name, self._write_result, self.on_error)
-        left_out: tuple[LeftOut, ...] = ()
+        left_out: tuple[LeftOut, ...] = ()  # examples of an input that do not fit its schema
         if offer.active and isinstance(self.protocol, Protocol):
             _, left_out = input_examples(self.protocol, offer.for_model)
         return Prepared(offer, writer, self.protocol, self.ways, ChoiceForm(*form), left_out)

@@ -402,7 +402,8 @@ class TextScanner:
         return _INSIDE_JSON.search(before) is not None
 
     def _begins_line(self, tail: str, at: int) -> bool:
-        # Nothing before the line of the opener at tail[at] may quote it: most need no further look.
+        # True if the opener at tail[at] begins its line and nothing before it can quote it, so that
+        # the longer look at quoting is not needed.
         quoting = self.quoting
         if tail[at] == "`" or quoting.is_open:
             return False

@@ -330,8 +330,8 @@ def leave_one_out_frame(trials: pd.DataFrame, of: str, over: str, policy: str) -
 
 
 def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
-    """Say in one sentence which value leads, and the parts that it cannot be without. '' if there
-    is nothing to leave out.
+    """Say in one sentence which value leads, and which part has to be there for it to lead. '' if
+    there is nothing to leave out.
     """
     leaders: Mapping[str, list[str]] = {
         str(value): part.loc[part["rank"] == 1, of].astype(str).tolist()
