@@ -141,7 +141,7 @@ def test_a_keyboard_follows_the_contents_to_a_failure(page: Page, pages: dict[st
         raise AssertionError(f"no {tag} {text} within 30 steps")
 
     page.goto(pages["report"].as_uri())
-    tab_to("A", "failures behind")
+    tab_to("A", "failures of each cell")
     page.keyboard.press("Enter")
     for _ in range(2):  # the cell, and its first failure
         tab_to("SUMMARY")
