@@ -357,6 +357,8 @@ class Bench {
   // the panels
 
   drawPipeline() {
+    // An answer of the kernel redraws it under the reader's keys, which must not lose their place.
+    const focused = this.pipeline.contains(this.root.getRootNode().activeElement);
     this.stage ??= "validated";
     this.pipeline.replaceChildren(
       ...this.current.pipeline.map((stage, i) => {
@@ -366,6 +368,7 @@ class Bench {
         return tab;
       }),
     );
+    if (focused) this.pipeline.querySelector('[aria-selected="true"]')?.focus({ preventScroll: true });
     const stage = this.current.pipeline.find((s) => s.name === this.stage);
     const list = make("ul", "tb-list");
     for (const [what, detail, kind] of stage.lines) {
