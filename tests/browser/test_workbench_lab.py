@@ -242,6 +242,7 @@ def test_a_page_from_disk_shows_all_and_changes_nothing(chromium: Browser, tmp_p
         page.on("request", lambda request: requests.append(request.url))
         page.goto(target.as_uri())
         page.locator("summary", has_text="Stream").click()
+        page.wait_for_function("Number(document.querySelector('.tb-slider').max) > 0")
         page.get_by_role("slider", name="Chunk").focus()
         page.keyboard.press("Home")
         assert page.locator(".tb-later").text_content()

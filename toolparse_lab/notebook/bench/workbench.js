@@ -447,9 +447,11 @@ class Bench {
 
   drawTimeline() {
     const last = this.timeline.ends.length - 1;
+    // The end at first; drawn again, a stream stays where it is, also at its beginning.
+    const step = this.points ? Math.min(Number(this.slider.value), last) : last;
     this.points = Array.from(this.current.raw);
     this.slider.max = String(last);
-    this.slider.value = String(Math.min(Number(this.slider.value) || last, last));
+    this.slider.value = String(step);
     this.scrub(Number(this.slider.value));
   }
 
