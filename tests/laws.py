@@ -7,9 +7,9 @@ import os
 from typing import Any
 
 from toolparse_lab.core.types import ParseResult
-from toolparse_lab.parser.laws import check_all as check_all_splits
+from toolparse_lab.parser.laws import check_all as check_laws
 from toolparse_lab.parser.laws import check_partition, check_serial, run_chunks
-from toolparse_lab.parser.laws.checks import TEXT_LAWS, check_splits, try_text
+from toolparse_lab.parser.laws.checks import LONG
 
 __all__ = ["check_all", "check_partition", "check_serial", "run_chunks"]
 
@@ -24,11 +24,5 @@ def check_all(
 
     No split is tried if `every_split` is False.
     """
-    if EXHAUSTIVE or not every_split:
-        return check_all_splits(raw, protocol, tools, options, every_split=every_split)
-    trial = try_text(raw, protocol, tools, options)
-    for law, check in TEXT_LAWS.items():
-        if law != "split invariance":
-            check(trial)
-    check_splits(trial, FEW)
-    return trial.result
+    most = LONG if EXHAUSTIVE else FEW
+    return check_laws(raw, protocol, tools, options, every_split=every_split, most=most)

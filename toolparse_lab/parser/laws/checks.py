@@ -159,19 +159,28 @@ def try_text(raw: str, protocol: Any, tools: Any = None, options: Any = None) ->
 
 
 def check_all(
-    raw: str, protocol: Any, tools: Any = None, options: Any = None, *, every_split: bool = True
+    raw: str,
+    protocol: Any,
+    tools: Any = None,
+    options: Any = None,
+    *,
+    every_split: bool = True,
+    most: int = LONG,
 ) -> ParseResult:
     """Check every law on one text and return its result.
 
-    Split invariance unless `every_split` is False. Raises LawBroken for the first that fails.
+    Split invariance unless `every_split` is False; most: see `chunkings`. Raises LawBroken for the
+    first that fails.
 
     >>> check_all("<tool_call>{", "hermes").calls[0].status
     'truncated'
     """
     trial = try_text(raw, protocol, tools, options)
     for law, check in TEXT_LAWS.items():
-        if law != "split invariance" or every_split:
+        if law != "split invariance":
             check(trial)
+        elif every_split:
+            check_splits(trial, most)
 
     return trial.result
 
