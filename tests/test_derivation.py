@@ -13,6 +13,7 @@ import pytest
 
 import toolparse_lab as tp
 from tests.chat_templates import FAMILIES, OWN_THOUGHTS, PLAIN, SHARED, template
+from tests.laws import EXHAUSTIVE
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions, UnreadableTemplate
 from toolparse_lab.formats.prompt.messages import build_messages
@@ -328,11 +329,11 @@ def test_the_models_own_prompt_is_a_wording() -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no folder of real chat templates")
 def test_real_templates_are_derived() -> None:
     refused: list[str] = []
-    paths = sorted(SHARED.glob("*.jinja"))
+    paths = sorted(SHARED.glob("*.jinja"))[:: 1 if EXHAUSTIVE else 4]
     for path in paths:
         try:
             tp.Protocol.from_chat_template(path)
         except UnreadableTemplate as error:
             refused.append(f"{path.name}: {str(error).splitlines()[0]}")
     assert all("writes no calls" in line for line in refused), refused
-    assert len(refused) <= len(paths) // 8
+    assert len(refused) <= max(2, len(paths) // 8)

@@ -270,9 +270,20 @@ def test_the_readme_is_there() -> None:
     assert any(b.run for b in blocks_of(readme.read_text("utf-8"))), "no example that is run"
 
 
+# Pages whose examples ask a model or start servers: the others ask the same of the library by day.
+_AT_NIGHT = ("app.md", "ci.md", "frames.md", "own_format.md", "running.md", "servers.md",
+             "type_safety.md")  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if any(b.run for b in blocks_of(p.read_text("utf-8")))], ids=id_of
+    "page",
+    [
+        pytest.param(p, marks=[pytest.mark.exhaustive] if p.name in _AT_NIGHT else [])
+        for p in PAGES
+        if any(b.run for b in blocks_of(p.read_text("utf-8")))
+    ],
+    ids=id_of,
 )
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")

@@ -28,6 +28,7 @@ OURS = [*family_heads(), "auto"]
 
 
 @pytest.mark.parametrize("id", OURS)
+@pytest.mark.exhaustive(3)
 def test_our_protocols_keep_the_laws(id: str) -> None:
     report = tp.check_protocol(id, examples=10)
     assert report.ok, str(report)

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.slow
 nbformat = pytest.importorskip("nbformat")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 ASKS_LIVE = ("01_quickstart.ipynb", "06_type_safety.ipynb")
+# Minutes of simulation and of the embedded model, whose parts have tests of their own.
+AT_NIGHT = ("05_is_it_really_better.ipynb", "06_type_safety.ipynb")
 HOSTILE = ("<script", "onerror=", "http://", "javascript:")
 
 
@@ -28,6 +30,8 @@ def _marked(path: Path) -> Any:
         if path.name in ASKS_LIVE
         else []
     )
+    if path.name in AT_NIGHT:
+        marks.append(pytest.mark.exhaustive)
     return pytest.param(path, marks=marks)
 
 

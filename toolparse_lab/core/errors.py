@@ -173,7 +173,7 @@ class BadToolSpec(UsageError):
 class NoStrictForm(BadToolSpec):
     """Raised for a schema that a provider's strict mode cannot be told.
 
-    `keyword` stands in the way, or is missing, at the JSON Pointer `path` of the schema.
+    `keyword` is in the way, or is missing, at the JSON Pointer `path` of the schema.
 
     >>> from toolparse_lab.arguments.schema.strict_form import strict_form
     >>> strict_form({"properties": {"a": {"type": "array"}}})

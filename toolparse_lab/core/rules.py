@@ -53,7 +53,7 @@ _RULES = (
         "A bracket, quote or separator too many is dropped, where one reading is nearest.",
         "another sign may be the one too many"),
     Rule("rjson.wrong-sign", False,
-        "A sign that looks like the right one, or stands in its place, is replaced, where one "
+        "A sign that looks like the right one, or is in its place, is replaced, where one "
         "reading is nearest.",
         "the text there may have been meant"),
     Rule("rjson.swapped-signs", False,

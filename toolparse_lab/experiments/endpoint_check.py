@@ -235,7 +235,7 @@ def _judge_native(completion: Completion) -> tuple[Verdict, str]:
     if found is not None:
         return (
             "failed",
-            f"the call stands in the text, as {found}: the endpoint's tool-call parser is off or "
+            f"the call is in the text, as {found}: the endpoint's tool-call parser is off or "
             "another",
         )
     return "uncertain", "the tool was offered, and the model did not call it"

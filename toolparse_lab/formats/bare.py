@@ -167,7 +167,7 @@ class BareReader(LiteralReader):
         while self.skip() != closer:
             key = self.key()
             if key in values:
-                raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice", self.pos)
+                raise Refusal("decode.duplicate-key", f"the key {key!r} appears twice", self.pos)
             mark = self.skip()
             if mark not in (":", "="):
                 raise self.fail(f"expected ':', got {mark!r}" if mark else "the text ends in a key")

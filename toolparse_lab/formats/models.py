@@ -56,7 +56,7 @@ _ROWS: tuple[tuple[str, str, str, Reasoning], ...] = (
     (r"hammer", "xlam_array", "Hammer", ""),
     (r"toolace", "pythonic", "ToolACE", ""),
     (r"qwen-?2\.5|qwen-?2-", "hermes", "Qwen2.5 and Qwen2", ""),
-    (r"qwen-?1\.5", "qwen_agent_old", "Qwen1.5 behind Qwen-Agent", ""),
+    (r"qwen-?1\.5", "qwen_agent_old", "Qwen1.5 with Qwen-Agent", ""),
     (r"mimo-vl", "hermes", "MiMo-VL", "tags"),
     (r"mimo", "mimo_compact", "MiMo", "tags"),
     (r"seed-oss", "seed_oss", "Seed-OSS", "tags"),

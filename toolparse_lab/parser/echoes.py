@@ -304,7 +304,7 @@ class Echoes:
             message = "so many calls cannot be compared with the request, so this one is refused"
         else:
             place = f"characters {echo.span.start} to {echo.span.end}"
-            message = f"this call's own text stands in {echo} ({place}): somebody else wrote it"
+            message = f"this call's own text is in {echo} ({place}): somebody else wrote it"
         severity: Any = "warning" if self._allow else "error"
         problem = Problem("scan", "call.echoed", severity, message, "", call.segment.span)
         return replace(
@@ -448,7 +448,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 _Key: TypeAlias = tuple[str, str]
 
 
-_INSIDE = "the call stands inside another call, or in what only shows it, which does not end before"
+_INSIDE = "the call is inside another call, or in what only shows it, which does not end before"
 
 
 def as_draft(call: ToolCall, code: str = "call.inside-value", message: str = _INSIDE) -> ToolCall:

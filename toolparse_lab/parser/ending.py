@@ -50,9 +50,9 @@ _CUT_ENDS = frozenset(
 )
 # Formats whose calls a server has read.
 _OF_SERVER = frozenset({"openai_json", "openai_strict"})
-_IN_REASONING = "the call stands in reasoning that the answer closes behind it"
+_IN_REASONING = "the call is inside reasoning that the answer closes after it"
 _BESIDE = "the call has no arguments, and the text beside it holds one that has"
-_ONLY_REASONED = "the only call stands in the reasoning, and nothing follows it"
+_ONLY_REASONED = "the only call is in the reasoning, and nothing follows it"
 _LOOK_ALIKE = "call.looks-like"
 _MOST_MENTIONS = 20
 _MOST_LOOKS = 50

@@ -57,7 +57,7 @@ _CLOSER_NOTES = {
     "rescued": ("call.rescued-closer", "the closer stood inside what reads as an open string"),
     "wrong": (
         "call.wrong-closer",
-        "the body is whole, but another format's closer stands behind it",
+        "the body is whole, but another format's closer follows it",
     ),
     "implicit": ("call.missing-closer", "the body is whole, its closer is missing"),
 }

@@ -305,12 +305,12 @@ class Damage:
 
         end = self.skip(end)
         if end >= self.size:
-            raise Refusal("decode.truncated-value", "the text ends behind a key", end)
+            raise Refusal("decode.truncated-value", "the text ends after a key", end)
         if text[end] != ":":
             if _NEXT_STRICT.match(text, end):
                 self.edit(end, end, ":", "rjson.missing-colon")
                 return end
-            raise Refusal("decode.json", f"expected a colon behind the key, got {text[end]!r}", end)
+            raise Refusal("decode.json", f"expected a colon after the key, got {text[end]!r}", end)
 
         return self.skip(end + 1)
 

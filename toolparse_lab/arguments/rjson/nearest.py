@@ -98,7 +98,7 @@ def nearest_readings(text: str, max_cost: int, max_depth: int) -> list[Nearest]:
     for cost, edits in ways:
         try:
             values = read_sequence(apply_edits(text, edits))
-        except ValueError:  # a key stands twice, or an escape is none
+        except ValueError:  # a key appears twice, or an escape is wrong
             continue
         if too_deep(text, values, max_depth):
             continue

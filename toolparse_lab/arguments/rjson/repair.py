@@ -157,7 +157,7 @@ def _load_without_doubles(
     try:
         return read_sequence(apply_edits(text, merged)), merged
     except ValueError as error:
-        raise Refusal("decode.duplicate-key", f"a key stands twice: {error}", 0) from None
+        raise Refusal("decode.duplicate-key", f"a key appears twice: {error}", 0) from None
 
 
 def _outer_doubles(edited: str) -> list[Doubled]:
@@ -167,7 +167,7 @@ def _outer_doubles(edited: str) -> list[Doubled]:
         first, again = edited[slice(*double.first)], edited[slice(*double.again)]
         if first != again and not _equal_texts(first, again):
             key = double.path.rpartition("/")[2]
-            message = f"the key {key!r} stands twice with different values"
+            message = f"the key {key!r} appears twice with different values"
             raise Refusal("decode.duplicate-key", message, double.again[0])
 
     outer: list[Doubled] = []

@@ -55,7 +55,7 @@ def _scanner(text: str) -> Scan:
 
 
 def read_unique(text: str) -> Value:
-    """Return the one strict JSON value of a text in which no key stands twice."""
+    """Return the one strict JSON value of a text in which no key appears twice."""
     values = read_sequence(text)
     if len(values) != 1:
         raise ValueError(f"{len(values)} values where one should be")

@@ -68,7 +68,7 @@ def explain_no_call(
         return sentence
     at, name = min(mentions)
     return (
-        f"{sentence} The tool name {printable(name)!r} stands in it at {at}; "
+        f"{sentence} The tool name {printable(name)!r} is in it at {at}; "
         "tp.detect says what formats it may be."
     )
 

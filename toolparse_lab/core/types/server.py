@@ -86,7 +86,7 @@ def explain_blame(
         return "Server lost it: the response says that it ends with a call, and holds none."
     if ONLY_REASONED in codes:
         return (
-            "Cannot be told: the only call stands in the reasoning, where the model wrote it or "
+            "Cannot be told: the only call is in the reasoning, where the model wrote it or "
             "the server's parser left it."
         )
     if IN_CONTENT in codes:

@@ -304,7 +304,7 @@ def read_strict(text: str) -> Value:
 
 def _whole(text: str, value: Value, end: int) -> Value:
     if not _BEHIND.match(text, end):
-        raise ValueError(f"something stands behind the value, at character {end}")
+        raise ValueError(f"something follows the value, at character {end}")
     return value
 
 

@@ -237,7 +237,7 @@ def read_parquet(path: Path) -> RowSource:
                     number += 1
                     yield number, row
         except (pyarrow.ArrowException, OSError) as e:
-            message = f"the file cannot be read behind row {number}"
+            message = f"the file cannot be read after row {number}"
             raise UnreadableInput(message, got=f"{path}: {e}") from None
         finally:
             file.close()

@@ -339,7 +339,7 @@ def match_calls(
     if most <= EXACT_LIMIT:
         pairs = _cheapest_pairs(costs, most, required)
     else:
-        note = f"more than {EXACT_LIMIT} calls: the pairing behind this explanation is greedy"
+        note = f"more than {EXACT_LIMIT} calls: the pairing that this explains is greedy"
         free, pairs = set(range(most)), []
         for i, row in enumerate(costs):
             _, j = min((row[j], j) for j in free)

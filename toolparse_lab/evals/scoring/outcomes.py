@@ -86,7 +86,7 @@ SUB_CODES: dict[str, str] = {
     "open_call": "The text ends inside a call.",
     "open_reasoning": "The text ends inside the reasoning.",
     "no_calls": "The response ends with a call by its finish reason, and holds none.",
-    "in_reasoning": "A call stands in the reasoning, and nothing follows it.",
+    "in_reasoning": "A call is in the reasoning, and nothing follows it.",
     "escaped": "The text holds a call whose marks are escaped, but no call was found.",
     "undecodable": "The body of the call could not be read.",
     "incomplete": "The model ended its answer inside a call.",

@@ -353,7 +353,7 @@ class _Building:
         skipped = list(left_out)
         if self._copies:
             skipped.append(
-                Skipped("copies", self._copies, "the same answer stands in a row before")
+                Skipped("copies", self._copies, "the same answer is in an earlier row")
             )
         for name, n in sorted(self._varying.items()):
             why = "it differs between the rows of one case"

@@ -143,11 +143,11 @@ _FENCE_ENDS = ("\n```", "```")
 
 PROTOCOLS: tuple[Protocol, ...] = (
     # Mistral 7B v0.3, Nemo, Mixtral 8x22B, Small 3.0
-    _mistral("mistral_v3", "a list behind [TOOL_CALLS]", "[TOOL_CALLS] [{call}, {call}]"),
-    _mistral("mistral_v11", "name and JSON behind [TOOL_CALLS]", "[TOOL_CALLS]{name}{json}"),
-    _mistral("mistral_v13_args", "name, [ARGS] and JSON behind [TOOL_CALLS]",
+    _mistral("mistral_v3", "a list after [TOOL_CALLS]", "[TOOL_CALLS] [{call}, {call}]"),
+    _mistral("mistral_v11", "name and JSON after [TOOL_CALLS]", "[TOOL_CALLS]{name}{json}"),
+    _mistral("mistral_v13_args", "name, [ARGS] and JSON after [TOOL_CALLS]",
              "[TOOL_CALLS]{name}[ARGS]{json}", "mistral"),
-    _mistral("mistral_v11_call_id", "name, id and JSON behind [TOOL_CALLS]",
+    _mistral("mistral_v11_call_id", "name, id and JSON after [TOOL_CALLS]",
              "[TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]{json}"),
     _deepseek("deepseek_v3", "a section of fenced JSON", "｜", "▁", fenced=True),
     _deepseek("deepseek_v31", "a section of names and JSON", "｜", "▁", fenced=False),
@@ -173,7 +173,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
          JsonHeaders(("<tool_call>{ }function\n{name}{ }", "<tool_call>{ }{name}{ }"),
                      ("</tool_call>",), first="{", sure=False)),
     # seen once, in a report about GLM-5.3 Flash
-    _row("glm53_flash", "name, > and JSON behind <tool_call>", "<tool_call>{name}>{json}",
+    _row("glm53_flash", "name, > and JSON after <tool_call>", "<tool_call>{name}>{json}",
          JsonHeaders(("<tool_call>{ }{name}>{ }",), ("</tool_call>",),
                      first="{", sure=False, runs=True)),
     # CWM: what follows the name is JSON or a command. Models write the tool for the word
@@ -183,11 +183,11 @@ PROTOCOLS: tuple[Protocol, ...] = (
              CommandHeaders(("<tool: {any}>{ }{name}{ }", "<tool: {name} "), ("</tool>",))),
         codec=JsonOrCommand(Frame("<tool: function>\n{name} ", "\n</tool>"))),
     # Functionary 3.2: `>>>all` is text, and the first sign may be in the prompt
-    _row("functionary_v32", "name, line break and JSON behind >>>", ">>>{name}\n{json}",
+    _row("functionary_v32", "name, line break and JSON after >>>", ">>>{name}\n{json}",
          JsonHeaders((">>>{name}\n",), lone=("{name}\n",), markup=(">>>all\n",),
                      first="{", sure=False, runs=True)),
     # Qwen 1.5 and 2 behind Qwen-Agent, which puts the first token into the prompt
-    _row("qwen_agent_old", "name and JSON behind ✿ tokens", "✿FUNCTION✿: {name}\n✿ARGS✿: {json}",
+    _row("qwen_agent_old", "name and JSON after ✿ tokens", "✿FUNCTION✿: {name}\n✿ARGS✿: {json}",
          JsonHeaders(("✿FUNCTION✿: {name}{ }✿ARGS✿:{ }", "✿FUNCTION✿:{ }{name}{ }✿ARGS✿:{ }"),
                      lone=(": {name}{ }✿ARGS✿:{ }",), markup=("✿RESULT✿", "✿RETURN✿"),
                      first="{", runs=True),
@@ -239,7 +239,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
                      lone=(" -> tool/function_call{ }", "-> tool/function_call{ }"),
                      first="[{", sure=False)),
     # Granite 3.0, 3.2 and 3.3: no closer
-    _row("granite3", "a list behind <|tool_call|>", "<|tool_call|>[{call}, {call}]",
+    _row("granite3", "a list after <|tool_call|>", "<|tool_call|>[{call}, {call}]",
          JsonHeaders(("<|tool_call|>",), _TOOL_CALL_ENDS, alone=("<tool_call>{ }",),
                      first="[{", runs=True)),
     # Phi-4-mini's own tags
@@ -247,13 +247,13 @@ PROTOCOLS: tuple[Protocol, ...] = (
          "<|tool_call|>[{call}, {call}]<|/tool_call|>",
          JsonHeaders(("<|tool_call|>",), _TOOL_CALL_ENDS, first="[{", runs=True)),
     # Granite 3.1: the opener of Hermes before a list, and no closer
-    _row("granite31_text", "a list behind <tool_call>", "<tool_call>[{call}, {call}]",
+    _row("granite31_text", "a list after <tool_call>", "<tool_call>[{call}, {call}]",
          JsonHeaders(("<tool_call>",), ("</tool_call>",), first="[", sure=False, runs=True)),
     # Phi-4-mini as it was taught, FireFunction v2
-    _row("phi4_mini", "a list behind functools", "functools[{call}, {call}]",
+    _row("phi4_mini", "a list after functools", "functools[{call}, {call}]",
          JsonHeaders(("functools{ }",), first="[{", sure=False, runs=True)),
     # Sarashina: the list may be Python's
-    _row("sarashina", "a list, also of Python's literals, behind <|tool_calls|>",
+    _row("sarashina", "a list, also of Python's literals, after <|tool_calls|>",
          "<|tool_calls|>[{call}, {call}]",
          JsonHeaders(("<|tool_calls|>",), first="[", sure=False, runs=True, quotes="\"'")),
     # Apertus 2509
@@ -290,23 +290,23 @@ PROTOCOLS: tuple[Protocol, ...] = (
                                ("<|content_thinking|>", "<|end_message|>"))),
          keys=("name", "args")),
     # Granite 20B for function calling
-    _row("granite20b_fc", "JSON behind <function_call>", "<function_call> {call}",
+    _row("granite20b_fc", "JSON after <function_call>", "<function_call> {call}",
          JsonHeaders(("<function_call>",), ("</function_call>",),
                      first="{[", sure=False, runs=True)),
     # GigaChat 3
-    _row("gigachat3", "JSON behind a role", "function call<|role_sep|>\n{call}",
+    _row("gigachat3", "JSON after a role", "function call<|role_sep|>\n{call}",
          JsonHeaders(("function call<|role_sep|>", "<|function_call|>"),
                      ("<|message_sep|>", "</s>"), first="{", runs=True)),
     # GigaChat 3.1
-    _row("gigachat31", "JSON behind <|function_call|>", "<|function_call|>{call}",
+    _row("gigachat31", "JSON after <|function_call|>", "<|function_call|>{call}",
          JsonHeaders(("<|function_call|>",), ("<|message_sep|>", "</s>"), first="{", runs=True)),
     # Llama 3.1 and later with a Python environment; its built-in tools are no JSON
-    _row("llama3_python_tag", "JSON behind <|python_tag|>", "<|python_tag|>{call}",
+    _row("llama3_python_tag", "JSON after <|python_tag|>", "<|python_tag|>{call}",
          JsonHeaders(("<|python_tag|>",), ("<|eom_id|>", "<|eot_id|>"),
                      first="{[", sure=False, runs=True, separators=";,"),
          keys=("name", "parameters")),
     # No delimiters at all, or a code fence that any JSON may be in. Command R and R+ of 08-2024
-    _row("command_r_plus", "a list in a json fence behind Action:",
+    _row("command_r_plus", "a list in a json fence after Action:",
          "Action:\n```json\n[{call}, {call}]\n```",
          JsonHeaders(("Action:{ }```json{ }", "Action:{ }```{ }"), _FENCE_ENDS,
                      first="[{", sure=False),

@@ -191,7 +191,7 @@ class MarkedCalls(Codec):
                 return (*calls, unread(head["name"], refusal, place, name_span=span, cut=whole))
             calls.append(call)
         if not calls or text[pos:].strip():
-            message = "there is no call" if not calls else "something stands between the calls"
+            message = "there is no call" if not calls else "something is between the calls"
             raise Refusal("decode.tags", message, back.raw_span(pos, pos)[0])
         return tuple(calls)
 
@@ -228,7 +228,7 @@ class MarkedCalls(Codec):
         start = head.end()
         if _LEFT_MARK in inner:
             at = back.raw_span(start + inner.find(_LEFT_MARK), stop)[0]
-            raise Refusal("decode.tags", "a mark stands before no tag", at)
+            raise Refusal("decode.tags", "a mark is not before a tag", at)
         reader = ElementReader(inner, view, repair=reading.repair, closed=True)
         value = reader.read()
         # Few calls have any, and they cost a walk over all values.
@@ -304,7 +304,7 @@ def _texts(value: Value) -> Value:
 
 MINIMAX_M3 = Protocol(
     id="minimax_m3",
-    title="elements behind a mark, in <tool_call>",
+    title="elements after a mark, in <tool_call>",
     envelope=MarkedElements(),
     codec=MarkedCalls(),
     tags=frozenset(("delimited", "schema-typed")),

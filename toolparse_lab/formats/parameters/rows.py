@@ -1,6 +1,6 @@
 """The formats of the family that are constants alone, one row each.
 
-`qwen3_coder_xml`, with its own prompt texts, stands in `tags.py`.
+`qwen3_coder_xml`, with its own prompt texts, is in `tags.py`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
                           markup=("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>")),
                  "step3", title="<steptml:invoke> in a section of calls"),
     replace(tag_protocol(_BEAM, "beam",
-                         title="<rfl:parameter> behind a header that names the tool"),
+                         title="<rfl:parameter> after a header that names the tool"),
             envelope=HeadedTags(_BEAM), codec=HeadedCall(_BEAM), grammar=None),
     _token_row("deepseek_v32_dsml", "deepseek_v32", "DSML", "function_calls", shared=True),
     _token_row("deepseek_v4_dsml", "deepseek_v4", "DSML", "tool_calls"),
@@ -189,7 +189,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
     tag_protocol(_pairs(prefix="param_"), "telechat4", aliases=("xing4_0",),
                  title="<param_key> and <param_value> in <tool_call>"),
     _maybe_suffixed("hunyuan_v3", "hy_v3",
-                    "<arg_key> and <arg_value> behind <tool_sep>, in <tool_calls>", _suffixed),
+                    "<arg_key> and <arg_value> after <tool_sep>, in <tool_calls>", _suffixed),
     _maybe_suffixed("hunyuan_v4", "hy_v4", "<arg_key> and <arg_value> in <tool_calls>",
                     _suffixed_v4),
     replace(tag_protocol(

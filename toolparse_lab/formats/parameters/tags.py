@@ -423,7 +423,7 @@ class ParameterCall(Codec):
             # A function after one that breaks off in the middle of words is what those words
             # quote. Its own tags are sound, so only what is before it tells.
             if open_before and call.readable:
-                message = "the call stands inside another call, whose own text is not over"
+                message = "the call is inside another call, whose own text is not over"
                 call = function.unread(Refusal("call.inside-value", message, function.start))
             open_before = open_before or (not call.readable and function.breaks_off)
             calls.append(call)

@@ -48,7 +48,7 @@ def resolve(node: Any, root: Any) -> dict[str, Any]:
     raise BadToolSpec(
         "a $ref of this schema leads in a circle",
         got=node,
-        expected="a schema behind the reference",
+        expected="a schema that the reference leads to",
     )
 
 

@@ -50,7 +50,7 @@ def read_calls(body: str, reading: Reading, json_words: bool = False) -> tuple[D
             reader.pos += 1
             # Behind a list it is a part of a sentence, unless another one follows.
             if char == "[" and not reader.skip():
-                raise reader.fail("a separator, and nothing behind it")
+                raise reader.fail("a separator, and nothing after it")
     return tuple(calls)
 
 
@@ -88,7 +88,7 @@ def read_quoted(body: str, reading: Reading) -> tuple[Decoded, ...]:
         whole = PythonReader(body, reading)
         inner = whole.string("")
         if whole.skip():
-            raise Refusal("decode.pythonic", "something stands behind the string", whole.pos)
+            raise Refusal("decode.pythonic", "something follows the string", whole.pos)
         edits, shift = [Edit(Span(0, len(body)), inner, RULE)], -1
     calls = read_calls(inner, replace(reading, repair=False))
     if not calls:

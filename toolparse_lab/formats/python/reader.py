@@ -313,7 +313,7 @@ class PythonReader(LiteralReader):
                 return self.set_items(key, path, depth, start, first_edit)
             # Python takes the last of two; a model that writes two means neither for sure.
             if key in values:
-                raise Refusal("decode.duplicate-key", f"the key {key!r} stands twice", self.pos)
+                raise Refusal("decode.duplicate-key", f"the key {key!r} appears twice", self.pos)
             self.expect(":")
             values[key] = self.value(f"{path}/{escape_token(key)}", depth + 1)
             self.comma("}")
@@ -432,7 +432,7 @@ class PythonReader(LiteralReader):
         inner = PythonReader(text, replace(self.reading, repair=False), self.json_words)
         call = inner.call()
         if inner.skip():
-            raise Refusal("decode.pythonic", "something stands behind a call in quotes", start)
+            raise Refusal("decode.pythonic", "something follows a call in quotes", start)
         edit = Edit(Span(start, self.pos), text, "pythonic.quoted-call")
         self.edits.append(edit)
         # Escapes in the string move what follows them, so only a plain one has places.
@@ -475,7 +475,7 @@ class PythonReader(LiteralReader):
                 key = parameters[len(arguments)]
                 steps.append(Step("read", "read.positional", "", None, len(arguments), key))
             if key in arguments:
-                message = f"the argument {key!r} stands twice"
+                message = f"the argument {key!r} appears twice"
                 raise Refusal("decode.duplicate-key", message, self.pos)
 
             edits = len(self.edits)

@@ -236,7 +236,7 @@ class ElementReader:
                     continue
                 if self.first_wins is None:
                     again = [other for other in element.children if other.name == name][1]
-                    message = f"the text parameter {name!r} stands twice"
+                    message = f"the text parameter {name!r} appears twice"
                     raise Refusal("decode.duplicate-string-tag", message, again.start)
                 self.first_wins(name, element.counts[name])
                 out[name] = value

@@ -70,7 +70,7 @@ def with_attributes(call: Decoded, view: View, opening: Opening) -> Decoded:
             message = f"the attribute {name!r} names no parameter, and was left out"
             problems.append(Problem("decode", "decode.attribute", "warning", message, "", span))
         elif name in named or call.arguments.get(name, _value(match)) != _value(match):
-            raise Refusal("decode.duplicate-key", f"{name!r} stands twice", 0)
+            raise Refusal("decode.duplicate-key", f"{name!r} appears twice", 0)
         else:
             named[name] = _value(match)
             spans["/" + escape_token(name)] = (span.start, span.end)

@@ -203,7 +203,7 @@ def _tags(body: str) -> list[_Tag]:
             group = next(g for g in ("q", "a", "bare") if attribute[g] is not None)
             name = attribute["name"].lower()
             if name in attributes or name not in _ATTRIBUTES:
-                message = f"the attribute {name!r} stands twice, or is none of the format"
+                message = f"the attribute {name!r} appears twice, or is not one of the format"
                 raise Refusal("decode.attribute", message, attribute.start())
             attributes[name] = attribute[group], attribute.start(group)
         word, closes, empty = match["word"].lower(), bool(match["close"]), bool(match["empty"])
@@ -351,7 +351,7 @@ class _Function:
     def _take(self, tag: _Tag, raw: str, start: int, *, in_text: bool) -> None:
         name = unescape(tag.attributes["name"][0])
         if name in self._arguments:
-            raise Refusal("decode.duplicate-key", f"{name!r} stands twice", tag.start)
+            raise Refusal("decode.duplicate-key", f"{name!r} appears twice", tag.start)
         if in_text:
             stripped = raw.strip()
             # White space alone is a value.

@@ -185,7 +185,7 @@ class MappingReader:
         for key, value in frame.again:
             first = frame.box[key]
             if not same(first, value):
-                message = f"{key!r} stands twice with different values"
+                message = f"{key!r} appears twice with different values"
                 raise Refusal("decode.duplicate-key", message, frame.start)
             path = f"{frame.path}/{escape_token(key)}"
             step = Step("read", "read.equal-duplicate", path, None, [first, value], first)
@@ -232,7 +232,7 @@ class MappingReader:
                 message = "it cannot be told if ` #` begins a comment or belongs to the text"
                 raise Refusal("decode.ambiguous", message, end)
         elif event.style in ("|", ">") and not event.value.strip() and self.text[end:].strip():
-            message = "the lines behind `|` are not indented"
+            message = "the lines after `|` are not indented"
             raise Refusal("decode.ambiguous", message, start)
 
     def _next(self, root: View) -> tuple[str, View | None]:

@@ -140,7 +140,7 @@ class ChatTemplate:
             "this is no Jinja template",
             got=error,
             expected="a template as apply_chat_template of transformers takes it",
-            hint="take the text as it stands in the model's own files",
+            hint="take the text as it is in the model's own files",
         )
 
 

@@ -121,7 +121,7 @@ def place(raw: str, parts: Sequence[TheirPart], call_texts: Sequence[str]) -> Pl
         # A call's own text may have the text too.
         doubtful = placing.pending and not placing.spans
         if doubtful and text in raw[at + 1 : end + len(text) + _NEAR]:
-            message = "stands behind the call more than once; the first place was taken"
+            message = "follows the call more than once; the first place was taken"
             placing.complain(
                 "foreign.ambiguous-place", f"{_short(text)} {message}", Span(at, end), "info"
             )

@@ -308,7 +308,7 @@ class _Court:
 
             if steep:
                 why = (
-                    f"with {unit!r} repeated behind {start!r}, four times the text takes over "
+                    f"with {unit!r} repeated after {start!r}, four times the text takes over "
                     f"{_STEEP} times as long"
                 )
                 self.broken["linear"] = (start + unit, why)
