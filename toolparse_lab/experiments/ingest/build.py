@@ -352,9 +352,7 @@ class _Building:
         # there. Complete only after the last row.
         skipped = list(left_out)
         if self._copies:
-            skipped.append(
-                Skipped("copies", self._copies, "the same answer is in an earlier row")
-            )
+            skipped.append(Skipped("copies", self._copies, "the same answer is in an earlier row"))
         for name, n in sorted(self._varying.items()):
             why = "it differs between the rows of one case"
             skipped.append(Skipped(f"metadata {name}", n, why))
