@@ -25,9 +25,9 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from toolparse_lab.evals.reports.figures.cells import REQUIRED
-from toolparse_lab.evals.reports.figures.comparison import MARGIN, compare_arms
+from toolparse_lab.evals.reports.figures.comparison import compare_arms
 from toolparse_lab.evals.reports.figures.differences import Difference, paired_difference
-from toolparse_lab.evals.reports.figures.gates import verdict_of
+from toolparse_lab.evals.reports.figures.gates import MARGIN, verdict_of
 from toolparse_lab.evals.reports.figures.stats import clustered_interval
 
 PAGE = Path(__file__).parent.parent / "docs" / "measurements.md"

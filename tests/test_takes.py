@@ -489,7 +489,7 @@ def test_reasoning_is_kept_in_every_shape(name: str, path: str, reply: Any, stre
 def test_reasoning_and_cached_tokens_are_columns(
     name: str, path: str, reply: Any, tokens: tuple[int | None, int]
 ) -> None:
-    from toolparse_lab.evals.frames.recorded import completion_row
+    from toolparse_lab.evals.frames.rows import completion_row
 
     row = completion_row(ask(reply, name, path))
     assert (row["reasoning_tokens"], row["cached_tokens"]) == tokens

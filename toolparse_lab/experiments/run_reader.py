@@ -51,7 +51,11 @@ class RunReader:
     """Reads one run's items, and keeps the trials and conversations it read last."""
 
     def __init__(
-        self, store: Store, run_id: str, plan: Plan, asker: Callable[..., Trial] | None
+        self,
+        store: Store,
+        run_id: str,
+        plan: Plan,
+        asker: Callable[..., Trial] | None = None,
     ) -> None:
         self.store = store
         self.run_id = run_id
@@ -136,6 +140,12 @@ class RunReader:
         remarks = self.store.remarks(self.run_id)
         for trial in reversed(self._trials.values()):
             yield self._remarked(trial, remarks)
+
+    def frame(self, policy: Policy) -> Frame:
+        """Return the trials frame of all items, each read by its own protocol."""
+        from ..evals.frames.recorded import trials_frame  # pandas takes a second to import
+
+        return trials_frame(self.trials(self.items({}), None, policy))
 
     def frames(self, trials: Iterable[Trial], size: int) -> Iterator[Frame]:
         """Yield trials frames of `size` trials, all with the same columns."""

@@ -15,7 +15,6 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from ..runner.exchange.types import PlanItem
 from ..runner.store.store import RunRecord, Store
 from .plan import Plan, PlannedRequests
 from .rounds import remaining_limits, run_rounds
-from .run import Run
+from .run_reader import RunReader
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
@@ -304,9 +303,8 @@ async def run_until(
         keys |= set(part.requests)
         if summary.stopped is not None:
             break
-        view = Run(store, run_id, part)
-        frame = await loop.run_in_executor(None, partial(view.frame, policies=(rule.policy,)))
-        means.add(frame)
+        reader = RunReader(store, run_id, part)
+        means.add(await loop.run_in_executor(None, reader.frame, rule.policy))
         answers = means.answers()
         if answers and all(answer.verdict for answer in answers):
             break

@@ -341,7 +341,7 @@ def _diff(options: Any) -> int:
 
 def _show_comparison(comparison: ArmComparison, options: Any, *runs: Run) -> int:
     """Write the comparison of `runs` and return the exit code."""
-    from ...evals.reports.figures.comparison import MARGIN  # pandas: 1 s
+    from ...evals.reports.figures.gates import MARGIN  # pandas: 1 s
 
     margin = next((x for x in (options.margin, options.tolerance) if x is not None), MARGIN)
     verdict = comparison.regression(options.alpha, margin=margin, confident=options.confident)

@@ -2,46 +2,39 @@
 `columns.COLUMNS`.
 """
 
-# How it works. Each kind of frame has a function that yields plain dicts with the names of the
-# declared columns, and `_frame` makes columns of them at the end. A name that a dict leaves out is
-# a missing cell: that is how a trial without an answer, or a problem without a span, says so. The
-# functions for parts of a row (`score_row`, `result_row` …) are shared with `reread`.
+# How it works. Each kind of frame has a function that makes plain dicts with the names of the
+# declared columns, of the parts in `rows`, and `_frame` makes columns of them at the end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 
 from ...core.errors import BadOptions
-from ...core.rules import CODES, RULES
-from ...core.toolspec import ToolSpec
-from ...core.types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
-from ...core.types.server import explain_blame
-from ...core.values import write_canonical
-from ...runner.exchange.details import sampling_of, token_details
+from ...core.types import ParseResult
 from ...runner.exchange.types import Completion
 from .. import accessor as accessor  # registers df.toolparse with the first frame
-from ..readings.readers import version_of
 from ..scoring.outcomes import is_failure
 from ..scoring.trial import Trial
 from .columns import columns_of
-from .dtypes import EXTRA, build_frame, surrogate_offsets
+from .dtypes import EXTRA, build_frame
 from .dtypes import conform as conform
 from .dtypes import join_frames as join_frames
 from .files import read_frame as read_frame
 from .files import write_frame as write_frame
-
-if TYPE_CHECKING:
-    from ...middleware.flow import Conversation
-    from ..cases.case import Case
-    from ..scoring.score import Score
-
-_LEVELS = ("success", "strict", "repaired", "safe", "naive", "fabricated")
+from .rows import (
+    call_id,
+    changes_of,
+    complaints_of,
+    fields_of,
+    keys_of,
+    metadata_row,
+    problem_row,
+    step_row,
+    trial_row,
+)
 
 Frame: TypeAlias = pd.DataFrame
 """The type of what every function here returns."""
@@ -74,9 +67,9 @@ def trials_frame(trials: Iterable[Trial], *, metadata: Iterable[str] = ()) -> pd
     rows: list[dict[str, Any]] = []
     extra: dict[str, str] = {f"{EXTRA}{key}": "string" for key in metadata}
     for trial in trials:
-        own = _metadata_row(trial.case)
+        own = metadata_row(trial.case)
         extra |= dict.fromkeys(own, "string")
-        rows.append(_trial_row(trial) | own)
+        rows.append(trial_row(trial) | own)
     return _frame("trials", rows, extra)
 
 
@@ -97,21 +90,21 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for keys, result in _results(source):
         for call in result.calls:
-            row = _fields(call, "index name status verdict ok valid confidence wire_id")
+            row = fields_of(call, "index name status verdict ok valid confidence wire_id")
             span = call.segment.span  # of the whole call in the text, with its delimiters
             rows.append(
                 {
                     **keys,
                     **row,
-                    "call_id": _call_id(keys, call),
+                    "call_id": call_id(keys, call),
                     "wire_format": call.protocol,
                     "arguments_json": call.arguments_json or None,
                     "source_json": call.source_json or None,
                     "start": span.start,
                     "end": span.end,
                     "closed": call.segment.closed,
-                    **_changes([call]),
-                    **_complaints(call.problems),
+                    **changes_of([call]),
+                    **complaints_of(call.problems),
                 }
             )
     return _frame("calls", rows)
@@ -135,12 +128,12 @@ def events_frame(
     for keys, result in _results(source):
         # The problems of the text come first, then each call's steps, in the order in which they
         # were made and repairs first, and its problems.
-        rows += ({**keys, **_problem_row(problem)} for problem in result.problems)
+        rows += ({**keys, **problem_row(problem)} for problem in result.problems)
         for call in result.calls:
-            own = {**keys, "call_id": _call_id(keys, call)}
+            own = {**keys, "call_id": call_id(keys, call)}
             steps = (*call.repair_steps, *call.steps)
-            rows += ({**own, **_step_row(step, result.raw)} for step in steps)
-            rows += ({**own, **_problem_row(problem)} for problem in call.problems)
+            rows += ({**own, **step_row(step, result.raw)} for step in steps)
+            rows += ({**own, **problem_row(problem)} for problem in call.problems)
 
     # A result alone has not been asked for, so that nothing was tried again. Trials that read one
     # completion share its retries.
@@ -156,7 +149,7 @@ def events_frame(
                 "code": c.error_kind,
                 "message": f"attempt {n} of {c.attempt}",
             }
-            rows.append({**_keys(trial), **retry})
+            rows.append({**keys_of(trial), **retry})
     return _frame("events", rows)
 
 
@@ -185,24 +178,9 @@ def chunks_frame(source: Completion | Trial | Iterable[Completion | Trial]) -> p
         for i, chunk in enumerate(completion.chunks):
             start = ends[chunk.kind]
             end = ends[chunk.kind] = start + len(chunk.text)
-            row = {"index": i, "start": start, "end": end, **_fields(chunk, "at kind text")}
+            row = {"index": i, "start": start, "end": end, **fields_of(chunk, "at kind text")}
             rows.append(keys | row)
     return _frame("chunks", rows)
-
-
-# A run asks for the text once a trial, and has as many different tools as cases at most.
-@lru_cache(maxsize=1024)
-def _tools_text(tools: tuple[ToolSpec, ...]) -> str:
-    return write_canonical([t.to_dict() for t in tools])
-
-
-def _metadata_row(case: Case) -> dict[str, str]:
-    # A value that is not text is told as JSON. The category has a column of its own.
-    return {
-        f"{EXTRA}{key}": value if isinstance(value, str) else _json(value)
-        for key, value in case.metadata.items()
-        if key != "category"
-    }
 
 
 def _frame(
@@ -214,34 +192,6 @@ def _frame(
     return build_frame(kind, columns, len(rows), extra)
 
 
-def _json(value: Any) -> str:
-    # As near to JSON as a value that is not JSON comes.
-    # Most counts of rules and codes are empty, and every row asks for two of them.
-    if not value and type(value) is dict:
-        return "{}"
-    try:
-        return write_canonical(value)
-    except TypeError:
-        return json.dumps(value, default=str)
-
-
-def _fields(x: Any, names: str) -> dict[str, Any]:
-    # Columns that are called as the fields they come from.
-    words, values_of = _getter(names)
-    return dict(zip(words, values_of(x), strict=True))
-
-
-@cache
-def _getter(names: str) -> tuple[list[str], attrgetter[tuple[Any, ...]]]:
-    words = names.split()
-    return words, attrgetter(*words)
-
-
-def _keys(trial: Trial) -> dict[str, Any]:
-    names = "run_id trial_id case_id trial model arm prompt_protocol parse_protocol policy"
-    return _fields(trial, names)
-
-
 def _results(
     source: Iterable[Trial] | Trial | ParseResult,
 ) -> Iterator[tuple[dict[str, Any], ParseResult]]:
@@ -250,224 +200,4 @@ def _results(
         return
     for trial in [source] if isinstance(source, Trial) else source:
         if trial.result is not None:  # as of a trial that was never parsed
-            yield _keys(trial), trial.result
-
-
-def _trial_row(trial: Trial) -> dict[str, Any]:
-    # Each part of a trial has its columns, and no two of them fill the same one.
-    case, remarks = trial.case, trial.remarks
-    choice = trial.levels.get("tool_choice", "auto")
-    row = _keys(trial) | {
-        "category": case.category or None,
-        "input": case.input_text,
-        # A case without a target is not graded. One that wants no call has [].
-        "target": None if case.target is None else write_canonical(case.target),
-        "tools_json": _tools_text(case.tools),
-        "tool_choice": choice if isinstance(choice, str) else write_canonical(dict(choice)),
-        **score_row(trial.score, trial.missing_reason),
-        "score_answer": trial.score.answer if trial.score is not None else None,
-        "note": remarks.note or None,
-        "override": remarks.outcome or None,
-        "override_why": remarks.why or None,
-    }
-    if trial.result is not None:
-        row["parse_version"] = version_of(trial.protocols.parse or trial.parse_protocol)
-        row |= result_row(trial.result)
-        row |= blame_row(trial.result, trial.completion)
-    if trial.completion is not None:
-        row |= completion_row(trial.completion)
-    if trial.conversation is not None:
-        row |= _conversation_row(trial.conversation)
-    return row
-
-
-def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
-    """Return the columns that a score fills, but for `score_answer`, which is the conversation's.
-
-    missing_reason: why there is nothing to judge, where the score does not say it better.
-    """
-    missing = missing_reason or None
-    if score is None:
-        return {"missing_reason": missing}
-
-    # These outcomes say nothing of the model, so that every rate leaves their rows out.
-    if score.outcome == "provider_error" and missing is None:
-        missing = f"provider error: {score.sub_code}"
-    elif score.outcome == "ungraded":
-        missing = "no target"
-
-    return {
-        "outcome": score.outcome,
-        "sub_code": score.sub_code or None,
-        "detail": score.detail,
-        "missing_reason": missing,
-        **{f"score_{level}": getattr(score, level) for level in _LEVELS},
-        "rescues_json": _json({rule: counts for rule, *counts in score.rescues}),
-    }
-
-
-def result_row(result: ParseResult) -> dict[str, Any]:
-    """Return the columns that a parse fills: counts of calls, of changes and of complaints."""
-    calls = result.calls
-    problems = list(result.all_problems())
-    ok = [call for call in calls if call.ok]
-    return {
-        "verdict": result.verdict,
-        "n_calls": len(calls),
-        "n_ok": len(ok),
-        "n_valid": sum(call.valid for call in ok),
-        "n_problems": len(problems),
-        **_changes(calls),
-        **_complaints(problems),
-    }
-
-
-def blame_row(result: ParseResult, completion: Completion | None) -> dict[str, Any]:
-    """Return the column that compares a parse with the server's own calls, where these were
-    recorded.
-    """
-    server = _server_of(completion)
-    if server is None:
-        return {}
-    return {"blame": explain_blame(result.calls, ServerReading.from_dict(server))}
-
-
-def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:
-    server = (completion.response or {}).get("server") if completion is not None else None
-    return server if isinstance(server, Mapping) and "calls" in server else None
-
-
-def _conversation_row(conversation: Conversation) -> dict[str, Any]:
-    # A sum over some of the turns would pass for the whole, so one turn without a number leaves the
-    # cell missing. A count of 0 tokens is no number either.
-    tokens: list[int] = []
-    costs: list[float] = []
-    for turn in conversation.turns:
-        c = turn.completion
-        if c.prompt_tokens and c.completion_tokens:
-            tokens.append(c.prompt_tokens + c.completion_tokens)
-        if c.cost is not None:
-            costs.append(c.cost)
-    n_turns = len(conversation.turns)
-    return {
-        "n_turns": n_turns,
-        "stop": conversation.stop,
-        "final_text": conversation.answer,
-        **{f"n_{status}": n for status, n in conversation.counts.items()},
-        "conversation_tokens": sum(tokens) if len(tokens) == n_turns else None,
-        "conversation_cost": sum(costs) if len(costs) == n_turns else None,
-    }
-
-
-def completion_row(c: Completion) -> dict[str, Any]:
-    """Return the columns that a recorded answer fills.
-
-    Of a failed request, those that a failure has.
-    """
-    # One direction alone would pass for the total.
-    tokens = None
-    if c.prompt_tokens is not None and c.completion_tokens is not None:
-        tokens = c.prompt_tokens + c.completion_tokens
-
-    server = _server_of(c)
-    sampling = sampling_of(c.request, c.response)
-    # Older records have the model string as the model itself.
-    model = c.request.get("model")
-    name = model.get("name") if isinstance(model, Mapping) else model
-    return {
-        **_fields(
-            c,
-            "raw status error_message finish_reason prompt_tokens completion_tokens cost latency "
-            "ttft queue_wait attempt stream cut endpoint_kind fidelity system_fingerprint",
-        ),
-        "model_name": name if isinstance(name, str) else None,
-        "server_json": None if server is None else _json(server),
-        "error": c.error_kind,
-        "sampling_json": None if sampling is None else _json(sampling),
-        "error_param": c.refused_param,
-        "total_tokens": tokens,
-        **token_details(c.response),
-        "retries": c.attempt - 1,
-        "raw_surrogates_json": surrogate_offsets(c.raw),
-        "reasoning": c.reasoning or None,
-        "completion_key": c.key,
-        "created": c.created or None,
-    }
-
-
-def _changes(calls: Iterable[ToolCall]) -> dict[str, Any]:
-    rules: dict[str, int] = {}
-    edits = reads = coercions = 0
-    for call in calls:
-        for edit in call.edits:
-            rules[edit.rule] = rules.get(edit.rule, 0) + 1
-        for step in call.steps:
-            rules[step.rule] = rules.get(step.rule, 0) + 1
-            reads += step.stage == "read"
-            coercions += step.stage == "coerce"
-        edits += len(call.edits)
-
-    # Sorted, so that equal counts are equal texts.
-    return {
-        "n_edits": edits,
-        "n_reads": reads,
-        "n_coercions": coercions,
-        "rules_json": _json(dict(sorted(rules.items()))),
-    }
-
-
-def _complaints(problems: Iterable[Problem]) -> dict[str, Any]:
-    # Complaints of severity info are notes, and not counted.
-    codes: dict[str, int] = {}
-    first = None  # of severity error
-    for problem in problems:
-        if problem.severity == "info":
-            continue
-        codes[problem.code] = codes.get(problem.code, 0) + 1
-        if first is None and problem.severity == "error":
-            first = problem.code
-
-    return {"error_code": first, "codes_json": _json(dict(sorted(codes.items())))}
-
-
-def _call_id(keys: Mapping[str, Any], call: ToolCall) -> str:
-    # A single result has no trial: there the place alone is the id.
-    trial_id = keys.get("trial_id")
-    return f"{trial_id}/{call.index}" if trial_id else str(call.index)
-
-
-def _step_row(step: Step, raw: str) -> dict[str, Any]:
-    # raw: the text, which alone says what a repair replaced.
-    rule = RULES.get(step.rule)
-    before = step.before_json
-    if step.stage == "repair":
-        before = _json(step.span.of(raw) if step.span else "")
-
-    # A rule that the table does not have is neither explained nor trusted.
-    return {
-        "kind": "step",
-        "stage": step.stage,
-        "code": step.rule,
-        "lossless": rule.lossless if rule else None,
-        "path": step.path,
-        "before_json": before,
-        "after_json": step.after_json,
-        "message": rule.sentence if rule else None,
-        **_span_row(step.span),
-    }
-
-
-def _problem_row(p: Problem) -> dict[str, Any]:
-    return {
-        "kind": "problem",
-        "stage": p.stage,
-        "code": p.code,
-        "severity": p.severity,
-        "path": p.path,
-        "message": p.message or (CODES[p.code].sentence if p.code in CODES else None),
-        **_span_row(p.span),
-    }
-
-
-def _span_row(span: Span | None) -> dict[str, Any]:
-    return {"start": span.start, "end": span.end} if span else {}
+            yield keys_of(trial), trial.result

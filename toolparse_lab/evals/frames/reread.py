@@ -37,7 +37,7 @@ from ..readings.readers import version_of
 from ..scoring.score import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
-from .recorded import blame_row, result_row, score_row
+from .rows import blame_row, result_row, score_row
 
 IDENTITY = ("run_id", "case_id", "trial", "model", "arm", "prompt_protocol")
 """The columns that say which answer a row holds; rows that agree in them are readings of one

@@ -34,7 +34,8 @@ from ...views.templating import Markup, render
 from .match import differences_between
 
 if TYPE_CHECKING:
-    from .trial import Trial
+    from ..cases.case import Case
+    from .score import Score
 
 _HEAD = '"""Pins how recorded answers are read; see toolparse_lab.integrations.testing."""\n'
 _MODULE = "toolparse_lab.integrations.testing"
@@ -46,7 +47,44 @@ _OPENAI = "https://api.openai.com/v1"
 _OURS = ("timeout", "api_base", "api_key", "extra_headers", "headers", "max_retries", "num_retries")
 
 
-def write_tests(trials: Iterable[Trial], path: str | Path) -> Path:
+class Exports:
+    """What a trial can be written as, for anything that has the fields of one."""
+
+    __slots__ = ()
+    trial_id: str
+    case: Case
+    model: str
+    arm: str
+    levels: Mapping[str, Any]
+    result: ParseResult | None
+    score: Score | None
+    missing_reason: str
+
+    def as_pytest(self, path: str | Path) -> Path:
+        """Write this trial as a test that pins everything read from its answer, into a new pytest
+        file or to the end of one that is there. Returns its path. Writing it again changes nothing.
+        See `exports.write_tests`.
+        """
+        return write_tests([self], path)
+
+    def as_python(self) -> str:
+        """Return Python source that reads this answer again and prints the outcome.
+
+        Raises BadOptions if it was never parsed.
+        """
+        return _python_of(self)
+
+    def as_html(self, path: str | Path) -> Path:
+        """Write the static view of this answer as one self-contained page, and return its path.
+        Raises BadOptions if it was never parsed.
+        """
+        return _write_page(self, path)
+
+    def _repr_html_(self) -> str:
+        return _html_of(self)
+
+
+def write_tests(trials: Iterable[Exports], path: str | Path) -> Path:
     """Write trials as tests into a file of pytest, or add them to it: a function for each, which
     pins everything read from the recorded answer.
 
@@ -122,7 +160,11 @@ def _joined(text: str, blocks: dict[str, str], file: Path) -> str:
     return "".join([*lines, *added])
 
 
-def _block(trial: Trial) -> tuple[str, str]:
+def _outcome_of(trial: Exports) -> str:
+    return trial.score.outcome if trial.score is not None else "not judged"
+
+
+def _block(trial: Exports) -> tuple[str, str]:
     result = trial.result
     if result is None:
         raise BadOptions(
@@ -135,15 +177,15 @@ def _block(trial: Trial) -> tuple[str, str]:
     # Equal subjects give equal names, wherever the test is written.
     json_text = json.dumps(subject, sort_keys=True, default=str)
     digest = hashlib.sha256(json_text.encode()).hexdigest()[:8]
-    slug = re.sub(r"[^a-z0-9]+", "_", trial.case_id.lower()).strip("_")[:_LONGEST_SLUG]
+    slug = re.sub(r"[^a-z0-9]+", "_", trial.case.id.lower()).strip("_")[:_LONGEST_SLUG]
     name = f"test_{slug or 'answer'}_{digest}"
     # In ASCII on one line: a case id may contain anything.
-    words = f"case {trial.case_id!r}, model {trial.model!r}, {trial.outcome or 'not judged'}"
+    words = f"case {trial.case.id!r}, model {trial.model!r}, {_outcome_of(trial)}"
     comment = ascii(words.replace("\\", "/"))[1:-1]
     return name, f"def {name}():\n    # {comment}\n    assert_parses(\n{body}    )\n"
 
 
-def _subject(trial: Trial, result: ParseResult) -> list[Any]:
+def _subject(trial: Exports, result: ParseResult) -> list[Any]:
     # Everything that a reading depends on: text, protocol, tools, changed options, tool choice.
     default = DEFAULT_OPTIONS.to_dict()
     options = {k: v for k, v in result.options.to_dict().items() if default.get(k) != v}
@@ -181,7 +223,7 @@ def _literal(value: Any) -> str:
     return pprint.pformat(value, width=_WIDTH, sort_dicts=False).replace("\n", "\n        ")
 
 
-def python_of(trial: Trial) -> str:
+def _python_of(trial: Exports) -> str:
     """Return ASCII source that reads a trial's answer again and prints the outcome.
 
     Raises BadOptions for a trial that was never parsed.
@@ -235,7 +277,7 @@ def curl_of(trial_id: str, request: Mapping[str, Any]) -> str:
     )
 
 
-def write_page(trial: Trial, path: str | Path) -> Path:
+def _write_page(trial: Exports, path: str | Path) -> Path:
     """Write the static view of a trial's answer as one self-contained page, and return its path.
 
     Raises BadOptions for a trial that was never parsed.
@@ -243,7 +285,7 @@ def write_page(trial: Trial, path: str | Path) -> Path:
     if trial.result is None:
         raise BadOptions("this trial was never parsed, so there is no view", got=trial.trial_id)
     target = Path(path)
-    title = f"{trial.case_id} · {trial.model} · {trial.outcome or 'not judged'}"
+    title = f"{trial.case.id} · {trial.model} · {_outcome_of(trial)}"
     target.write_text(render_page(title, render_result(trial.result)), encoding="utf-8")
     return target
 
@@ -283,12 +325,12 @@ def wanted_rows(
     return rows
 
 
-def trial_html(trial: Trial) -> str:
+def _html_of(trial: Exports) -> str:
     result, target = trial.result, trial.case.target
     rows = wanted_rows(result, target, trial.case.tools) if result and target is not None else []
     return render(
         "evals/scoring/templates/trial.html",
-        title=f"{trial.case_id} · {trial.model} · {trial.arm}",
+        title=f"{trial.case.id} · {trial.model} · {trial.arm}",
         outcome=str(trial.score or trial.missing_reason),
         rows=rows,
         answer=Markup(render_result(result)) if result else "",

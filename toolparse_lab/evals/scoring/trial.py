@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...core import hooks
@@ -21,7 +20,7 @@ from ...middleware.flow.factors import QuestionSettings
 from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
-from .exports import curl_of, python_of, trial_html, write_page, write_tests
+from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, is_failure
 from .score import Score, attempt, score_answer, score_in_isolation
 
@@ -109,7 +108,7 @@ NO_REMARKS = Remarks()
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Exports):
     """One row of the trials frame, with everything it comes from.
 
     `completion` is None if nothing is recorded yet, `result` if nothing was parsed (a provider
@@ -344,9 +343,6 @@ class Trial:
         """
         return hooks.call("workbench", self)
 
-    def _repr_html_(self) -> str:
-        return trial_html(self)
-
     def note(self, text: str) -> Trial:
         """Keep a note on this trial in the store of its run, and return the trial with it. '' takes
         the note back. Raises BadOptions if the trial came without a store.
@@ -379,20 +375,6 @@ class Trial:
         self.remarks.keep(self.trial_id, parts)
         return replace(self, remarks=replace(self.remarks, **parts))
 
-    def as_pytest(self, path: str | Path) -> Path:
-        """Write this trial as a test that pins everything read from its answer, into a new pytest
-        file or to the end of one that is there. Returns its path. Writing it again changes nothing.
-        See `exports.write_tests`.
-        """
-        return write_tests([self], path)
-
-    def as_python(self) -> str:
-        """Return Python source that reads this answer again and prints the outcome.
-
-        Raises BadOptions if it was never parsed.
-        """
-        return python_of(self)
-
     def as_curl(self) -> str:
         """Return the request as a command of a POSIX shell, without credentials.
 
@@ -400,12 +382,6 @@ class Trial:
         endpoint.
         """
         return curl_of(self.trial_id, self.request)
-
-    def as_html(self, path: str | Path) -> Path:
-        """Write the static view of this answer as one self-contained page, and return its path.
-        Raises BadOptions if it was never parsed.
-        """
-        return write_page(self, path)
 
     def __str__(self) -> str:
         """Return one line: which trial it is, and its outcome or why there is none."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ...core.errors import UsageError
 from ...middleware import ToolCallMiddleware, Turn
@@ -26,9 +26,6 @@ from ...runner.local.gate import Refusal
 from ...runner.log_guard import guard_logs
 from ..litellm_bridge import acompletion_with
 from ..litellm_bridge.stream import tapped_stream
-
-if TYPE_CHECKING:
-    from .recorder import Recorder
 
 Headers: TypeAlias = list[tuple[str, str]]  # names in lower case, with their values
 EVENT_HEAD = (
@@ -183,11 +180,14 @@ class Chat:
     """Asks one upstream endpoint by one middleware."""
 
     def __init__(
-        self, upstream: Upstream, middleware: ToolCallMiddleware, recorder: Recorder | None = None
+        self,
+        upstream: Upstream,
+        middleware: ToolCallMiddleware,
+        record: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.upstream = upstream
         self._middleware = middleware
-        self._recorder = recorder
+        self._record = record
 
     async def answer(self, question: Question, writer: asyncio.StreamWriter) -> None:
         """Ask, and write the response, whole or streamed, or an error in OpenAI's shape."""
@@ -229,8 +229,8 @@ class Chat:
         finally:
             # A cancelled request is recorded too, with what had come.
             exchange.end()
-            if self._recorder is not None:
-                self._recorder.add(exchange)
+            if self._record is not None:
+                self._record(exchange)
 
 
 async def _write_stream(

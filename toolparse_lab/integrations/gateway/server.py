@@ -221,7 +221,8 @@ def serve(
         upstream_key = "none-needed"
     middleware = middleware or middleware_for(protocol, {})
     _set_up_litellm()
-    chat = Chat(Upstream(upstream.rstrip("/"), upstream_key or ""), middleware, recorder)
+    record = None if recorder is None else recorder.add
+    chat = Chat(Upstream(upstream.rstrip("/"), upstream_key or ""), middleware, record)
     gate = ChatGate(host, port, Rules(host, api_key or ""), chat)
     gate.start()
     name = f"[{host}]" if ":" in host else host

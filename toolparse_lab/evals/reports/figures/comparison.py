@@ -42,13 +42,11 @@ from .cells import (
     same_questions,
 )
 from .differences import paired_difference
+from .gates import MARGIN, Regression, find_regressions
 
 if TYPE_CHECKING:
     from ...scoring.trial import Trial
-    from .gates import Regression
 
-MARGIN = 0.05
-"""The drop that "not worse" rules out, unless another one is named."""
 ASKED = ("input", "target", "tools_json")
 """Columns that say what a case is: a case in which one differs is another case."""
 SIDE = "run"
@@ -193,14 +191,17 @@ class ArmComparison:
 
         tolerance: the old name of `margin`.
         """
-        from .gates import find_regressions  # which needs this module's columns
-
         if tolerance is not None:
             warnings.warn(
                 "regression(tolerance=…) is now margin=…", DeprecationWarning, stacklevel=2
             )
             margin = tolerance
-        return find_regressions(self, alpha, margin, confident=confident)
+        strata = [str(c) for c in self.frame if c not in COMPARISON_COLUMNS]
+        edited = self.edited["case_id"].nunique() if len(self.edited) else 0
+        return find_regressions(
+            self.frame, strata, (self.a, self.on), edited,
+            alpha=alpha, margin=margin, confident=confident,
+        )  # fmt: skip
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -7,19 +7,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
 from ....core import hooks
 from ....core.errors import BadOptions, GateFailed, UnknownName, near
 from .cells import FIGURES, OF_BASELINE
-from .comparison import COMPARISON_COLUMNS, MARGIN
 from .differences import Difference
 
-if TYPE_CHECKING:
-    from .comparison import ArmComparison
-
+MARGIN = 0.05
+"""The drop that "not worse" rules out, unless another one is named."""
 Row: TypeAlias = Mapping[Any, Any]
 ArmVerdict: TypeAlias = Literal["worse", "not worse", "cannot tell", "not judged"]
 
@@ -227,13 +225,19 @@ def _points(share: float) -> str:
 
 
 def find_regressions(
-    comparison: ArmComparison,
+    compared: pd.DataFrame,
+    strata: Sequence[str],
+    names: tuple[str, str],
+    edited: int,
+    *,
     alpha: float = 0.05,
     margin: float = MARGIN,
-    *,
     confident: bool = False,
 ) -> Regression:
-    """Say of each stratum one of three.
+    """Say of each stratum of a comparison one of three.
+
+    compared, strata: the frame of an `ArmComparison`, and those of its columns that are strata.
+    names: the old arm, and the column that both arms are values of. edited: cases that differ.
 
     *worse*: the interval of the difference is below 0, p is at most `alpha` by Holm, and the drop
     is not shown to be smaller than `margin`. *not worse*: the interval is above -`margin`, also
@@ -247,12 +251,11 @@ def find_regressions(
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not 0 <= value < 1:
             raise BadOptions(f"{name} is a share", got=value, expected="0 or more, below 1")
-    strata = [c for c in comparison.frame if c not in COMPARISON_COLUMNS]
     rows: list[dict[Any, Any]] = []
     verdicts: list[ArmVerdict] = []
     sentences: list[str] = []
     failed = False
-    for row in comparison.frame.to_dict("records"):
+    for row in compared.to_dict("records"):
         difference = Difference(
             row["difference"], row["ci_low"], row["ci_high"], low_if_lost=row["low_if_lost"]
         )
@@ -263,11 +266,11 @@ def find_regressions(
         if verdict == "not judged":
             # A stratum that only b has is new; one of a that b lost may hide a drop.
             failed = failed or lost > 0
-            sentence = f"not judged, {_why_not_judged(comparison.a, lost)}"
+            sentence = f"not judged, {_why_not_judged(names[0], lost)}"
         else:
             failed = failed or not (verdict == "not worse" or (unchanged and not confident))
             sentence = _sentence(row, verdict, margin, unchanged)
-        name = " · ".join(str(row[c]) for c in strata) or comparison.on
+        name = " · ".join(str(row[c]) for c in strata) or names[1]
         sentences.append(f"{name}: {sentence}")
         verdicts.append(verdict)
         figures = [float(row[c]) for c in ("difference", "p_holm", "smallest")]
@@ -280,9 +283,9 @@ def find_regressions(
     if all(verdict == "not judged" for verdict in verdicts):
         failed = True
         sentences.append("the two have no judged case in common, so there is nothing to compare")
-    if n := comparison.edited["case_id"].nunique() if len(comparison.edited) else 0:
-        sentences.append(f"{n} case{'' if n == 1 else 's'} edited: see the notes")
-    sentences += _reader_changes(comparison.frame)
+    if edited:
+        sentences.append(f"{edited} case{'' if edited == 1 else 's'} edited: see the notes")
+    sentences += _reader_changes(compared)
     frame = pd.DataFrame(rows, columns=[*strata, "verdict", "difference", "p", "smallest"])
     # That of the worst stratum. An arm that is gone fails, and nothing is known of it.
     ranks: tuple[ArmVerdict, ...] = ("worse", "cannot tell", "not worse")

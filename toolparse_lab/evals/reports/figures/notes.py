@@ -6,17 +6,16 @@ A new warning is a step of `warning_notes`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Protocol
+
+import pandas as pd
 
 from ....core.values.printable import counted
 from . import stats
 from .breakdowns import sampling_differences
 from .cells import UNRECORDED, clusters_of, groups, judged_of, same_question_note, same_questions
 from .differences import paired_difference
-
-if TYPE_CHECKING:
-    from .report import Report
 
 EMBEDDED_MODEL = "toolparse-local/smollm2-135m"
 MANY = 3  # cells from which on the best one is a pick of many, and the most that are named
@@ -25,12 +24,33 @@ UNEVEN = 0.05  # difference of the shares of missing trials in two cells
 MOSTLY_COPIES = 0.34  # share of different answers among the trials of a case
 
 
-def warning_notes(report: Report) -> tuple[str, ...]:
+class Summed(Protocol):
+    """A `Report`, as far as notes speak of it: reports have notes, which know no reports."""
+
+    trials: pd.DataFrame
+    headline: pd.DataFrame
+    by: tuple[str, ...]
+    policy: str
+    policy_said: str
+    coerced_policy: str
+    left_out_policies: list[str]
+    level: float
+    cluster: str | None
+    baseline: str | None
+    stops: tuple[str, ...]
+    models: dict[str, str]
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+    def name_of(self, values: Iterable[Any]) -> str: ...
+
+
+def warning_notes(report: Summed) -> tuple[str, ...]:
     """Return the sentences that a reader has to know before any number."""
     return tuple(_warnings(report))
 
 
-def _warnings(report: Report) -> Iterator[str]:
+def _warnings(report: Summed) -> Iterator[str]:
     part, cells = report.headline, report.frame
     for reason in report.stops:
         yield f"Stopped early: {reason}"
@@ -101,12 +121,12 @@ def _warnings(report: Report) -> Iterator[str]:
         )
 
 
-def _judged_cases(report: Report) -> int:
+def _judged_cases(report: Summed) -> int:
     part = report.headline
     return int(part.loc[part["score_success"].notna(), "case_id"].nunique())
 
 
-def best_of_many(report: Report, alpha: float = 0.05) -> str:
+def best_of_many(report: Summed, alpha: float = 0.05) -> str:
     """Return the names of the cells that cannot be told from the best one on the cases they share,
     in a sentence. '' for fewer than three cells.
 
@@ -144,7 +164,7 @@ def best_of_many(report: Report, alpha: float = 0.05) -> str:
     )
 
 
-def method_notes(report: Report) -> tuple[str, ...]:
+def method_notes(report: Summed) -> tuple[str, ...]:
     """Return the sentences on how the numbers were made."""
     cells = report.frame
     level = f"{report.level:.0%}".replace("%", " %")
@@ -182,7 +202,7 @@ def method_notes(report: Report) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def levels_legend(report: Report, levels: Collection[str] | None = None) -> str:
+def levels_legend(report: Summed, levels: Collection[str] | None = None) -> str:
     """Return the sentences that say the meaning of each level of success, for wherever levels are
     printed. levels: the levels that are, None for all.
     """

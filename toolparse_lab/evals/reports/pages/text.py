@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....core.values.printable import counted
 from ....views.show import visible
-from ..figures.comparison import MARGIN
+from ..figures.gates import MARGIN
 from ..figures.notes import levels_legend
 from .columns import Column, Listing, Row, Section, n_left_of, percent, span
 from .tables import (
