@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
-import inspect
 import os
 import re
 import socket
@@ -127,29 +126,6 @@ def test_every_public_name_says_what_it_is() -> None:
         if callable(value) and (not doc or doc.startswith(f"{name}(")):
             silent.append(name)
     assert silent == []
-
-
-PUBLIC = (
-    "", "core.errors", "arguments.rjson", "formats.rxml", "middleware", "middleware.correction",
-    "middleware.plans", "integrations.litellm_bridge", "integrations.testing", "notebook",
-    "parser.capture", "evals.reparse",
-)  # fmt: skip
-
-
-def exported(room: str) -> Iterator[tuple[str, str | None]]:
-    """(name, docstring) of each class and function that a public module exports."""
-    module = importlib.import_module(f"toolparse_lab.{room}".rstrip("."))
-    own = [name for name, value in vars(module).items() if inspect.isclass(value)
-           and value.__module__ == module.__name__]  # fmt: skip
-    for name in getattr(module, "__all__", own):
-        value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            yield name, value.__doc__
-
-
-@pytest.mark.parametrize("room", PUBLIC)
-def test_every_exported_name_has_an_example(room: str) -> None:
-    assert [name for name, doc in exported(room) if ">>>" not in (doc or "")] == []
 
 
 def with_examples() -> list[str]:

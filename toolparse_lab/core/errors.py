@@ -131,12 +131,7 @@ def _short(x: object) -> str:
 
 
 class UsageError(ToolparseError):
-    """Base of the errors that the caller can mend.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.UsageError.code
-    'usage'
-    """
+    """Base of the errors that the caller can mend."""
 
     code = "usage"
     exit_code = 2
@@ -259,10 +254,6 @@ class UnreadableTemplate(UsageError):
     Args:
         probe: the conversation whose calls read back differently, `text`: the answer as the
             template writes it. None and "" if it was not even rendered.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.UnreadableTemplate.code
-    'unreadable-template'
     """
 
     code = "unreadable-template"
@@ -330,10 +321,6 @@ class BadPlan(UsageError):
     """Raised when an experiment cannot be planned.
 
     For example without cases or models, or for a factor of a wrong name.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.BadPlan.code
-    'bad-plan'
     """
 
     code = "bad-plan"
@@ -375,10 +362,6 @@ class BadSettings(UsageError):
     """Raised for an unusable configuration.
 
     For example an unknown key, an impossible value, a credential in a file.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.BadSettings.code
-    'bad-settings'
     """
 
     code = "bad-settings"
@@ -486,10 +469,6 @@ class SetupError(ToolparseError):
 
     `code` is missing-model-package for the embedded model's packages; the hint is the command that
     installs them.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.SetupError.code
-    'setup'
     """
 
     code = "setup"
@@ -497,12 +476,7 @@ class SetupError(ToolparseError):
 
 
 class MissingExtra(SetupError):
-    """An optional dependency is missing. The hint names the extra.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.MissingExtra.code
-    'missing-extra'
-    """
+    """An optional dependency is missing. The hint names the extra."""
 
     code = "missing-extra"
 
@@ -512,10 +486,6 @@ class IncompleteError(ToolparseError):
 
     `code` is worker-lost where a process, or a part of a cluster, ended before all its recorded
     answers were read. Nothing recorded disappears.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.IncompleteError.code
-    'incomplete'
     """
 
     code = "incomplete"
@@ -523,12 +493,7 @@ class IncompleteError(ToolparseError):
 
 
 class StoreError(IncompleteError):
-    """The store cannot be read or written. Everything recorded before stays.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.StoreError.code
-    'store'
-    """
+    """The store cannot be read or written. Everything recorded before stays."""
 
     code = "store"
 
@@ -537,10 +502,6 @@ class StoreLost(StoreError):
     """The store's file was deleted or replaced while it was open.
 
     The message says where its answers are.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.StoreLost.code
-    'store-lost'
     """
 
     code = "store-lost"
@@ -550,10 +511,6 @@ class ProviderError(IncompleteError):
     """A provider failed.
 
     `kind` is its class in the vocabulary of the `error` column. The message is redacted.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.ProviderError.code
-    'provider'
     """
 
     code = "provider"
@@ -569,10 +526,6 @@ class ResponseFormatRejected(ProviderError):
     """Raised by the litellm calls for a forced tool choice that the provider refuses.
 
     Also of litellm's own class, and with what that carries, its `code` included.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.ResponseFormatRejected.code
-    'response-format-rejected'
     """
 
     code = "response-format-rejected"
@@ -582,10 +535,6 @@ class CorrectionFailed(IncompleteError):
     """Raised for a correction of a call that has no arguments.
 
     With its cost all the same.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.CorrectionFailed.code
-    'correction-failed'
     """
 
     code = "correction-failed"
@@ -594,12 +543,7 @@ class CorrectionFailed(IncompleteError):
 
 
 class MissingRecording(IncompleteError):
-    """Replay needs completions that were never recorded. `keys` names them.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.MissingRecording.code
-    'missing-recording'
-    """
+    """Replay needs completions that were never recorded. `keys` names them."""
 
     code = "missing-recording"
 
@@ -614,10 +558,6 @@ class GateFailed(ToolparseError):
     """Raised by `raise_` of a gate or a regression that failed.
 
     The message has its sentences.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.GateFailed.code
-    'gate-failed'
     """
 
     code = "gate-failed"
@@ -709,12 +649,7 @@ class RXMLParseError(RXMLError):
 
 
 class RXMLCoercionError(RXMLError):
-    """The text was read but could not be brought to the schema.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.RXMLCoercionError.code
-    'rxml-coercion'
-    """
+    """The text was read but could not be brought to the schema."""
 
     code = "rxml-coercion"
 
@@ -732,23 +667,13 @@ class RXMLStringifyError(RXMLError):
 
 
 class RXMLStreamError(RXMLError):
-    """A stream of XML was used in a way that it does not allow.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.RXMLStreamError.code
-    'rxml-stream'
-    """
+    """A stream of XML was used in a way that it does not allow."""
 
     code = "rxml-stream"
 
 
 class RXMLDuplicateStringTagError(RXMLError):
-    """A string field was written more than once.
-
-    >>> import toolparse_lab as tp
-    >>> tp.errors.RXMLDuplicateStringTagError.code
-    'rxml-duplicate-string-tag'
-    """
+    """A string field was written more than once."""
 
     code = "rxml-duplicate-string-tag"
 

@@ -41,11 +41,6 @@ class AskAgain:
     Attributes:
         params: the keyword arguments of an OpenAI-compatible completion.
         context: of the correction.
-
-    >>> import dataclasses
-    >>> from toolparse_lab.middleware import AskAgain
-    >>> [field.name for field in dataclasses.fields(AskAgain)]
-    ['params', 'context']
     """
 
     params: dict[str, Any]
@@ -57,10 +52,6 @@ class Reply:
     """A model's answer to a correction: text, tokens in and out, cost, time.
 
     The cost is in US dollars, the time in seconds.
-
-    >>> from toolparse_lab.middleware import Reply
-    >>> Reply('{"a": 1}', tokens=12).tokens
-    12
     """
 
     text: str
@@ -74,11 +65,6 @@ class CallCorrection:
     """A call that the schema refused, and everything done for it.
 
     The index is among the message's tool calls. Its `ok` says that the schema takes it now.
-
-    >>> import dataclasses
-    >>> from toolparse_lab.middleware import CallCorrection
-    >>> [field.name for field in dataclasses.fields(CallCorrection)]
-    ['index', 'call']
     """
 
     index: int
@@ -107,14 +93,6 @@ class CorrectedAnswer:
         answer: with the corrected arguments. `answer.result` stays the model's own text.
         calls: those that the schema refused, () where no one was asked.
         seconds: of all replies together.
-
-    >>> from toolparse_lab import hermes_tool_middleware as middleware
-    >>> tools = [{"name": "f"}]
-    >>> question = [{"role": "user", "content": "Hi"}]
-    >>> turn = middleware.transform_params({"messages": question, "tools": tools})
-    >>> from toolparse_lab.middleware import CorrectedAnswer
-    >>> CorrectedAnswer(middleware.wrap_generate(turn, "Hi")).calls
-    ()
     """
 
     answer: Answer
@@ -263,23 +241,7 @@ async def acorrect_answer(
     answer: Answer,
     ask: Callable[[dict[str, Any]], Awaitable[Any]],
 ) -> CorrectedAnswer:
-    """`correct_answer` for an `ask` that is awaited.
-
-    >>> import asyncio
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware import acorrect_answer
-    >>> middleware = tp.create_tool_middleware("hermes", feedback=True)
-    >>> schema = {"properties": {"n": {"type": "integer"}}}
-    >>> params = {"messages": [], "tools": [{"name": "f", "parameters": schema}]}
-    >>> turn = middleware.transform_params(params)
-    >>> text = '<tool_call>{"name": "f", "arguments": {"n": "many"}}</tool_call>'
-    >>> answer = middleware.wrap_generate(turn, text)
-    >>> async def ask(params):
-    ...     return '{"n": 7}'
-    >>> corrected = asyncio.run(acorrect_answer(middleware, turn, answer, ask))
-    >>> corrected.answer.tool_calls[0]["function"]["arguments"]
-    '{"n":7}'
-    """
+    """`correct_answer` for an `ask` that is awaited."""
 
     async def reply(need: AskAgain) -> Reply | BaseException:
         begin = time.monotonic()

@@ -53,11 +53,6 @@ class ParseView(_View):
     of the argument that was clicked, '' for none. Both follow the view and can be set. Set `result`
     to show another parse. Raises BadOptions for a stage that does not exist or a subject that is
     not a ParseResult.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.notebook import ParseView
-    >>> ParseView(tp.parse("Hi", "hermes")).stage
-    'raw'
     """
 
     _esm = Path(__file__).parent / "parse_view.js"

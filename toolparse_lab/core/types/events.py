@@ -104,10 +104,6 @@ class Retract:
     """The events from `start` on are void, and others come for those characters.
 
     Never reaches back over text.
-
-    >>> import toolparse_lab as tp
-    >>> tp.Retract(3).start
-    3
     """
 
     start: int
@@ -115,12 +111,7 @@ class Retract:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Text that was held back and turned out to be a call outside its format.
-
-    >>> import toolparse_lab as tp
-    >>> tp.Recovered(tp.Span(0, 4), ()).span
-    Span(start=0, end=4)
-    """
+    """Text that was held back and turned out to be a call outside its format."""
 
     span: Span
     calls: tuple[ToolCall, ...]
@@ -135,10 +126,6 @@ class Withdrawn:
 
     Attributes:
         span: empty, in front of the tag that closed the reasoning.
-
-    >>> import toolparse_lab as tp
-    >>> tp.Withdrawn(tp.Span(0, 4), ()).span
-    Span(start=0, end=4)
     """
 
     span: Span

@@ -34,9 +34,6 @@ class Case:
     target may be alternatives, see `evals.scoring.match`. For conversations of several turns,
     `results` says what the tools give back (see `tool_results`), and `answer` the text that the
     last turn is to say (see `final_text`).
-
-    >>> Case("c1", "Weather in Paris?", metadata={"category": "simple"}).category
-    'simple'
     """
 
     id: str

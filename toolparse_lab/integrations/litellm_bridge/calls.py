@@ -152,18 +152,6 @@ async def acompletion_with(
 
     Args:
         tap: is shown the request as it is sent, and litellm's answer before it is read.
-
-    >>> import asyncio
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.integrations.litellm_bridge import acompletion_with
-    >>> tools = [{"type": "function", "function": {"name": "now"}}]
-    >>> text = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
-    >>> question = [{"role": "user", "content": "What time is it?"}]
-    >>> middleware = tp.create_tool_middleware("hermes")
-    >>> asked = {"model": "openai/m", "messages": question, "tools": tools}
-    >>> later = acompletion_with(middleware, **asked, mock_response=text)
-    >>> asyncio.run(later).choices[0].finish_reason
-    'tool_calls'
     """
     keywords: dict[str, Any] = {"model": model, "messages": messages, **arguments}
     asked = _asked(middleware, keywords)

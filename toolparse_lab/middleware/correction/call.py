@@ -34,10 +34,6 @@ class FieldEdit:
     Attributes:
         kind: "changed", "added" or "removed".
         old, new: None if there is none.
-
-    >>> from toolparse_lab.middleware.correction import FieldEdit
-    >>> FieldEdit("/n", "changed", "x", 7).path
-    '/n'
     """
 
     path: str
@@ -172,13 +168,7 @@ REASONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Needed: a call of the tool. To be sent: `Accepted`, or a ToolFailure.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware.correction import RunTool
-    >>> RunTool(tp.ToolSpec.of({"name": "f"}), {"n": 7}).arguments
-    {'n': 7}
-    """
+    """Needed: a call of the tool. To be sent: `Accepted`, or a ToolFailure."""
 
     tool: ToolSpec
     arguments: Mapping[str, Any]
@@ -190,12 +180,6 @@ class Correct:
 
     To be sent: arguments, `Corrected`, the exception that was raised, or None if a recording has
     none.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware.correction import Correct, CorrectionContext
-    >>> tool = tp.ToolSpec.of({"name": "f"})
-    >>> Correct(CorrectionContext(tool, {}, "n is missing")).context.error
-    'n is missing'
     """
 
     context: CorrectionContext
@@ -203,24 +187,14 @@ class Correct:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Needed: a pause of some seconds. To be sent: None.
-
-    >>> from toolparse_lab.middleware.correction import Pause
-    >>> Pause(0.5).seconds
-    0.5
-    """
+    """Needed: a pause of some seconds. To be sent: None."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The tool took the call, with `value` as its result.
-
-    >>> from toolparse_lab.middleware.correction import Accepted
-    >>> Accepted(8).value
-    8
-    """
+    """The tool took the call, with `value` as its result."""
 
     value: Any = None
 

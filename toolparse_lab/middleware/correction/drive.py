@@ -41,12 +41,6 @@ class ModelCorrection:
         question: the request of which model, parameters and trial are taken. Its messages are those
             of the call.
         wording: of the correction prompt.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware.correction import ModelCorrection
-    >>> from toolparse_lab.runner.exchange.types import Request
-    >>> callable(ModelCorrection(Request(tp.Model("openai/m"), "m", ())).request)
-    True
     """
 
     def __init__(self, question: Request, wording: CorrectionWording = "plain") -> None:
@@ -140,14 +134,7 @@ async def arun_call(
     step_id: str = "",
     agent: str = "",
 ) -> CorrectedCall:
-    """`run_call` for a tool, a correction and a `sleep` that may be awaited.
-
-    >>> import asyncio
-    >>> from toolparse_lab.middleware.correction import arun_call
-    >>> tool = {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}}
-    >>> asyncio.run(arun_call(tool, {"n": "7"}, lambda n: n + 1)).value
-    8
-    """
+    """`run_call` for a tool, a correction and a `sleep` that may be awaited."""
 
     async def answer(need: Need) -> Any:
         if isinstance(need, RunTool):
@@ -197,13 +184,6 @@ def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | No
     """Return a callback that asks a model by `ask`.
 
     `ask` may be a recording (`store.recording.replay(path).answer`).
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware.correction import ModelCorrection, asking
-    >>> from toolparse_lab.runner.exchange.types import Request
-    >>> question = Request(tp.Model("openai/m"), "m", ())
-    >>> callable(asking(ModelCorrection(question), lambda request: None))
-    True
     """
 
     def correct(context: CorrectionContext) -> Corrected:
@@ -216,16 +196,7 @@ def asking(correction: ModelCorrection, ask: Callable[[Request], Completion | No
 def asking_later(
     correction: ModelCorrection, ask: Callable[[Request], Awaitable[Completion | None]]
 ) -> Callback:
-    """`asking` for an `ask` that is awaited, such as `runner.complete.complete`.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware.correction import ModelCorrection, asking_later
-    >>> from toolparse_lab.runner.exchange.types import Request
-    >>> async def ask(request):
-    ...     return None
-    >>> callable(asking_later(ModelCorrection(Request(tp.Model("openai/m"), "m", ())), ask))
-    True
-    """
+    """`asking` for an `ask` that is awaited, such as `runner.complete.complete`."""
 
     async def correct(context: CorrectionContext) -> Corrected:
         request = correction.request(context)

@@ -51,10 +51,6 @@ class Issue:
         keyword: the rule that was broken, in the words of whoever checked it ("type", "required",
             "float_parsing"), "" for none.
         expected, got: as they were told, "" for nothing.
-
-    >>> from toolparse_lab.middleware.correction import Issue
-    >>> Issue("/n", "type", expected="integer").path
-    '/n'
     """
 
     path: str | None
@@ -74,10 +70,6 @@ class ToolFailure:
         status: of HTTP, None elsewhere.
         issues: the faults that the tool's own error objects say.
         called: False for a call that was held back.
-
-    >>> from toolparse_lab.middleware.correction import ToolFailure
-    >>> ToolFailure("n is a number", status=422).status
-    422
     """
 
     message: str
@@ -115,12 +107,7 @@ class ToolFailure:
 
 
 class ToolRefused(Exception):
-    """Raised by a tool that wants to say more than a message: it is in `failure`.
-
-    >>> from toolparse_lab.middleware.correction import ToolFailure, ToolRefused
-    >>> ToolRefused(ToolFailure("n is a number")).failure.message
-    'n is a number'
-    """
+    """Raised by a tool that wants to say more than a message: it is in `failure`."""
 
     def __init__(self, failure: ToolFailure) -> None:
         self.failure = failure
@@ -280,10 +267,6 @@ class Refused:
     Attributes:
         arguments: as the tool got them.
         schema_json: of the tool, "" if it has none.
-
-    >>> from toolparse_lab.middleware.correction import Refused, ToolFailure
-    >>> Refused(ToolFailure("n is a number"), {"n": "x"}).failure.message
-    'n is a number'
     """
 
     failure: ToolFailure

@@ -24,10 +24,6 @@ class HttpTool:
     Args:
         seed: as the seed has it: only 200 is, its body must be an object, and the error's text is
             the seed's. headers, timeout (seconds): of each request.
-
-    >>> from toolparse_lab.middleware.correction import HttpTool
-    >>> HttpTool("http://localhost:8080/weather", timeout=5).url
-    'http://localhost:8080/weather'
     """
 
     def __init__(

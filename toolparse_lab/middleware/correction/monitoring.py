@@ -21,10 +21,6 @@ class Threshold:
     Attributes:
         of: the quantity counted, out of what.
         worse: which side of the limit breaks it.
-
-    >>> from toolparse_lab.middleware.correction import THRESHOLDS
-    >>> THRESHOLDS[0].worse
-    'above'
     """
 
     name: str
@@ -59,10 +55,6 @@ class Reading:
     """A threshold, and the count that it is compared with.
 
     `rate` is NaN out of nothing.
-
-    >>> from toolparse_lab.middleware.correction import readings_of
-    >>> readings_of([])[0].total
-    0
     """
 
     threshold: Threshold

@@ -34,11 +34,6 @@ class CorrectionContext:
             experiment leaves them out.
         number: of this correction, from 1.
         step_id, agent: of a plan.
-
-    >>> import toolparse_lab as tp
-    >>> from toolparse_lab.middleware.correction import CorrectionContext
-    >>> CorrectionContext(tp.ToolSpec.of({"name": "f"}), {"n": "x"}, "n is a number").error
-    'n is a number'
     """
 
     tool: ToolSpec
@@ -187,12 +182,7 @@ def read_correction(raw: str, tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A correction with its price, where a callback knows it.
-
-    >>> from toolparse_lab.middleware.correction import Corrected
-    >>> Corrected({"n": 7}, tokens=40).arguments
-    {'n': 7}
-    """
+    """A correction with its price, where a callback knows it."""
 
     arguments: Mapping[str, Any]
     tokens: int = 0

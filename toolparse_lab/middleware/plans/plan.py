@@ -137,10 +137,6 @@ class Step:
         parameters: its arguments, with templates such as `{{step.path}}`.
         depends_on: the steps whose results they may use.
         agent: the owner of the tool, if there is one.
-
-    >>> from toolparse_lab.middleware.plans import Step
-    >>> Step("a", "f", {"n": 1}, depends_on=("b",)).depends_on
-    ('b',)
     """
 
     step_id: str
@@ -175,10 +171,6 @@ class Input:
 
     Attributes:
         type: of JSON Schema, or a word such as "float64".
-
-    >>> from toolparse_lab.middleware.plans import Input
-    >>> Input("integer", default=3).default
-    3
     """
 
     type: str = "string"
@@ -216,10 +208,6 @@ class TaskPlan:
 
     Names differ, dependencies exist, none goes in a circle, templates use nothing but dependencies
     and inputs. Raises BadTaskPlan otherwise.
-
-    >>> from toolparse_lab.middleware.plans import Step, TaskPlan
-    >>> len(TaskPlan((Step("a", "f"),)).steps)
-    1
     """
 
     steps: tuple[Step, ...]

@@ -31,14 +31,6 @@ class StepRun:
         parameters: with templates resolved, None if they were not.
         call: with every attempt and correction, None if the tool was not called.
         seconds: from its start.
-
-    >>> from toolparse_lab.middleware.plans import read_plan, run_plan
-    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
-    >>> schema = {"properties": {"n": {"type": "integer"}}}
-    >>> tools = [{"name": "add", "parameters": schema}]
-    >>> step = run_plan(plan, tools, {"add": lambda n: n + 1})["a"]
-    >>> step.status, step.value
-    ('done', 8)
     """
 
     step: Step
@@ -182,15 +174,7 @@ def run_plan(
     sleep: Callable[[float], Any] = time.sleep,
     on_event: OnEvent | None = None,
 ) -> PlanRun:
-    """`arun_plan` for code that is not async, `sleep` included.
-
-    >>> from toolparse_lab.middleware.plans import read_plan, run_plan
-    >>> plan = read_plan([{"step_id": "a", "tool": "add", "parameters": {"n": "7"}}])
-    >>> schema = {"properties": {"n": {"type": "integer"}}}
-    >>> tools = [{"name": "add", "parameters": schema}]
-    >>> run_plan(plan, tools, {"add": lambda n: n + 1}).results
-    {'a': 8}
-    """
+    """`arun_plan` for code that is not async, `sleep` included."""
     if inspect.iscoroutinefunction(sleep):
         warn_of_awaitable("run_plan", 3)
     return asyncio.run(
