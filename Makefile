@@ -160,14 +160,14 @@ pytest: $(VENV)/.dev-ready
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
 		|| echo "No Chromium on this machine: the browser tests are skipped (Debian: apt-get install chromium)."
 	@status=0; \
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not browser' $(ARGS) || [ $$? = 5 ] || status=1; \
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser $(ARGS) || [ $$? = 5 ] || status=1; \
 	echo "== pytest, browser"; \
-	$(BIN)/pytest -n $(JOBS) --dist loadfile -m browser $(ARGS) || [ $$? = 5 ] || status=1; \
+	$(BIN)/pytest -n $(JOBS) --dist loadfile tests/browser $(ARGS) || [ $$? = 5 ] || status=1; \
 	exit $$status
 
 # The exhaustive part, over night: about 100,000 random texts for each law among it.
 nightly: $(VENV)/.dev-ready $(PROXY)/.ready lowest
-	@$(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not browser' --exhaustive
+	@$(BIN)/pytest -n $(JOBS) --dist worksteal --ignore tests/browser --exhaustive
 	@$(BIN)/pytest tests/test_gateway_proxy.py
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python -m benchmarks.stopping

@@ -103,6 +103,7 @@ def test_a_tool_loop_ends_with_an_answer(way: str, stream: bool) -> None:
 
 
 @pytest.mark.parametrize("way", ["drop-in", "provider"])
+@pytest.mark.exhaustive(2)
 def test_a_forced_choice_needs_no_grammar(way: str) -> None:
     messages = [{"role": "user", "content": "What is the weather in Oslo?"}]
     choice = {"type": "function", "function": {"name": "get_weather"}}

@@ -120,6 +120,7 @@ def test_the_claimed_power_is_reached(trials: int, cases: int) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 @pytest.mark.parametrize(("cases", "trials"), [(13, 3), (40, 5)])
+@pytest.mark.exhaustive(3)
 def test_the_power_of_several_trials_is_that_of_simulated_data(
     cases: int, trials: int, scenario: Scenario
 ) -> None:

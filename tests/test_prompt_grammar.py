@@ -379,6 +379,7 @@ def test_names_that_no_tag_holds() -> None:
 
 
 @pytest.mark.local_model
+@pytest.mark.exhaustive
 def test_the_engine_takes_every_grammar_and_keeps_to_it() -> None:
     xllamacpp = pytest.importorskip("xllamacpp")
     try:

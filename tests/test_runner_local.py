@@ -60,6 +60,7 @@ def ask(
     )
 
 
+@pytest.mark.exhaustive(2)
 def test_the_same_question_has_the_same_answer_streamed_or_not(model: Model) -> None:
     answers = [ask(model), ask(model, stream=True), ask(model)]
     assert {c.status for c in answers} == {"ok"}, answers[0].error_message
@@ -81,6 +82,7 @@ def test_the_same_question_has_the_same_answer_streamed_or_not(model: Model) -> 
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.exhaustive(3)
 def test_grammars_hold(model: Model, stream: bool) -> None:
     assert ask(model, stream=stream, grammar=GBNF, max_tokens=60).raw == CALL
     raw = ask(model, stream=stream, grammar=LLGUIDANCE, max_tokens=60).raw
@@ -101,6 +103,7 @@ def test_stop_and_max_tokens_hold(model: Model) -> None:
     assert ask(model, max_tokens=3).completion_tokens == 3
 
 
+@pytest.mark.exhaustive(2)
 def test_another_seed_gives_another_answer_where_it_is_warm(model: Model) -> None:
     assert len({ask(model, temperature=1.5, seed=s).raw for s in (1, 2, 3)}) > 1
     assert len({ask(model, temperature=1.5, seed=4).raw for _ in range(2)}) == 1
@@ -133,6 +136,7 @@ def seconds_of_a_hundred_tokens() -> float:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.exhaustive(2)
 def test_a_timeout_stops_the_engine(stream: bool) -> None:
     hundred = seconds_of_a_hundred_tokens()
     began = time.monotonic()
