@@ -27,7 +27,7 @@ from toolparse_lab.core.errors import (
     UnreadableInput,
 )
 from toolparse_lab.evals.frames.recorded import failed_rows
-from toolparse_lab.experiments.ingest import build
+from toolparse_lab.experiments.ingest import build, rows
 from toolparse_lab.experiments.run import Run
 
 TOOL = {
@@ -313,6 +313,20 @@ def test_the_text_of_a_column_goes_before_that_of_the_response(lab: tp.Lab) -> N
     ]
     assert trial.completion is not None
     assert (trial.completion.raw, trial.completion.prompt_tokens) == (RIGHT, 7)
+
+
+def test_two_questions_with_one_digest_are_two_cases(
+    lab: tp.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = rows.question_id
+    for module in (rows, build):
+        monkeypatch.setattr(
+            module, "question_id", lambda case, digits=10: short(case, 1 if digits == 10 else 32)
+        )
+    log = [{"input": f"Question {n}?", "raw": "", "model": m} for m in "ab" for n in range(40)]
+    run = lab.ingest(log, protocol="hermes")
+    assert len({case.input_text for case in run.plan.cases}) == len(run.plan.cases) == 40
+    assert run.frame().groupby("case_id")["input"].nunique().eq(1).all()
 
 
 def test_rows_without_an_id_share_a_case_by_their_input(lab: tp.Lab) -> None:

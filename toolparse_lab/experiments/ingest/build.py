@@ -39,7 +39,7 @@ from ...runner.store.batches import batches
 from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan
-from .rows import Observed, RowReader, tools_digest
+from .rows import Observed, RowReader, question_id, tools_digest
 from .sources import answers_of
 
 _VERSION = 1  # of the keys; another one makes old rows new answers
@@ -289,6 +289,14 @@ class _Building:
                 )
             return self._cases.setdefault(id, self._known[id])
         before = self._cases.get(case.id)
+        if (
+            before is not None
+            and before.input_text != case.input_text
+            and case.id == question_id(case)
+        ):
+            case = replace(case, id=question_id(case, digits=32))
+            observed = replace(observed, case=case)
+            before = self._cases.get(case.id)
         if before is not None:
             case = self._merged(before, observed, source)
         self._cases[case.id] = case

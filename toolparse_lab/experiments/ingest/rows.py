@@ -313,8 +313,18 @@ def _derived_id(case: Case, columns: frozenset[str], captured: Captured, line: i
     # Made from its question, so that its repetitions are one case, if the row has one.
     if "input" not in columns:
         return captured.id or f"row-{line}"
+    return question_id(case)
+
+
+def question_id(case: Case, digits: int = 10) -> str:
+    """Return the id of a case whose row names none, the same for the same question and tools.
+
+    digits: of its digest. Ten are those of all runs so far, and of some hundred thousand questions
+    two may have the same.
+    """
     question = f"{tools_digest(case.tools)} {case.input_text}"
-    return f"input-{hashlib.sha256(question.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
+    digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"input-{digest[:digits]}"
 
 
 @lru_cache(maxsize=1024)
