@@ -15,11 +15,10 @@ from toolparse_lab import parse
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.core.toolspec import tool_specs
 from toolparse_lab.evals.cases.case import Case
-from toolparse_lab.evals.cases.matchers import Matchers
+from toolparse_lab.evals.cases.matchers import STRICTNESS
 from toolparse_lab.evals.frames.recorded import trials_frame
 from toolparse_lab.evals.reports.figures import stats
 from toolparse_lab.evals.reports.figures.breakdowns import (
-    STRICTNESS,
     conversations_frame,
     leader_sentence,
     sensitivity_frame,
@@ -260,7 +259,7 @@ TRIALS = [
 
 
 def test_each_level_lets_more_pass() -> None:
-    frame = sensitivity_frame(TRIALS)
+    frame = sensitivity_frame(trials_frame(TRIALS), ["model"], "safe")
     assert frame["matching"].tolist() == list(STRICTNESS)
     assert frame["success"].tolist() == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6])
     assert frame["n"].tolist() == [6] * 5
@@ -268,22 +267,12 @@ def test_each_level_lets_more_pass() -> None:
     assert (frame["ci_low"] <= frame["success"]).all()
 
 
-def test_levels_of_ones_own_and_unknown_columns() -> None:
-    own = sensitivity_frame(
-        TRIALS, ["category"], {"price free": Matchers(paths={"buy/price": "ignore"})}
-    )
-    assert own["success"].tolist() == pytest.approx([2 / 6])
-    with pytest.raises(BadOptions, match="no such column"):
-        sensitivity_frame(TRIALS, ["speed"])
-    with pytest.raises(BadOptions, match="no level"):
-        sensitivity_frame(TRIALS, levels={})
-
-
-def test_a_report_shows_it_where_it_has_the_trials() -> None:
+def test_a_report_shows_it_where_the_frame_has_it() -> None:
     frame = trials_frame(TRIALS)
-    assert Report(frame).sensitivity.empty
-    with_trials = Report(frame, source=lambda: TRIALS)
-    assert len(with_trials.sensitivity) == 5
-    assert "How strict the comparison is" in with_trials.html()
-    assert "How strict the comparison is" not in Report(frame).html()
-    assert "83 %" in with_trials.markdown()
+    report = Report(frame)
+    assert len(report.sensitivity) == 5
+    assert "How strict the comparison is" in report.html()
+    assert "83 %" in report.markdown()
+    older = Report(frame.drop(columns="matching"))
+    assert older.sensitivity.empty
+    assert "How strict the comparison is" not in older.html()

@@ -54,6 +54,7 @@ def test_one_trial_stops_no_other(run: Run, place: str, monkeypatch: pytest.Monk
     text = unlike_others(run)
     before = run.frame()
     run._reader._trials.clear()
+    run.store.forget_readings()
     if place == "reading":
         feed = failing_at(text, StreamParser.feed)
         monkeypatch.setattr(StreamParser, "feed", feed)

@@ -11,8 +11,8 @@ import toolparse_lab as tp
 from benchmarks.intervals import equal_arms
 from tests.test_evals_report import make, scored
 from toolparse_lab.core.errors import BadOptions, GateFailed
+from toolparse_lab.evals.cases.matchers import STRICTNESS
 from toolparse_lab.evals.frames.recorded import trials_frame
-from toolparse_lab.evals.reports.figures.breakdowns import STRICTNESS
 from toolparse_lab.evals.reports.figures.comparison import compare_arms, compare_runs
 from toolparse_lab.evals.reports.figures.differences import mcnemar_exact
 from toolparse_lab.evals.reports.figures.report import Report

@@ -103,7 +103,7 @@ def reports() -> list[Report]:
         Report(FRAME, ["model"]),
         Report(conversations),
         Report(two_models()),
-        Report(trials_frame(TRIALS), source=lambda: TRIALS),
+        Report(trials_frame(TRIALS)),
     ]
 
 

@@ -440,6 +440,15 @@ class Lab:
 
         return runs_frame(run_row(record) for record in self.runs())
 
+    def forget_readings(self, run: Run | str | None = None) -> int:
+        """Throw away what the store keeps of parsed answers, and return its size in bytes.
+
+        Answers stay, and are parsed again when a view needs them. run: a Run, or the inputs of
+        `open`. None is all runs.
+        """
+        opened = self.open(run) if isinstance(run, str) else run
+        return self.store.forget_readings(None if opened is None else opened.run_id)
+
     @overload
     def reparse(
         self,

@@ -1,16 +1,15 @@
 """A recorded run and the views on it.
 
-Nothing parsed is stored: every view parses the recording when it is called, so that it may use
-another protocol or policy than the one of the run.
+A view may read the recording by another protocol or policy than the one of the run. What was read
+is kept in the store (`kept_readings`), so that the next view takes it from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from ..core import hooks
 from ..core.errors import BadOptions, NoSuchItem, UnknownName
@@ -22,6 +21,7 @@ from ..middleware.flow import OPEN
 from ..parser.foreign.protocol import any_protocol
 from ..runner.pool import Summary
 from ..runner.store.store import Store
+from .kept_readings import KeptReadings
 from .plan import Plan
 from .run_reader import RunReader, in_batches, with_code
 
@@ -156,6 +156,7 @@ class Run:
         self.summary = summary
         self.stopping: Stopping | None = None  # where it ran with a rule; see `until`
         self._reader = RunReader(store, run_id, plan, asker)
+        self._readings = KeptReadings(self._reader)
 
     def __repr__(self) -> str:
         summary = f": {self.summary}" if self.summary else ""
@@ -189,10 +190,14 @@ class Run:
         Raises BadOptions for an id that no trial of the run has.
         """
         # Whoever asks has just seen the id, so that the trial is likely to be in memory.
-        candidates = chain(self._reader.last_read(), self._trials(None, COLUMN_POLICIES, None, {}))
-        for trial in candidates:
+        for trial in self._reader.last_read():
             if trial.trial_id == trial_id:
                 return trial
+        for policy in COLUMN_POLICIES:
+            ids = self._kept("trials", ["trial_id"], policies=(policy,))["trial_id"].tolist()
+            if trial_id in ids:
+                item = self._reader.items({})[ids.index(trial_id)]
+                return next(self._reader.trials([item], None, policy))
         raise UnknownName(
             "this run has no such trial",
             got=trial_id,
@@ -263,18 +268,33 @@ class Run:
 
         reading: as for `trials`.
         """
-        from ..evals.frames.recorded import join_frames, trials_frame  # pandas is slow to import
+        return self._kept("trials", **reading)
 
-        return join_frames(list(self.batches(**reading)) or [trials_frame([])], "trials")
+    def _kept(
+        self,
+        kind: Literal["trials", "calls"],
+        columns: Sequence[str] | None = None,
+        *,
+        protocol: ProtocolLike | None = None,
+        policies: Sequence[Policy] = (HEADLINE,),
+        where: Callable[[Trial], bool] | None = None,
+        **only: Unpack[Choice],
+    ) -> Frame:
+        if where is not None:
+            from ..evals.frames.recorded import calls_frame, join_frames  # pandas is slow to import
+
+            trials = self._trials(protocol, policies, where, only)
+            made = calls_frame if kind == "calls" else self._reader.trials_frame
+            frames = [made(batch) for batch in in_batches(trials, _BATCH)]
+            return join_frames(frames or [made([])], kind)
+        reader = None if protocol is None else any_protocol(protocol)
+        return self._readings.frame(kind, only, reader, policies, columns)
 
     trials_df = frame
 
     def calls_df(self, **reading: Unpack[Reading]) -> Frame:
         """Return one row per call that was found. reading: as for `trials`."""
-        from ..evals.frames.recorded import calls_frame, join_frames  # pandas is slow to import
-
-        frames = [calls_frame(batch) for batch in in_batches(self._chosen(reading), _BATCH)]
-        return join_frames(frames or [calls_frame([])], "calls")
+        return self._kept("calls", **reading)
 
     def events_df(self, **reading: Unpack[Reading]) -> Frame:
         """Return one row per repair, step, problem or retry. reading: as for `trials`."""
@@ -323,19 +343,16 @@ class Run:
         from ..evals.frames.recorded import trials_frame  # pandas is slow to import
         from ..evals.reports.figures.report import Report  # as above
 
-        def trials(*policies: Policy) -> Iterable[Trial]:
-            trials = self.trials(policies=policies)
-            return trials if matchers is None else [trial.rescored(matchers) for trial in trials]
-
-        def open_trial(trial_id: str) -> Trial:
-            trial = self.trial(trial_id)
-            return trial if matchers is None else trial.rescored(matchers)
-
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
-        # Without matchers the frame is made in batches, and no more than one is in memory.
-        frame = (
-            self.frame(policies=policies) if matchers is None else trials_frame(trials(*policies))
-        )
+        opener = self.trial
+        if matchers is None:
+            frame = self.frame(policies=policies)
+        else:
+            frame = trials_frame([t.rescored(matchers) for t in self.trials(policies=policies)])
+
+            def opener(trial_id: str) -> Trial:
+                return self.trial(trial_id).rescored(matchers)
+
         return Report(
             frame,
             columns_by(self.plan) if by is None else by,
@@ -344,8 +361,7 @@ class Run:
             peers=peer_arms(self.plan, baseline),
             stops=self._stops(),
             models={alias: model.name for alias, model in self.plan.models.items()},
-            source=lambda: trials(policy),
-            opener=open_trial,
+            opener=opener,
             **options,
         )
 
@@ -465,8 +481,14 @@ class Run:
         """
         protocol_id = getattr(protocol, "id", protocol)
         choices = {"model": model, "arm": arm, "prompt_protocol": protocol_id}
-        only = {name: value for name, value in choices.items() if value is not None}
-        failed = Trials(self._trials(None, (policy,), lambda trial: trial.failed, only))
+        only: Any = {name: value for name, value in choices.items() if value is not None}
+        from ..evals.frames.recorded import failed_rows  # pandas is slow to import
+
+        # The columns say which they are, and only these are parsed.
+        columns = ["outcome", "error_code"]
+        flags = failed_rows(self._kept("trials", columns, policies=(policy,), **only))
+        items = [i for i, flag in zip(self._reader.items(only), flags, strict=True) if flag]
+        failed = Trials(self._reader.trials(items, None, policy))
         return failed if code is None else Trials(with_code(failed, code))
 
     def _stops(self) -> list[str]:

@@ -62,6 +62,7 @@ class RunReader:
         self.plan = plan
         self.asker = asker
         self.arms = {arm.name: arm for arm in plan.arms}
+        self._metadata: tuple[int, list[str]] = 0, []
         self._trials: OrderedDict[_Key, Trial] = OrderedDict()
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -149,16 +150,20 @@ class RunReader:
 
     def frames(self, trials: Iterable[Trial], size: int) -> Iterator[Frame]:
         """Yield trials frames of `size` trials, all with the same columns."""
+        for batch in in_batches(trials, size):
+            yield self.trials_frame(batch)
+
+    def trials_frame(self, trials: Iterable[Trial]) -> Frame:
+        """Return the trials frame, with a column for all metadata of the run's cases."""
         from ..evals.frames.recorded import trials_frame  # pandas takes a second to import
 
         # All cases count: a batch whose own cases lack a member of metadata has its column, too.
-        names: dict[str, None] = {}
-        for case in self.plan.cases:
-            names |= dict.fromkeys(case.metadata)
-        names.pop("category", None)  # a column of every frame already
-
-        for batch in in_batches(trials, size):
-            yield trials_frame(batch, metadata=names)
+        cases = self.plan.cases
+        if self._metadata[0] != len(cases):
+            names = dict.fromkeys(name for case in cases for name in case.metadata)
+            names.pop("category", None)  # a column of every frame already
+            self._metadata = len(cases), list(names)
+        return trials_frame(trials, metadata=self._metadata[1])
 
     def _recorded(
         self, items: Iterable[PlanItem]

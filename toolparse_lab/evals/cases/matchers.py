@@ -201,6 +201,15 @@ class Matchers:
 
 
 DEFAULT_MATCHERS = Matchers()
+STRICTNESS: Mapping[str, Matchers] = {
+    "exact": DEFAULT_MATCHERS,
+    "casefold": Matchers(types={"string": "casefold"}),
+    "normalised": Matchers(types={"string": "normalised"}),
+    "approximate": Matchers(types={"string": "normalised", "number": "approximate"}),
+    "any value": Matchers(types=dict.fromkeys(("string", "number", "boolean", "null"), "ignore")),
+}
+"""From strict to loose: as scored; case of letters; punctuation and white space too; numbers up to
+a millionth; the right tool with the right arguments, whatever their scalar values."""
 
 
 def _is_number(x: Value) -> bool:

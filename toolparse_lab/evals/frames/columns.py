@@ -79,6 +79,8 @@ trials keys
   score_naive boolean What a regex for a JSON object and json.loads would have scored.
   score_fabricated boolean A call holds what the text does not say; missing where there is no
       call.
+  matching category The strictest comparison of values under which the calls are right: exact,
+      casefold, normalised, approximate or any value; missing where none is.
   score_answer boolean The conversation ended with the wanted text; missing where none is wanted.
   n_turns Int64 Questions answered in the conversation; missing where its arm has one turn, like
       the next.

@@ -62,14 +62,19 @@ def conform(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
     return build_frame(kind, {str(name): frame[name].array for name in frame.columns}, len(frame))
 
 
-def join_frames(frames: Sequence[pd.DataFrame], kind: str) -> pd.DataFrame:
+def join_frames(
+    frames: Sequence[pd.DataFrame], kind: str, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
     """Return the rows of several frames of a kind one after the other, as one frame made at once
     would be.
 
-    frames: at least one. A column that one of them has not is missing in its rows.
+    frames: at least one. A column that one of them has not is missing in its rows. columns: only
+    these, as far as they are there.
     """
+    if columns is not None:
+        frames = [frame[[name for name in columns if name in frame]] for frame in frames]
     if len(frames) == 1:
-        return conform(frames[0], kind)
+        return frames[0] if columns is not None else conform(frames[0], kind)
 
     names: dict[str, None] = {}  # of all columns, in the order in which they first come
     for frame in frames:
@@ -86,7 +91,8 @@ def join_frames(frames: Sequence[pd.DataFrame], kind: str) -> pd.DataFrame:
             out[name] = union_categoricals([typed(part.array, "category") for part in parts])
         else:
             out[name] = pd.concat(parts, ignore_index=True).array
-    return conform(pd.DataFrame(out, copy=False), kind)
+    joined = pd.DataFrame(out, copy=False)
+    return joined if columns is not None else conform(joined, kind)
 
 
 def typed(values: Any, dtype: str) -> pd.Series[Any]:

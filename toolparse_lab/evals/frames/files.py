@@ -22,7 +22,7 @@ import pandas as pd
 
 from ...core.errors import BadOptions, StoreError, UnreadableInput
 from .columns import columns_of
-from .dtypes import EXTRA, build_frame, conform, join_frames
+from .dtypes import EXTRA, build_frame, conform, join_frames, typed
 
 PART = "part-{:05d}.parquet"
 """The name of one part of a folder; parts in the order of their names are the frame."""
@@ -371,3 +371,56 @@ def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
             type_ = pa.Schema.from_pandas(frame[[name]]).field(name).type
         fields.append(pa.field(name, type_))
     return pa.Table.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)
+
+
+def packed(frame: pd.DataFrame, kind: str) -> bytes:
+    """Return a frame as the bytes of a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = pa.BufferOutputStream()
+    pq.write_table(_table(frame, kind), out, compression="zstd")
+    return bytes(out.getvalue())
+
+
+def unpacked(
+    bodies: Sequence[bytes], kind: str, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return the rows of `packed` frames, one after the other, as one frame.
+
+    columns: only these, as far as they are there; the others are not even decompressed. Raises
+    UnreadableInput for anything else than such bytes.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = []
+    try:
+        for body in bodies:
+            file = pq.ParquetFile(pa.BufferReader(body))
+            names = file.schema_arrow.names
+            wanted = names if columns is None else [name for name in columns if name in names]
+            tables.append(file.read(columns=wanted))
+        table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    except (pa.ArrowException, OSError) as e:
+        raise UnreadableInput("a kept reading is damaged", got=str(e)) from None
+    frame = table.to_pandas(types_mapper=_pandas_types().get, split_blocks=True)
+    if columns is None:
+        return conform(frame, kind)
+    declared = {column.name: column.dtype for column in columns_of(kind)}
+    return pd.DataFrame(
+        {name: typed(frame[name].array, declared.get(name, "string")) for name in frame},
+        index=pd.RangeIndex(len(frame)),
+        copy=False,
+    )
+
+
+def _pandas_types() -> dict[Any, Any]:
+    import pyarrow as pa
+
+    return {
+        pa.large_string(): pd.StringDtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.float64(): pd.Float64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }

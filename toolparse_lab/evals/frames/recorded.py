@@ -14,6 +14,7 @@ import pandas as pd
 
 from ...core.errors import BadOptions
 from ...core.types import ParseResult
+from ...middleware.flow.reading import INTERNAL_ERROR
 from ...runner.exchange.types import Completion
 from .. import accessor as accessor  # registers df.toolparse with the first frame
 from ..scoring.outcomes import is_failure
@@ -80,7 +81,10 @@ def failed_rows(trials: pd.DataFrame) -> list[bool]:
     """
     outcomes = trials["outcome"].astype("string").fillna("")
     codes = trials["error_code"].astype("string").fillna("")
-    return [is_failure(outcome, bool(code)) for outcome, code in zip(outcomes, codes, strict=True)]
+    return [
+        is_failure(outcome, bool(code)) or code == INTERNAL_ERROR
+        for outcome, code in zip(outcomes, codes, strict=True)
+    ]
 
 
 def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:

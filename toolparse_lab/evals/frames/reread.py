@@ -47,9 +47,9 @@ NEEDED = (*IDENTITY, "raw", "tools_json")
 READ_AGAIN = (
     "trial_id", "parse_protocol", "policy", "parse_version", "outcome", "sub_code", "detail",
     "missing_reason", "score_success", "score_strict", "score_repaired", "score_safe",
-    "score_naive", "score_fabricated", "verdict", "blame", "n_calls", "n_ok", "n_valid", "n_edits",
-    "n_reads", "n_coercions", "n_problems", "error_code", "codes_json", "rules_json",
-    "rescues_json", "note", "override", "override_why",
+    "score_naive", "score_fabricated", "matching", "verdict", "blame", "n_calls", "n_ok",
+    "n_valid", "n_edits", "n_reads", "n_coercions", "n_problems", "error_code", "codes_json",
+    "rules_json", "rescues_json", "note", "override", "override_why",
 )  # fmt: skip
 """The columns that reading fills anew; all others stay what they are."""
 _FILLED = READ_AGAIN[3:]

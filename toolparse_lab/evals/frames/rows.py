@@ -123,6 +123,7 @@ def score_row(score: Score | None, missing_reason: str = "") -> dict[str, Any]:
         "missing_reason": missing,
         **{f"score_{level}": getattr(score, level) for level in _LEVELS},
         "rescues_json": _json({rule: counts for rule, *counts in score.rescues}),
+        "matching": score.matching or None,
     }
 
 

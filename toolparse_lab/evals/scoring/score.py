@@ -34,7 +34,7 @@ from ...parser.ending import CALL_ENDS
 from ...runner.exchange.types import Completion
 from ..cases.case import Case
 from ..cases.final_text import matches_answer
-from ..cases.matchers import DEFAULT_MATCHERS, Matchers
+from ..cases.matchers import DEFAULT_MATCHERS, STRICTNESS, Matchers
 from ..cases.target import is_optional
 from .fabrication import find_fabrication, provider_name
 from .match import Call, Match, agree, match_calls
@@ -74,6 +74,7 @@ class Score:
     `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
     conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
+    `matching`: the strictest of `matchers.STRICTNESS` under which the calls are right, '' if none.
     """
 
     outcome: str
@@ -87,6 +88,7 @@ class Score:
     fabricated: bool | None = None
     answer: bool | None = None
     rescues: Rescues = ()
+    matching: str = ""
 
     @property
     def coerced(self) -> bool | None:
@@ -403,7 +405,8 @@ class _Scoring:
                 return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
             detail = "no call was wanted and none was tried"
             naive = self._naive()
-            return Score("abstained_correctly", "", detail, True, True, True, True, naive, None)
+            levels = (True, True, True, True, naive, None)
+            return Score("abstained_correctly", "", detail, *levels, matching="exact")
 
         # Were the readable ones right, the answer as a whole would still not be.
         if self.broken:
@@ -454,7 +457,16 @@ class _Scoring:
                 for call in self.ok_calls
             )
         levels = (success, strict, source, safe, self._naive(), fabricated)
-        return Score(outcome, sub_code, detail, *levels, rescues=self._rescues())
+        matching = "exact" if success else self._looser() if outcome == "wrong_call" else ""
+        rescues = self._rescues()
+        return Score(outcome, sub_code, detail, *levels, rescues=rescues, matching=matching)
+
+    def _looser(self) -> str:
+        calls = self._calls("arguments_json")
+        for name, matchers in STRICTNESS.items():
+            if agree(calls, self.target, self.tools, matchers):
+                return name
+        return ""
 
     def _source_level(self, success: bool, fabricated: bool) -> bool:
         # What was not coerced is what was found, and was looked at already.

@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from ...core.errors import StoreError, StoreLost
 from ..exchange.redaction import redact_named, redact_strings, secrets_in
 from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
-from . import claims, database, rows, schema
+from . import claims, database, readings, rows, schema
 from .batches import BATCH, batches
 from .database import Anchor, translated
 from .rows import RunRecord
@@ -474,6 +474,45 @@ class Store:
         with self._reading() as connection:
             row = rows.run_row(connection, run_id)
             return rows.run_record(connection, row, claims.live_runs(connection))
+
+    # -- what was read of the answers, see `readings`
+
+    def reading_blocks(self, run_id: str, kind: str) -> dict[int, readings.Block]:
+        """Return what the kept blocks of one kind of reading were made of, by their numbers."""
+        with self._reading() as connection:
+            there = readings.is_there(connection)
+            return readings.blocks_of(connection, run_id, kind) if there else {}
+
+    def reading_block(self, run_id: str, kind: str, number: int) -> bytes | None:
+        """Return one block as it was kept, None if it is gone meanwhile, or damaged."""
+        with self._reading() as connection:
+            return readings.body_of(connection, run_id, kind, number)
+
+    def keep_reading(
+        self, run_id: str, kind: str, number: int, made_of: readings.Block, body: bytes
+    ) -> None:
+        """Keep one block, in the place of an older one of its number."""
+        with self._writing() as connection:
+            readings.keep(connection, run_id, kind, number, made_of, body)
+
+    def forget_readings(self, run_id: str | None = None) -> int:
+        """Throw away what was kept of a run, or of all runs. Return its size in bytes."""
+        with self._writing() as connection:
+            return readings.forget(connection, run_id) if readings.is_there(connection) else 0
+
+    def newest_row(self) -> int:
+        """Return the mark for `answered_since`."""
+        with self._reading() as connection:
+            return readings.newest_row(connection)
+
+    def answered_since(self, run_id: str, mark: int) -> set[str]:
+        """Return the keys of a run's items for which something was recorded after the mark."""
+        with self._reading() as connection:
+            return readings.answered_since(connection, run_id, mark)
+
+    def answer_ids(self, run_id: str, keys: Iterable[str]) -> dict[str, int]:
+        """Return the id of the row of the answer that a run has, by key. See `completions`."""
+        return self._chosen(run_id, keys)
 
     # -- below
 

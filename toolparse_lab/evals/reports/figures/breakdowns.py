@@ -6,7 +6,7 @@ less strictly; and in which sampling parameters groups of them differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -15,13 +15,11 @@ import pandas as pd
 
 from ....core.errors import BadOptions
 from ....core.rules import CODES, RULES
-from ....core.values import read_strict, write_canonical
+from ....core.values import write_canonical
 from ....runner.exchange.details import SAMPLING
-from ...cases.matchers import DEFAULT_MATCHERS, Matchers
-from ...scoring.match import agree
-from ...scoring.outcomes import OUTCOMES, SUCCESSES
+from ...cases.matchers import STRICTNESS
+from ...scoring.outcomes import OUTCOMES
 from ...scoring.rescues import is_recovery
-from ...scoring.trial import Trial
 from . import stats
 from .cells import UNRECORDED, check_by, groups, read_under
 
@@ -32,15 +30,6 @@ CONVERSATION_COLUMNS = (
 LEFT_OUT_COLUMNS = ("left_out", "n", "success", "change", "rank")
 SENSITIVITY_COLUMNS = ("matching", "n", "success", "ci_low", "ci_high", "gain")
 EVERYTHING = "nothing"
-STRICTNESS: Mapping[str, Matchers] = {
-    "exact": DEFAULT_MATCHERS,
-    "casefold": Matchers(types={"string": "casefold"}),
-    "normalised": Matchers(types={"string": "normalised"}),
-    "approximate": Matchers(types={"string": "normalised", "number": "approximate"}),
-    "any value": Matchers(types=dict.fromkeys(("string", "number", "boolean", "null"), "ignore")),
-}
-"""From strict to loose: as scored; case of letters; punctuation and white space too; numbers up to
-a millionth; the right tool with the right arguments, whatever their scalar values."""
 _RESCUES = (
     "rule", "stage", "lossless", "applied", "trials", "rescued", "false_rescues",
     "false_rescue_rate", "harmed", "values_right", "values_wrong", "meaning", "trial_ids",
@@ -350,74 +339,40 @@ def leader_sentence(frame: pd.DataFrame, of: str, over: str) -> str:
 
 
 def sensitivity_frame(
-    trials: Iterable[Trial],
-    by: Sequence[str] = ("model", "arm"),
-    levels: Mapping[str, Matchers] | None = None,
-    level: float = 0.95,
+    trials: pd.DataFrame, by: Sequence[str], policy: str, level: float = 0.95
 ) -> pd.DataFrame:
     """Return success of each cell under each strictness of the comparison: one row per cell and
-    level, `gain` against the first level.
+    level, `gain` against the first level. Empty for a frame without the column `matching`.
 
     A rate that rises much under looser matching speaks of targets that are too narrow (or of a
-    model that is careless with spelling), not of calls that could not be read. Only trials of which
-    the outcome can depend on matching are compared again. Raises BadOptions for a column that a
-    trial has not.
+    model that is careless with spelling), not of calls that could not be read.
     """
-    chosen = STRICTNESS if levels is None else levels
-    if not chosen:
-        raise BadOptions("there is no level of strictness", expected=", ".join(STRICTNESS))
-    cells: dict[tuple[str, ...], tuple[list[str], dict[str, list[bool]]]] = {}
-    for trial in trials:
-        if trial.score is None or trial.score.success is None:
-            continue
-        keys = tuple(_column_of(trial, name) for name in by)
-        cases, successes = cells.setdefault(keys, ([], {name: [] for name in chosen}))
-        cases.append(trial.case_id)
-        for name, matchers in chosen.items():
-            successes[name].append(_succeeds(trial, matchers))
     rows: list[dict[str, Any]] = []
-    for values, (cases, successes) in cells.items():
-        first: float | None = None
-        for name, flags in successes.items():
-            interval = stats.clustered_interval(flags, cases, level)
-            first = interval.rate if first is None else first
-            rows.append(
-                {
-                    **dict(zip(by, values, strict=True)),
-                    "matching": name,
-                    "n": len(flags),
-                    "success": interval.rate,
-                    "ci_low": interval.low,
-                    "ci_high": interval.high,
-                    "gain": interval.rate - first,
-                }
-            )
+    part = read_under(trials, by, policy)
+    if "matching" in part:
+        part = part.loc[part["score_success"].notna(), [*by, "case_id", "matching"]]
+        for values, cell in groups(part, by):
+            # A level lets everything pass that a stricter one does.
+            strictest = cell["matching"].astype("string").fillna("").to_numpy()
+            cases = cell["case_id"].astype(str).tolist()
+            passing = np.zeros(len(cell), dtype=bool)
+            first: float | None = None
+            for name in STRICTNESS:
+                passing |= strictest == name
+                interval = stats.clustered_interval(passing.tolist(), cases, level)
+                first = interval.rate if first is None else first
+                rows.append(
+                    {
+                        **dict(zip(by, values, strict=True)),
+                        "matching": name,
+                        "n": len(cell),
+                        "success": interval.rate,
+                        "ci_low": interval.low,
+                        "ci_high": interval.high,
+                        "gain": interval.rate - first,
+                    }
+                )
     return pd.DataFrame(rows, columns=[*by, *SENSITIVITY_COLUMNS])
-
-
-def _column_of(trial: Trial, name: str) -> str:
-    if name == "category":
-        return str(trial.case.category or "")
-    if hasattr(trial, name):
-        return str(getattr(trial, name))
-    raise BadOptions(
-        "a trial has no such column", got=name, expected="model, arm, prompt_protocol, category, …"
-    )
-
-
-def _succeeds(trial: Trial, matchers: Matchers) -> bool:
-    score, result = trial.score, trial.result
-    assert score is not None  # noqa: S101 - the caller looked
-    # Where no call was allowed, any call is wrong, whatever its arguments.
-    if (
-        result is None
-        or trial.levels.get("tool_choice") == "none"
-        or score.outcome not in ("correct", "wrong_call")
-        or score.sub_code in ("unknown_tool", "one_of_several_broken")
-    ):
-        return score.outcome in SUCCESSES
-    calls = [(c.name, read_strict(c.arguments_json or "{}")) for c in result.calls if c.ok]
-    return agree(calls, trial.case.target or [], trial.case.tools or result.tools, matchers)
 
 
 def sampling_differences(groups: Mapping[str, pd.DataFrame], *, within: bool = False) -> str:

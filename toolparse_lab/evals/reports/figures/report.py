@@ -4,7 +4,7 @@ people read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -47,11 +47,7 @@ from .ladder import ladder_frame
 from .notes import method_notes, warning_notes
 
 if TYPE_CHECKING:
-    from ...scoring.trial import Trial
-
-MAX_REMATCHED = 20_000
-"""Above so many trials a report does not compare every answer anew under looser matching; ask for
-it by itself."""
+    pass
 
 
 class ReportOptions(TypedDict, total=False):
@@ -68,7 +64,6 @@ class ReportKeywords(ReportOptions, total=False):
     baseline: str | None
     stops: Iterable[str]
     models: Mapping[str, str] | None
-    source: Callable[[], Iterable[Trial]] | None
     opener: Opener | None
 
 
@@ -78,11 +73,10 @@ class Report:
     `frame` has one row per cell: the `by` columns, then those of `cells.FIGURES`, and with a
     `baseline` those of `cells.OF_BASELINE`. Anything not recorded is NaN.
 
-    `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `source`
-    gives the trials of the headline policy, if there is more to them than the frame. `opener` the
-    trial of an id. `cluster` is a column that keeps whole cases together, such as conversation_id:
-    intervals and p go by it instead of by case. `peers` says which arm each arm is compared with,
-    where `baseline` is a protocol of several arms.
+    `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `opener`
+    gives the trial of an id. `cluster` is a column that keeps whole cases together, such as
+    conversation_id: intervals and p go by it instead of by case. `peers` says which arm each arm is
+    compared with, where `baseline` is a protocol of several arms.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
     baseline that it lacks, and where a cell has one trial twice. With "policy" among `by`
@@ -102,7 +96,6 @@ class Report:
         title: str = "Tool calls: what the models wrote and what could be read",
         stops: Iterable[str] = (),
         models: Mapping[str, str] | None = None,
-        source: Callable[[], Iterable[Trial]] | None = None,
         opener: Opener | None = None,
     ) -> None:
         check_trials(trials)
@@ -131,7 +124,6 @@ class Report:
         self.stops = tuple(stops)
         self.models = dict(models or {})
         self.opener = opener
-        self._source = source
         self.headline = read_under(self.trials, self.by, policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
@@ -215,11 +207,8 @@ class Report:
 
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
-        """Success under looser matching, empty without the trials; see `sensitivity_frame`."""
-        trials: Iterable[Trial] = ()
-        if self._source is not None and len(self.headline) <= MAX_REMATCHED:
-            trials = self._source()
-        return sensitivity_frame(trials, self.by, level=self.level)
+        """Success under looser matching, see `breakdowns.sensitivity_frame`."""
+        return sensitivity_frame(self.trials, self.by, self.policy, self.level)
 
     @property
     def left_out_columns(self) -> tuple[str, str] | None:

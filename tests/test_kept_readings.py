@@ -1,0 +1,211 @@
+"""What a run keeps of its parsed answers: equal to reading them, read once, and read again where an
+answer, an item, the reader or the kept bytes have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+from pandas.testing import assert_frame_equal
+
+import toolparse_lab as tp
+from tests.postgres_server import postgres_url
+from toolparse_lab.core.types import Policy
+from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
+from toolparse_lab.experiments import kept_readings, run_reader
+from toolparse_lab.experiments.run import Run
+
+TOOLS = [{"name": "add", "parameters": {"properties": {"n": {"type": "integer"}}}}]
+POLICIES: tuple[Policy, ...] = ("safe", "middleware")
+
+
+def answer(n: int) -> dict[str, Any]:
+    arguments = ('{"n": 7}', '{"n": "7"}', '{"n": 7,}', '{"n": ')[n % 4]
+    return {
+        "case_id": f"case {n // 2}",
+        "input": f"Add {n // 2}",
+        "raw": f'Well. <tool_call>{{"name": "add", "arguments": {arguments}}}</tool_call>',
+        "model": f"m{n % 2}",
+        "target": [{"name": "add", "arguments": {"n": 7}}],
+        "topic": "sums",
+    }
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_readings, "BLOCK", 7)
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that were parsed since."""
+    texts: list[str] = []
+    read = run_reader.read_answer  # type: ignore[attr-defined]  # as the reader itself imports it
+
+    def note(raw: str, *arguments: Any, **options: Any) -> Any:
+        texts.append(raw)
+        return read(raw, *arguments, **options)
+
+    monkeypatch.setattr(run_reader, "read_answer", note)
+    return texts
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield str(tmp_path / "runs.db")
+        return
+    with postgres_url() as address:
+        if address is None:
+            pytest.skip("no PostgreSQL: apt-get install postgresql")
+        yield address
+        close_labs()  # while the server is there
+
+
+_labs: list[tp.Lab] = []
+
+
+def close_labs() -> None:
+    while _labs:
+        _labs.pop().close()
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    close_labs()
+
+
+def lab_of(url: str) -> tp.Lab:
+    _labs.append(tp.Lab(url))
+    return _labs[-1]
+
+
+def opened(url: str, run_id: str) -> Run:
+    """The run in a lab of its own, as another process has it."""
+    return lab_of(url).open(run_id)
+
+
+def ingested(url: str, count: int = 20) -> Run:
+    return lab_of(url).ingest([answer(n) for n in range(count)], tools=TOOLS, protocol="hermes")
+
+
+def read_anew(run: Run) -> pd.DataFrame:
+    return trials_frame(run.trials(policies=POLICIES), metadata=["topic"])
+
+
+def test_what_is_kept_is_what_is_read_and_it_is_read_once(url: str, parsed: list[str]) -> None:
+    run = ingested(url)
+    first = run.frame(policies=POLICIES)
+    assert len(parsed) == 40
+    again = opened(url, run.run_id)
+    assert_frame_equal(again.frame(policies=POLICIES), first)
+    assert_frame_equal(again.calls_df(), calls_frame(list(run.trials())))
+    assert_frame_equal(again.report().frame, run.report().frame)
+    assert len(parsed) == 40
+    assert_frame_equal(first, read_anew(again))
+
+
+def test_a_part_of_a_run(tmp_path: Path, parsed: list[str]) -> None:
+    run = ingested(str(tmp_path / "runs.db"))
+    assert len(run.frame(case_id="case 3")) == 2
+    assert len(parsed) == 2, "few are read alone"
+    whole = run.frame()
+    again = opened(str(tmp_path / "runs.db"), run.run_id)
+    parsed.clear()
+    part = again.frame(model="m1", case_id=["case 1", "case 9"])
+    assert part["trial_id"].tolist() == [
+        t for t, m, c in whole[["trial_id", "model", "case_id"]].itertuples(index=False)
+        if m == "m1" and c in ("case 1", "case 9")
+    ]  # fmt: skip
+    assert set(again.calls_df(model="m1")["model"]) == {"m1"}
+    failures = again.failures()
+    assert parsed == [trial.completion.raw for trial in failures if trial.completion]
+    assert [trial.trial_id for trial in failures] == [
+        trial.trial_id for trial in run.trials() if trial.failed
+    ]
+    assert again.trial(whole["trial_id"][13]).trial_id == whole["trial_id"][13]
+
+
+def test_notes_of_people_are_not_kept(tmp_path: Path) -> None:
+    run = ingested(str(tmp_path / "runs.db"))
+    run.frame()
+    trial = opened(str(tmp_path / "runs.db"), run.run_id).trials()[4]
+    trial.note("look here").override("ungraded", why="odd")
+    row = run.frame().iloc[4]
+    assert (row["note"], row["override"], row["override_why"]) == ("look here", "ungraded", "odd")
+    trial.note("").override(None)
+    assert run.frame()[["note", "override"]].isna().all(axis=None)
+
+
+def test_an_answer_asked_again_is_read_again_and_no_other(
+    tmp_path: Path, parsed: list[str]
+) -> None:
+    path = str(tmp_path / "runs.db")
+    run = ingested(path)
+    before = run.frame()
+    parsed.clear()
+    with tp.Lab(path) as lab:
+        completion = next(iter(lab.store.completions(run.run_id)))[1]
+        lab.store.record(completion, "another run")
+        assert_frame_equal(opened(path, run.run_id).frame(), before)
+        assert parsed == [], "the run's own answer stays what it was"
+        changed = type(completion)(**{**vars_of(completion), "raw": "Nothing."})
+        lab.store.record(changed, run.run_id)
+    after = opened(path, run.run_id).frame()
+    assert (after["raw"] == "Nothing.").sum() == 1
+    assert 0 < len(parsed) <= 7, "one block"
+
+
+def vars_of(completion: Any) -> dict[str, Any]:
+    return {name: getattr(completion, name) for name in completion.__dataclass_fields__}
+
+
+def test_another_version_of_the_reader_reads_again(
+    tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "runs.db")
+    run = ingested(path)
+    run.frame()
+    parsed.clear()
+    opened(path, run.run_id).frame(protocol="morph_xml")
+    assert len(parsed) == 20
+    monkeypatch.setattr(kept_readings, "code_digest", lambda: "newer")
+    opened(path, run.run_id).frame()
+    assert len(parsed) == 40
+
+
+def test_damaged_bytes_are_thrown_away(tmp_path: Path, parsed: list[str]) -> None:
+    path = str(tmp_path / "runs.db")
+    run = ingested(path)
+    whole = run.frame()
+    with sa.create_engine(f"sqlite:///{path}").begin() as connection:
+        connection.execute(sa.text("update readings set body = x'50' where block = 1"))
+    parsed.clear()
+    with pytest.warns(RuntimeWarning, match="7 parsed answers is damaged"):
+        assert_frame_equal(opened(path, run.run_id).frame(), whole)
+    assert len(parsed) == 7
+    assert_frame_equal(opened(path, run.run_id).frame(), whole)
+
+
+def test_they_are_forgotten_and_cost_less_than_the_answers(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs.db")
+    run = ingested(path)
+    run.frame()
+    with tp.Lab(path) as lab:
+        assert lab.forget_readings(run) > 1000
+        assert lab.forget_readings() == 0
+        assert_frame_equal(lab.open(run.run_id).frame(), run.frame())
+
+
+def test_a_reader_that_nobody_knows_is_not_kept(tmp_path: Path, parsed: list[str]) -> None:
+    run = ingested(str(tmp_path / "runs.db"))
+    own = tp.json_mix_protocol(tool_call_start="[C]", tool_call_end="[/C]")
+    run.frame(protocol=own)
+    parsed.clear()
+    opened(str(tmp_path / "runs.db"), run.run_id).frame(protocol=own)
+    assert len(parsed) == 20
