@@ -46,7 +46,7 @@ ROOMS = {
 THIRD_PARTY = {
     "IPython": ("notebook",),
     "anywidget": ("notebook",),
-    "distributed": ("evals/reparse.py",),
+    "distributed": ("evals/engines.py",),
     "httpx": ("middleware/correction", "runner"),
     "jinja2": ("parser/derivation", "views"),
     "jsonschema": ("arguments/schema",),

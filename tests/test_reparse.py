@@ -27,6 +27,7 @@ from toolparse_lab.core.errors import (
     UnreadableInput,
 )
 from toolparse_lab.core.types import Policy
+from toolparse_lab.evals import engines as pools
 from toolparse_lab.evals import reparse as engines
 from toolparse_lab.evals.frames.answers import Answers
 from toolparse_lab.evals.frames.recorded import join_frames, read_frame, trials_frame, write_frame
@@ -147,7 +148,7 @@ def test_batches_that_are_made_on_the_way(
 def test_few_answers_start_no_processes(
     frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "run_pool", lambda *_: pytest.fail("a pool was started"))
+    monkeypatch.setattr(pools, "run_pool", lambda *_: pytest.fail("a pool was started"))
     assert len(reparse(frame, progress=False)) == len(frame) / 2
 
 

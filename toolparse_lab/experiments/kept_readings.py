@@ -9,39 +9,92 @@ read from then on.
 # their columns are not kept, and are filled when a frame is made. Conversations are not kept, since
 # their later turns may come at any time; neither is the reading of a protocol whose version nobody
 # knows.
+#
+# Most answers are read the same whatever the policy is (`reads_alike`). Which those are is kept
+# beside a block, and another policy copies their rows and reads the others only.
+#
+# Blocks are read by this process, by a pool, or by the workers of a cluster. Whoever reads takes
+# the answers from the store itself, and sends back columns, which are small; this process alone
+# writes them. So what was read before Ctrl-C or a lost worker stays.
+#
+# When all blocks of a run were found true, one more row says so (`_seal`). While nothing was
+# recorded since, the next frame needs neither the run's items nor its cases.
 
 from __future__ import annotations
 
-import hashlib
+import re
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import StoreError
+from ..core.errors import BadOptions, StoreError
 from ..core.types import Policy
+from ..evals.cases.collection import Cases
+from ..evals.engines import Engine, available_processes, check_engine, results_of, travels
 from ..evals.readings.readers import version_of
+from ..evals.scoring.trial import Trial, trial_id_of
+from ..formats.base import Protocol
 from ..formats.registry import is_shipped, protocol_of
 from ..middleware.flow.reading import internal_problem_of
 from ..parser.foreign.protocol import AnyProtocol
-from ..runner.exchange.types import PlanItem
+from ..parser.resolve import ALIKE, reads_alike
+from ..runner.exchange.types import Held, PlanItem
 from ..runner.progress import Progress, Show
 from ..runner.store.readings import Block
+from ..runner.store.store import Store
+from .plan import Plan
 from .run_reader import RunReader, in_batches
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
-    from ..evals.scoring.trial import Trial
 
 BLOCK = 5000
 """Items in a block: reading one takes a few seconds, which is what Ctrl-C may cost."""
+MANY = 20_000
+"""Answers from which on all cores read them: others have begun before one is through with fewer."""
+_SHOWN = 3000  # answers that take two seconds, from which on progress is shown
 FRAMES = ("trials", "calls")
 """The kinds of frames that are kept of a reading."""
+_ALIKE = "alike"  # the kind that says of each trial whether another policy would read it the same
+_SEAL = -1  # the number, among the blocks of the trials, of the row that speaks of all
 _REMARKS = {"note": "note", "override": "outcome", "override_why": "why"}  # column -> part
 _ROOMS = ("core", "arguments", "formats", "parser", "middleware", "evals")  # of the readers' code
+_IDENTITY = ("case_id", "model", "arm", "trial")
+_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to read: by one protocol, or by each arm's own, under a policy.
+
+    `readers` names who reads, `version` the code that does.
+    """
+
+    readers: str
+    version: str
+    protocol: AnyProtocol | None
+    policy: Policy
+    alike: bool
+
+    def kind(self, frame: str) -> str:
+        """Return the name under which the store keeps a kind of frame of this reading."""
+        return f"{frame}/{self.readers}/{self.policy}/{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who parses. `engine` None: this process, and all cores where it is worth it."""
+
+    engine: Engine | None = None
+    workers: int | None = None
+    client: Any = None
+    progress: Show = None
 
 
 class KeptReadings:
@@ -59,27 +112,25 @@ class KeptReadings:
         protocol: AnyProtocol | None,
         policies: Sequence[Policy],
         columns: Sequence[str] | None = None,
-        progress: Show = None,
     ) -> Frame:
         """Return the trials frame, or the frame of their calls, of the chosen items.
 
         kind: "trials" or "calls". columns: only these, as far as they are there.
         """
         from ..evals.frames.dtypes import join_frames, typed  # pandas is slow to import
+        from ..evals.frames.files import unpacked  # as above
 
-        chosen = self.reader.items(only)
-        with Progress(len(chosen) * len(policies), show=progress, unit="answer") as bar:
-            frames = []
-            for policy in policies:
-                name = self._name(protocol, policy)
-                if name is None:
-                    trials = self.reader.trials(chosen, protocol, policy)
-                    frames += [self._made(kind, batch) for batch in in_batches(trials, BLOCK)]
-                else:
-                    way = _Way(name, protocol, policy)
-                    frames += self._frames(kind, chosen, way, columns, bar)
-            frames = frames or [self._made(kind, [])]
-        frame = join_frames(frames, kind, columns)
+        frames = []
+        for policy in policies:
+            way = self._way(protocol, policy)
+            if way is None:
+                trials = self.reader.trials(self.reader.items(only), protocol, policy)
+                frames += [_made(self.reader, kind, batch) for batch in in_batches(trials, BLOCK)]
+            elif not only and (bodies := self._sealed(kind, way)):
+                frames.append(unpacked(bodies, kind, columns))
+            else:
+                frames += self._frames(kind, only, way, columns)
+        frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
         if kind == "trials" and (remarks := self.store.remarks(self.run_id)):
             for column, part in _REMARKS.items():
                 if column in frame:
@@ -87,104 +138,39 @@ class KeptReadings:
                     frame[column] = typed(words, "string")
         return frame
 
-    def _frames(
+    def parse(
         self,
-        kind: str,
-        chosen: Sequence[PlanItem],
-        way: _Way,
-        columns: Sequence[str] | None,
-        bar: Progress,
-    ) -> Iterator[Frame]:
-        from ..evals.frames.files import unpacked  # pandas is slow to import
+        protocol: AnyProtocol | None,
+        policies: Sequence[Policy],
+        workers: Workers,
+        shard: str | None,
+    ) -> int:
+        """Parse what is not kept, and keep it. Return the number of answers that were parsed.
 
-        everything = self.reader.items({})
-        picked = None if len(chosen) == len(everything) else set(map(_identity, chosen))
-        name = f"{kind}/{way.name}"
-        kept = self.store.reading_blocks(self.run_id, name)
-        mark = min((block.newest for block in kept.values()), default=0)
-        changed = self.store.answered_since(self.run_id, mark) if kept else set()
-        whole: list[bytes] = []  # blocks that follow one another are unpacked together
-        for number, items in enumerate(in_batches(everything, BLOCK)):
-            wanted = items
-            if picked is not None:
-                wanted = [item for item in items if _identity(item) in picked]
-                if not wanted:
-                    continue
-            body = None
-            if number in kept and self._is_true(kept[number], items, changed):
-                body = self.store.reading_block(self.run_id, name, number)
-                if body is None:
-                    warnings.warn(
-                        f"what the store kept of {len(items)} parsed answers is damaged or gone: "
-                        "they are parsed again",
-                        RuntimeWarning,
-                        stacklevel=5,
-                    )
-            is_few = 2 * len(wanted) < len(items)
-            if body is None and is_few:
-                yield from self._joined(whole, kind, columns)
-                trials = self.reader.trials(wanted, way.protocol, way.policy)
-                yield self._made(kind, list(trials))
-            else:
-                body = self._read(kind, number, items, way) if body is None else body
-                if len(wanted) == len(items):
-                    whole.append(body)
-                else:
-                    yield from self._joined(whole, kind, columns)
-                    loaded = None if columns is None else [*columns, *_IDENTITY]
-                    frame = unpacked([body], kind, loaded)
-                    of_row = zip(*(frame[column] for column in _IDENTITY), strict=True)
-                    own = set(map(_identity, wanted))
-                    yield frame[[identity in own for identity in of_row]]
-            bar.advance(len(wanted))
-        yield from self._joined(whole, kind, columns)
+        Raises BadOptions for what cannot be kept, and for a shard that is none.
+        """
+        if workers.engine is not None:
+            check_engine(workers.engine, workers.workers, workers.client)
+        first, step = _read_shard(shard)
+        count = 0
+        for policy in policies:
+            way = self._way(protocol, policy)
+            if way is None:
+                raise BadOptions(
+                    "what is parsed of this run is not kept",
+                    got="a run of conversations, or a protocol that has no version",
+                    hint="run.frame() parses it",
+                )
+            blocks = dict(enumerate(in_batches(self.reader.items({}), BLOCK)))
+            own = {number: items for number, items in blocks.items() if number % step == first}
+            missing = {n: own[n] for n in own.keys() - self._true(way, own)}
+            for _ in self._parsed(missing, way, workers):
+                pass
+            count += sum(map(len, missing.values()))
+        return count
 
-    @staticmethod
-    def _joined(bodies: list[bytes], kind: str, columns: Sequence[str] | None) -> Iterator[Frame]:
-        from ..evals.frames.files import unpacked  # pandas is slow to import
-
-        if bodies:
-            yield unpacked(bodies, kind, columns)
-            bodies.clear()
-
-    def _read(self, kind: str, number: int, items: Sequence[PlanItem], way: _Way) -> bytes:
-        from ..evals.frames.files import packed  # pandas is slow to import
-
-        # The mark comes first: an answer that is recorded meanwhile is seen the next time.
-        mark = self.store.newest_row()
-        made_of = Block(_digest_of_items(items), self._digest_of_answers(items), mark)
-        trials = list(self.reader.trials(items, way.protocol, way.policy))
-        bodies = {}
-        for each in FRAMES:
-            made = self._made(each, trials)
-            kept = made.drop(columns=[name for name in _REMARKS if name in made])
-            bodies[each] = packed(kept, each)
-        # What failed for a fault of ours may do better the next time.
-        if not any(internal_problem_of(trial.result) for trial in trials):
-            # A store that cannot be written is read all the same.
-            with suppress(StoreError):
-                for each, body in bodies.items():
-                    name = f"{each}/{way.name}"
-                    self.store.keep_reading(self.run_id, name, number, made_of, body)
-        return bodies[kind]
-
-    def _is_true(self, block: Block, items: Sequence[PlanItem], changed: set[str]) -> bool:
-        if block.items != _digest_of_items(items):
-            return False
-        untouched = changed.isdisjoint(item.key for item in items) if changed else True
-        return untouched or block.answers == self._digest_of_answers(items)
-
-    def _digest_of_answers(self, items: Sequence[PlanItem]) -> str:
-        ids = self.store.answer_ids(self.run_id, {item.key for item in items})
-        return _digest(str(ids.get(item.key)) for item in items)
-
-    def _made(self, kind: str, trials: Sequence[Trial]) -> Frame:
-        from ..evals.frames.recorded import calls_frame  # pandas is slow to import
-
-        return calls_frame(trials) if kind == "calls" else self.reader.trials_frame(trials)
-
-    def _name(self, protocol: AnyProtocol | None, policy: Policy) -> str | None:
-        # What tells this reading from others; None for one that is not kept.
+    def _way(self, protocol: AnyProtocol | None, policy: Policy) -> Way | None:
+        # None for a reading that is not kept.
         arms = self.reader.plan.arms
         if any(arm.conversing for arm in arms):
             return None
@@ -194,36 +180,331 @@ class KeptReadings:
         if None in versions or any(own):
             return None
         version = _digest([code_digest(), *map(str, versions), *(r.id for r in readers)])
-        return f"{'own' if protocol is None else protocol.id}/{policy}/{version[:16]}"
+        # Nobody knows what another's parser does under which policy.
+        alike = policy in ALIKE and all(isinstance(reader, Protocol) for reader in readers)
+        readers_name = "own" if protocol is None else protocol.id
+        return Way(readers_name, version[:16], protocol, policy, alike)
 
+    # -- what is there
 
-_IDENTITY = ("case_id", "model", "arm", "trial")
+    def _frames(
+        self, kind: str, only: Mapping[str, Any], way: Way, columns: Sequence[str] | None
+    ) -> Iterator[Frame]:
+        from ..evals.frames.files import unpacked  # pandas is slow to import
 
+        seal = self._state()
+        chosen = self.reader.items(only)
+        everything = self.reader.items({})
+        picked = set(map(_identity, chosen)) if len(chosen) < len(everything) else None
+        blocks, wanted = {}, {}
+        for number, items in enumerate(in_batches(everything, BLOCK)):
+            own = [i for i in items if _identity(i) in picked] if picked is not None else items
+            if own:
+                blocks[number], wanted[number] = items, own
 
-def _identity(item: PlanItem) -> tuple[str, str, str, int]:
-    # The columns above say the same of a row.
-    return item.case_id, item.model, str(item.arm["arm"]), item.trial
+        true = self._true(way, blocks)
+        # Of a block of which little is wanted, just that is read.
+        few = {n for n, own in wanted.items() if n not in true and 2 * len(own) < len(blocks[n])}
+        missing = {n: blocks[n] for n in blocks if n not in true and n not in few}
+        unkept = {p.number: p.bodies[kind] for p in self._parsed(missing, way) if not p.kept}
+
+        whole: list[bytes] = []  # blocks that follow one another are unpacked together
+        for number, items in blocks.items():
+            own = wanted[number]
+            body = None
+            if number not in few:
+                body = unkept.get(number) or self._body(kind, number, items, way)
+                if len(own) == len(items):
+                    whole.append(body)
+                    continue
+            if whole:
+                yield unpacked(whole, kind, columns)
+                whole.clear()
+            if body is None:
+                trials = self.reader.trials(own, way.protocol, way.policy)
+                yield _made(self.reader, kind, list(trials))
+            else:
+                loaded = None if columns is None else [*columns, *_IDENTITY]
+                frame = unpacked([body], kind, loaded)
+                of_row = zip(*(frame[column] for column in _IDENTITY), strict=True)
+                identities = set(map(_identity, own))
+                yield frame[[identity in identities for identity in of_row]]
+        if whole:
+            yield unpacked(whole, kind, columns)
+        if picked is None and not unkept and blocks:
+            self._seal(way, seal)
+
+    def _body(self, kind: str, number: int, items: Sequence[PlanItem], way: Way) -> bytes:
+        body = self.store.reading_block(self.run_id, way.kind(kind), number)
+        if body is not None:
+            return body
+        warnings.warn(
+            f"what the store kept of {len(items)} parsed answers is damaged or gone: "
+            "they are parsed again",
+            RuntimeWarning,
+            stacklevel=6,
+        )
+        (parsed,) = self._parsed({number: items}, way)
+        return parsed.bodies[kind]
+
+    def _true(self, way: Way, blocks: Mapping[int, Sequence[PlanItem]]) -> set[int]:
+        # The numbers of those blocks that are kept and say what would be read now.
+        kept = self.store.reading_blocks(self.run_id, way.kind("trials"))
+        mark = min((block.newest for block in kept.values()), default=0)
+        changed = self.store.answered_since(self.run_id, mark) if kept else set()
+        true = set()
+        for number in kept.keys() & blocks.keys():
+            block, items = kept[number], blocks[number]
+            if block.items == _digest_of_items(items) and (
+                changed.isdisjoint(item.key for item in items)
+                or block.answers == _digest_of_answers(self.reader, items)
+            ):
+                true.add(number)
+        return true
+
+    # -- all of it at once
+
+    def _state(self) -> tuple[str, int, str]:
+        # What the frames of a run are made of, the mark, and what was recorded since.
+        plan, mark = self.reader.plan, self.store.newest_row()
+        arms = [arm.name for arm in plan.arms]
+        made_of = _digest([str(len(plan.items)), *plan.models, "", *arms, str(BLOCK)])
+        return made_of, mark, self.store.recorded_since(mark)
+
+    def _seal(self, way: Way, state: tuple[str, int, str]) -> None:
+        made_of, mark, since = state
+        kind = way.kind("trials")
+        blocks = self.store.reading_blocks(self.run_id, kind)
+        seal = Block(_digest([made_of, _digest_of_blocks(blocks)]), since, mark)
+        with suppress(StoreError):  # a store that cannot be written is read all the same
+            self.store.keep_reading(self.run_id, kind, _SEAL, seal, b"")
+
+    def _sealed(self, kind: str, way: Way) -> list[bytes]:
+        # The bodies of all blocks, if it is sure that they are true; none otherwise.
+        blocks = self.store.reading_blocks(self.run_id, way.kind("trials"))
+        seal = blocks.get(_SEAL)
+        if seal is None or seal.items != _digest([self._state()[0], _digest_of_blocks(blocks)]):
+            return []
+        if seal.answers != self.store.recorded_since(seal.newest):
+            return []
+        bodies = [
+            self.store.reading_block(self.run_id, way.kind(kind), number)
+            for number in sorted(blocks.keys() - {_SEAL})
+        ]
+        whole = [body for body in bodies if body is not None]
+        return whole if len(whole) == len(bodies) else []
+
+    # -- parsing
+
+    def _parsed(
+        self, blocks: Mapping[int, Sequence[PlanItem]], way: Way, workers: Workers | None = None
+    ) -> Iterator[_Parsed]:
+        # Yields each block when it is parsed, and kept as far as that can be.
+        workers = workers or Workers()
+        count = sum(map(len, blocks.values()))
+        show = workers.progress if count >= _SHOWN or workers.progress else False
+        engine = workers.engine or self._engine_for(count, way)
+        url = str(self.store.shared_url or "")
+        if engine != "serial" and not url:
+            raise BadOptions(
+                "a store in memory is not there for other processes",
+                got=engine,
+                expected="serial",
+                hint="open the lab with a file, or with the address of a database",
+            )
+        parse = partial(parse_block, self.reader) if engine == "serial" else parse_elsewhere
+        works = (
+            _Work(number, tuple(items), way, self.run_id, self.reader.plan)
+            if engine == "serial"
+            else self._travelling(number, items, way, url)
+            for number, items in sorted(blocks.items())
+        )
+        results = results_of(parse, works, engine, workers.workers, workers.client)
+        with Progress(count, show=show, unit="answer") as bar, closing(results):
+            for parsed in results:
+                bar.advance(len(blocks[parsed.number]))
+                if not parsed.faulty:
+                    with suppress(StoreError):  # as in `_seal`
+                        for kind, body in parsed.bodies.items():
+                            self.store.keep_reading(
+                                self.run_id, way.kind(kind), parsed.number, parsed.made_of, body
+                            )
+                        parsed = replace(parsed, kept=True)
+                yield parsed
+
+    def _engine_for(self, count: int, way: Way) -> Engine:
+        if count < MANY or available_processes() < 2 or not self.store.shared_url:
+            return "serial"
+        return "processes" if travels((way, self.reader.plan.arms)) else "serial"
+
+    def _travelling(self, number: int, items: Sequence[PlanItem], way: Way, url: str) -> _Work:
+        # With as much of the plan as reading these takes, and none of the models' credentials.
+        plan = self.reader.plan
+        cases = Cases(plan.cases[case_id] for case_id in dict.fromkeys(i.case_id for i in items))
+        part = Plan(cases, {}, plan.arms, plan.trials, tuple(items), Held(()))
+        return _Work(number, tuple(items), way, self.run_id, part, url, self.reader.metadata())
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    name: str
-    protocol: AnyProtocol | None
-    policy: Policy
+class _Work:
+    # One block. The end is for another process, which has no reader.
+    number: int
+    items: tuple[PlanItem, ...]
+    way: Way
+    run_id: str
+    plan: Plan
+    url: str = field(default="", repr=False)  # a cluster writes the work that failed to its log
+    metadata: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    # bodies: kind -> what is to be kept. faulty: for a fault of ours, which may be gone next time.
+    number: int
+    made_of: Block
+    bodies: Mapping[str, bytes]
+    faulty: bool
+    kept: bool = False
+
+
+def parse_elsewhere(work: _Work) -> _Parsed:
+    """Parse a block in a process that has nothing but the work."""
+    with Store(work.url) as store:
+        reader = RunReader(store, work.run_id, work.plan, metadata=work.metadata)
+        return parse_block(reader, work)
+
+
+def parse_block(reader: RunReader, work: _Work) -> _Parsed:
+    """Return the columns of a block: those of its answers, or of as many as no other policy has
+    read already, and what made it.
+    """
+    from ..evals.frames.dtypes import join_frames  # pandas is slow to import
+    from ..evals.frames.files import packed  # as above
+
+    way = work.way
+    # The mark comes first: an answer that is recorded meanwhile is seen the next time.
+    mark = reader.store.newest_row()
+    answers = _digest_of_answers(reader, work.items)
+    made_of = Block(_digest_of_items(work.items), answers, mark)
+    twin = _twin_of(reader, work, made_of) if way.alike else None
+    alike = twin.alike if twin else [False] * len(work.items)
+    others = [item for item, same in zip(work.items, alike, strict=True) if not same]
+    trials = list(reader.trials(others, way.protocol, way.policy))
+
+    bodies = {}
+    for kind in FRAMES:
+        frame = _made(reader, kind, trials)
+        if twin is not None:
+            places = {new: n for n, new in enumerate(twin.ids_under(way.policy))}
+            frame = join_frames([twin.copied(kind, way.policy), frame], kind)
+            order = frame["trial_id"].map(places).argsort(kind="stable")
+            frame = frame.iloc[order].reset_index(drop=True)
+        frame = frame.drop(columns=[name for name in _REMARKS if name in frame])
+        bodies[kind] = packed(frame, kind)
+    if way.alike:
+        own = iter(t.result is not None and reads_alike(t.result) for t in trials)
+        bits = bytes(same or next(own) for same in alike)
+        bodies[_ALIKE] = zlib.compress(bits)
+    faulty = any(internal_problem_of(trial.result) for trial in trials)
+    return _Parsed(work.number, made_of, bodies, faulty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Twin:
+    # The kept columns of the same answers under another policy. alike: of each trial.
+    frames: Mapping[str, Frame]
+    alike: Sequence[bool]
+
+    def ids_under(self, policy: Policy) -> list[str]:
+        trials = self.frames["trials"]
+        words = ("run_id", "case_id", "model", "arm", "prompt_protocol", "parse_protocol")
+        columns = [trials[name].astype(str) for name in words]
+        return [
+            trial_id_of(run_id, case_id, model, arm, prompt, parse, policy, int(number))
+            for run_id, case_id, model, arm, prompt, parse, number in zip(
+                *columns, trials["trial"], strict=True
+            )
+        ]
+
+    def copied(self, kind: str, policy: Policy) -> Frame:
+        # The rows of the trials that are alike, as the other policy has them.
+        from ..evals.frames.dtypes import typed  # pandas is slow to import
+
+        old = self.frames["trials"]["trial_id"]
+        pairs = zip(old, self.ids_under(policy), self.alike, strict=True)
+        new_ids = {old_id: new_id for old_id, new_id, same in pairs if same}
+        frame = self.frames[kind]
+        frame = frame[frame["trial_id"].isin(new_ids)].reset_index(drop=True)
+        ids = [new_ids[trial_id] for trial_id in frame["trial_id"]]
+        frame["trial_id"] = typed(ids, "string")
+        frame["policy"] = typed([policy] * len(frame), "category")
+        if kind == "calls":
+            call_ids = [f"{i}/{index}" for i, index in zip(ids, frame["index"], strict=True)]
+            frame["call_id"] = typed(call_ids, "string")
+        return frame
+
+
+def _twin_of(reader: RunReader, work: _Work, made_of: Block) -> _Twin | None:
+    from ..evals.frames.files import unpacked  # pandas is slow to import
+
+    store, run_id = reader.store, reader.run_id
+    for policy in ALIKE:
+        way = replace(work.way, policy=policy)
+        block = store.reading_blocks(run_id, way.kind(_ALIKE)).get(work.number)
+        if block is None or (block.items, block.answers) != (made_of.items, made_of.answers):
+            continue
+        kinds = (*FRAMES, _ALIKE)
+        bodies = {k: store.reading_block(run_id, way.kind(k), work.number) for k in kinds}
+        kept = {kind: body for kind, body in bodies.items() if body is not None}
+        if len(kept) == len(kinds):
+            alike = [bool(bit) for bit in zlib.decompress(kept[_ALIKE])]
+            return _Twin({kind: unpacked([kept[kind]], kind) for kind in FRAMES}, alike)
+    return None
+
+
+def _made(reader: RunReader, kind: str, trials: Sequence[Trial]) -> Frame:
+    from ..evals.frames.recorded import calls_frame  # pandas is slow to import
+
+    return calls_frame(trials) if kind == "calls" else reader.trials_frame(trials)
+
+
+def _read_shard(shard: str | None) -> tuple[int, int]:
+    # "3/16" is (2, 16): every sixteenth block, from the third on.
+    if shard is None:
+        return 0, 1
+    parts = _SHARD.fullmatch(shard) if isinstance(shard, str) else None
+    if parts is None or not 1 <= int(parts[1]) <= int(parts[2]):
+        raise BadOptions("a shard is one of several", got=shard, expected="'1/16' to '16/16'")
+    return int(parts[1]) - 1, int(parts[2])
+
+
+def _identity(item: PlanItem) -> tuple[str, str, str, int]:
+    # The columns of this name say the same of a row.
+    return item.case_id, item.model, str(item.arm["arm"]), item.trial
 
 
 def _digest(words: Iterable[str]) -> str:
-    return hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256("\n".join(words).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _digest_of_items(items: Iterable[PlanItem]) -> str:
     return _digest(f"{i.key} {i.trial} {i.model} {i.arm['arm']} {i.case_id}" for i in items)
 
 
+def _digest_of_answers(reader: RunReader, items: Sequence[PlanItem]) -> str:
+    ids = reader.store.answer_ids(reader.run_id, {item.key for item in items})
+    return _digest(str(ids.get(item.key)) for item in items)
+
+
+def _digest_of_blocks(blocks: Mapping[int, Block]) -> str:
+    rows = ((n, b.items, b.answers) for n, b in sorted(blocks.items()) if n != _SEAL)
+    return _digest(map(str, rows))
+
+
 @cache
 def code_digest() -> str:
     """Return the version of our readers: a digest of the code that reads and scores."""
-    digest = hashlib.sha256()
+    digest = sha256()
     package = Path(__file__).parents[1]
     for room in _ROOMS:
         for file in sorted((package / room).rglob("*.py")):

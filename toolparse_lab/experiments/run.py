@@ -15,13 +15,15 @@ from ..core import hooks
 from ..core.errors import BadOptions, NoSuchItem, UnknownName
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
+from ..evals.engines import Engine
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..middleware.flow import OPEN
 from ..parser.foreign.protocol import any_protocol
 from ..runner.pool import Summary
+from ..runner.progress import Show
 from ..runner.store.store import Store
-from .kept_readings import KeptReadings
+from .kept_readings import KeptReadings, Workers
 from .plan import Plan
 from .run_reader import RunReader, in_batches, with_code
 
@@ -235,6 +237,31 @@ class Run:
             )
         record = self.store.run(self.run_id)
         return record.items - record.done
+
+    def parse(
+        self,
+        *,
+        protocol: ProtocolLike | None = None,
+        policies: Sequence[Policy] = COLUMN_POLICIES,
+        engine: Engine | None = None,
+        workers: int | None = None,
+        client: Any = None,
+        shard: str | None = None,
+        progress: Show = None,
+    ) -> int:
+        """Parse the answers that nobody has parsed so far, and keep what comes of it in the store.
+
+        Frames and reports do so themselves. This is for the work of many machines. protocol,
+        policies: as for `trials`, by default those of a report. engine: one of `engines.ENGINES`,
+        by default all cores of this machine where there is much to do. workers: processes.
+        client: for "dask", a `distributed.Client` or the address of a scheduler; by default the
+        current one. Its workers open the same store. shard: "3/16" for the third part of sixteen.
+        Parts may be parsed anywhere, at the same time, and again after a failure. Return the number
+        of answers that were parsed. Raises BadOptions for a run that cannot be kept.
+        """
+        by = None if protocol is None else any_protocol(protocol)
+        who = Workers(engine, workers, client, progress)
+        return self._readings.parse(by, policies, who, shard)
 
     # frames
 

@@ -56,13 +56,15 @@ class RunReader:
         run_id: str,
         plan: Plan,
         asker: Callable[..., Trial] | None = None,
+        metadata: Sequence[str] | None = None,
     ) -> None:
+        # metadata: the names of the run's, where the plan holds a part of its cases.
         self.store = store
         self.run_id = run_id
         self.plan = plan
         self.asker = asker
         self.arms = {arm.name: arm for arm in plan.arms}
-        self._metadata: tuple[int, list[str]] = 0, []
+        self._metadata = metadata
         self._trials: OrderedDict[_Key, Trial] = OrderedDict()
         self._conversations: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -157,13 +159,16 @@ class RunReader:
         """Return the trials frame, with a column for all metadata of the run's cases."""
         from ..evals.frames.recorded import trials_frame  # pandas takes a second to import
 
+        return trials_frame(trials, metadata=self.metadata())
+
+    def metadata(self) -> Sequence[str]:
+        """Return the names of the metadata of the run's cases, in the order in which they come."""
         # All cases count: a batch whose own cases lack a member of metadata has its column, too.
-        cases = self.plan.cases
-        if self._metadata[0] != len(cases):
-            names = dict.fromkeys(name for case in cases for name in case.metadata)
+        if self._metadata is None:
+            names = dict.fromkeys(name for case in self.plan.cases for name in case.metadata)
             names.pop("category", None)  # a column of every frame already
-            self._metadata = len(cases), list(names)
-        return trials_frame(trials, metadata=self._metadata[1])
+            self._metadata = list(names)
+        return self._metadata
 
     def _recorded(
         self, items: Iterable[PlanItem]

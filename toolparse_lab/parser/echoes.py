@@ -266,6 +266,8 @@ _MOST_WORDS = 48  # of a value that does not stand anywhere as a whole
 _SHORTEST_PART = 8  # characters, folded, of a part of a value that is told as copied
 _MOST_VALUES = 256
 _STRUCTURE = frozenset("(){}[]<=:")
+# A name that folds to itself: nothing before it can be the beginning of an escape that goes on.
+_PLAIN_NAME = re.compile(r"[\s\"'>(\[{:=<|,]?([A-Za-z_][\w.]*)", re.ASCII)
 
 
 class Echoes:
@@ -281,6 +283,7 @@ class Echoes:
         self._allow = options.echoes == "allow"
         self._raw_of = raw_of
         self._judged: dict[str, Source | None] = {}
+        self._named: dict[str, bool] = {}
         self._left = _PASSES * sum(len(t.text) for t in texts) + 1
 
     def judge(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
@@ -290,11 +293,12 @@ class Echoes:
         # alone: the only call of its segment.
         if not call.readable:
             return call
-        own = fold(self._raw_of(_own_span(call, alone)))
         echo: Source | None = None
         spent = False
-        if call.status in ("ok", "unknown_tool") and not _STRUCTURE.isdisjoint(own):
-            echo, spent = self._find(own)
+        if call.status in ("ok", "unknown_tool") and self._may_be_named(call):
+            own = fold(self._raw_of(_own_span(call, alone)))
+            if not _STRUCTURE.isdisjoint(own):
+                echo, spent = self._find(own)
 
         raw_of, texts = self._raw_of, self._texts
         table = call.origins.with_sources(lambda: _sources_of(call, texts, raw_of, echo))
@@ -313,6 +317,24 @@ class Echoes:
             problems=(problem, *call.problems),
             origins=table,
         )
+
+    def _may_be_named(self, call: ToolCall) -> bool:
+        # The own text has the name in it: where no one else wrote that, the call need not be
+        # traced to its text, which costs more than all the rest here.
+        at = call.name_span
+        if at is None:
+            return True
+        before = self._raw_of(Span(max(0, at.start - 1), at.end))
+        plain = _PLAIN_NAME.fullmatch(before)
+        if plain is None:
+            return True
+        name = plain[1]
+        if name not in self._named:
+            self._left -= sum(len(text.text) for text in self._texts if text.foreign)
+            self._named[name] = self._left < 0 or any(
+                name in text.folded.text for text in self._texts if text.foreign
+            )
+        return self._named[name]
 
     def _find(self, own: str) -> tuple[Source | None, bool]:
         # The first place in the text of others; True if the budget is spent and no one can tell.

@@ -37,6 +37,8 @@ from ..core.types import (
     Edit,
     OriginTable,
     ParseOptions,
+    ParseResult,
+    Policy,
     Problem,
     Segment,
     Span,
@@ -45,7 +47,7 @@ from ..core.types import (
 )
 from ..core.types.call import LateAccount, make_call, make_late_call
 from ..core.types.spans import StepSpans, make_problem
-from ..core.values import escape_token, write_canonical
+from ..core.values import Value, escape_token, read_strict, write_canonical
 from ..formats.base import Decoded, Opening, Places, Protocol, Reading, Tools
 from ..formats.python.call import read_instead
 from ..formats.tool_names import near_tool, offered_name
@@ -346,6 +348,39 @@ class Resolver:
                 for p, span in zip(found, places, strict=True)
             )
         return source_json, arguments_json, coerced
+
+
+ALIKE: tuple[Policy, ...] = ("none", "safe", "middleware")
+"""The policies that `reads_alike` speaks of."""
+
+
+def reads_alike(result: ParseResult) -> bool:
+    """Return True if an answer is sure to be read the same under each policy of `ALIKE`.
+
+    False says nothing. result: of one of our protocols, read under one of these policies.
+    """
+    # Policies differ in `_fitted` alone. Whatever else was tried on the way here may have been
+    # dropped for what one of them made of it, so only an answer without any trouble counts.
+    tools = {tool.name: tool for tool in reversed(result.tools)}
+    return (
+        result.options.coerce in ALIKE
+        and result.verdict == "clean"
+        and not any(result.all_problems())
+        and all(
+            call.segment.kind == "call"
+            and not call.steps
+            and call.name in tools
+            and _is_settled(read_strict(call.arguments_json), tools[call.name].schema_json)
+            for call in result.calls
+        )
+    )
+
+
+def _is_settled(arguments: Value, schema_json: str) -> bool:
+    # Also where they were written as raw texts, of which a policy may make more.
+    return not may_be_wrapped(arguments) and all(
+        fits(arguments, schema_json, policy, True) for policy in ALIKE
+    )
 
 
 def _plain_account(

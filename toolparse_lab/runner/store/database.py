@@ -74,6 +74,15 @@ def file_of(url: sa.URL) -> Path | None:
     return Path(str(url.database))
 
 
+def shared_url(url: sa.URL) -> str | None:
+    """Return the address for other processes, with its password, None of a database in memory."""
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        return None
+    file = file_of(url)
+    url = url if file is None else url.set(database=str(file.absolute()))
+    return url.render_as_string(hide_password=False)
+
+
 def database_engine(url: sa.URL, busy_timeout: float) -> sa.Engine:
     """Return an engine whose transactions are real ones on SQLite too.
 

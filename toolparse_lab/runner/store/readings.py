@@ -81,6 +81,14 @@ def newest_row(connection: sa.Connection) -> int:
     return newest if connection.dialect.name == "sqlite" else max(0, newest - _AT_ONCE)
 
 
+def recorded_since(connection: sa.Connection, newest: int) -> str:
+    """Return what tells the rows after `newest` from those that are there at another time."""
+    ids = schema.completions.c.id
+    # Rows are only ever added.
+    query = sa.select(sa.func.count(), sa.func.max(ids)).where(ids > newest)
+    return " ".join(map(str, connection.execute(query).one()))
+
+
 def answered_since(connection: sa.Connection, run_id: str, newest: int) -> set[str]:
     """Return the keys of a run's items for which something was recorded after row `newest`."""
     i, c = schema.items.c, schema.completions.c

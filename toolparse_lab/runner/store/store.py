@@ -90,6 +90,13 @@ class Store:
     ) -> None:
         self.close()
 
+    @property
+    def shared_url(self) -> str | None:
+        """The address by which other processes open this store, with its password; None of one in
+        memory.
+        """
+        return database.shared_url(self.url)
+
     def close(self) -> None:
         """Wait for writes under way and close every connection. May be called twice."""
         if self._finalizer.detach():
@@ -504,6 +511,11 @@ class Store:
         """Return the mark for `answered_since`."""
         with self._reading() as connection:
             return readings.newest_row(connection)
+
+    def recorded_since(self, mark: int) -> str:
+        """Return a word that changes when anything is recorded after the mark."""
+        with self._reading() as connection:
+            return readings.recorded_since(connection, mark)
 
     def answered_since(self, run_id: str, mark: int) -> set[str]:
         """Return the keys of a run's items for which something was recorded after the mark."""

@@ -1,0 +1,311 @@
+"""Work that is cut into pieces, done by a pool of processes or by the workers of a Dask cluster."""
+
+# How it works. An engine is a generator from pieces to results, in order. Whoever takes the results
+# drives it: pieces are made as they are wanted, a few ahead of the results, so that memory does not
+# grow with their number, and closing the generator, as an error or Ctrl-C does, ends what has
+# begun. What is done with a piece is a function of a module, so that every engine does the same.
+#
+# Processes of a pool are started anew, not forked, and ignore Ctrl-C: the parent gets it, sets an
+# event, and each process ends after the piece it is at. Nothing is killed, because a process that
+# dies while it has the lock of the result queue blocks all others.
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.synchronize import Event
+from types import ModuleType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from ..core.errors import BadOptions, IncompleteError, MissingExtra, ToolparseError
+
+Engine: TypeAlias = Literal["processes", "serial", "dask"]
+ENGINES: dict[Engine, str] = {
+    "processes": "a pool of processes on this machine",
+    "serial": "this process alone",
+    "dask": "the workers of a Dask cluster that is there already",
+}
+"""Engine -> the processes that read."""
+_AHEAD = {"processes": 2, "dask": 3}  # pieces a process, or a thread of the cluster, has waiting
+Piece = TypeVar("Piece")
+Done = TypeVar("Done")
+
+
+def results_of(
+    work: Callable[[Piece], Done],
+    pieces: Iterator[Piece],
+    engine: Engine,
+    workers: int | None = None,
+    client: Any = None,
+) -> Generator[Done]:
+    """Return the results of the pieces in order, done by an engine.
+
+    Close it, so that nothing goes on where it is not taken to its end. workers: processes of a
+    pool, as many as there are cores by default. client: as for `run_cluster`.
+    """
+    if engine == "processes":
+        return run_pool(work, pieces, workers or available_processes())
+    if engine == "dask":
+        return run_cluster(work, pieces, client)
+    return (work(piece) for piece in pieces)
+
+
+def check_engine(engine: str, workers: Any, client: Any) -> None:
+    """Raise BadOptions for an engine that does not exist or that has no use for the others."""
+    if engine not in ENGINES:
+        raise BadOptions("no engine of this name", got=engine, expected=", ".join(ENGINES))
+    if client is not None and engine != "dask":
+        raise BadOptions(
+            "only the engine 'dask' has a client", got=engine, hint="say engine='dask'"
+        )
+    if workers is not None and engine != "processes":
+        raise BadOptions(
+            "only the engine 'processes' has workers", got=engine, hint="leave workers out"
+        )
+    if workers is not None and not is_count(workers):
+        raise BadOptions("workers is a number of processes", got=workers, expected="1 or more")
+
+
+def is_count(x: Any) -> bool:
+    """Return True for a whole number of 1 or more."""
+    return isinstance(x, int) and not isinstance(x, bool) and x >= 1
+
+
+def available_processes() -> int:
+    """Return the number of cores that this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
+def _in_order(
+    pieces: Iterator[Piece],
+    waiting: deque[Any],
+    most: int,
+    submit: Callable[[Piece], Any],
+    result: Callable[[Any], Done],
+) -> Generator[Done]:
+    # `waiting` is the caller's, who knows what has begun if it ends here.
+    for piece in pieces:
+        waiting.append(submit(piece))
+        if len(waiting) > most:
+            yield result(waiting[0])
+            waiting.popleft()
+    while waiting:
+        yield result(waiting[0])
+        waiting.popleft()
+
+
+# a pool of processes
+
+
+def run_pool(
+    work: Callable[[Piece], Done], pieces: Iterator[Piece], workers: int
+) -> Generator[Done]:
+    """Yield the results of the pieces in order, and leave no process behind.
+
+    Raises IncompleteError where a process ended before its work was done, and the errors of the
+    work.
+    """
+    context = _Context()
+    stop = context.Event()
+    executor = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_begin, initargs=(stop,)
+    )
+    waiting: deque[Future[Done]] = deque()
+
+    def submit(piece: Piece) -> Future[Done]:
+        return executor.submit(_unless_stopped, work, piece)
+
+    try:
+        most = workers * _AHEAD["processes"]
+        yield from _in_order(pieces, waiting, most, submit, lambda future: future.result())
+    except BrokenProcessPool:
+        # The executor's thread collects the processes. Asking for exit codes at the same time can
+        # find none for the very process that died.
+        executor.shutdown(wait=True, cancel_futures=True)
+        codes = [p.exitcode for p in context.started if p.exitcode]
+        # The pool ends the others by SIGTERM, so that is what the first one died of only where no
+        # other code is there.
+        codes.sort(key=lambda code: code == -signal.SIGTERM)
+        end = "no exit code"
+        if codes:
+            end = f"killed by signal {-codes[0]}" if codes[0] < 0 else f"exit code {codes[0]}"
+        if -signal.SIGKILL in codes:
+            end += ", as the system does where memory runs out"
+        raise IncompleteError(
+            "a process ended before its answers were read",
+            got=end,
+            hint="give fewer workers or a smaller batch_rows; engine='serial' shows where it "
+            "happens",
+            code="worker-lost",
+        ) from None
+    finally:
+        # A process that is killed in the middle of an answer would leave the others waiting for its
+        # lock for ever.
+        stop.set()
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+_starting = threading.Lock()
+_stop: Event | None = None  # of this process, where it is one of a pool's
+
+
+def _begin(stop: Event) -> None:
+    # Ctrl-C reaches every process of a terminal. The parent alone heeds it and tells the others to
+    # stop.
+    global _stop
+    _stop = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # what was imported stays, so the collector need not look at it again and again
+
+
+def _unless_stopped(work: Callable[[Piece], Done], piece: Piece) -> Done:
+    if _stop is not None and _stop.is_set():
+        raise CancelledError
+    return work(piece)
+
+
+def travels(value: Any) -> bool:
+    """Return True if another process can be given a value.
+
+    One made of code of a script or a notebook is not there in another process.
+    """
+    try:
+        return b"__main__" not in pickle.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+
+
+class _Process(SpawnProcess):
+    def start(self) -> None:
+        # Without the caller's script, which the child would run again, and with Ctrl-C left to the
+        # parent.
+        with _starting, _interrupts_blocked():
+            script = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
+            try:
+                super().start()
+            finally:
+                sys.modules["__main__"] = script
+
+
+class _Context(SpawnContext):
+    # Starts processes anew, because a fork of a process with threads may hang, and remembers them
+    # in `started`, which is read where one of them has died.
+    def __init__(self) -> None:
+        self.started: list[_Process] = []
+
+    # The name is that of the class which the base has in this place.
+    def Process(  # type: ignore[override]  # noqa: N802
+        self, *args: Any, **kwargs: Any
+    ) -> _Process:
+        process = _Process(*args, **kwargs)
+        self.started.append(process)
+        return process
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    # A child begins with the mask of its parent, so that none dies with a traceback while it is
+    # still importing.
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# a Dask cluster
+
+
+def run_cluster(
+    work: Callable[[Piece], Done], pieces: Iterator[Piece], client: Any = None
+) -> Generator[Done]:
+    """Yield the results of the pieces in order.
+
+    client: a `distributed.Client`, an address, or None for the current one. Raises MissingExtra,
+    BadOptions if there is no cluster, IncompleteError, and the errors of the work.
+    """
+    try:
+        import distributed
+    except ImportError as e:
+        raise MissingExtra(
+            "the engine 'dask' needs distributed",
+            got=str(e),
+            hint="pip install 'toolparse_lab[dask]'",
+        ) from None
+    make: Any = distributed.Client
+    connected: Any = client
+    own: Any = contextlib.nullcontext()  # closed again where it was made here
+    if isinstance(client, make):
+        if client.asynchronous:
+            raise BadOptions(
+                "this client is asynchronous", hint="give the address of its scheduler"
+            )
+    elif client is None:
+        try:
+            connected = make.current()
+        except ValueError:
+            raise BadOptions(
+                "there is no Dask client here",
+                expected="a distributed.Client, or the address of a scheduler such as "
+                "tcp://host:8786",
+                hint="make one, or give client=",
+            ) from None
+    else:
+        try:
+            # A notebook's own default client stays what it is.
+            own = connected = make(client, set_as_default=False)
+        except (OSError, ValueError, TypeError) as e:
+            raise BadOptions(
+                "there is no Dask scheduler at this address",
+                got=f"{client}: {e}",
+                expected="such as tcp://host:8786",
+            ) from None
+
+    def submit(piece: Piece) -> Any:
+        return connected.submit(work, piece, pure=False)
+
+    def result(future: Any) -> Done:
+        try:
+            done: Done = future.result()
+        except ToolparseError:
+            raise
+        except (distributed.KilledWorker, distributed.CancelledError) as e:
+            raise IncompleteError(
+                "workers of the cluster ended before their answers were read",
+                got=str(e).splitlines()[0] if str(e) else type(e).__name__,
+                hint="give a smaller batch_rows; engine='serial' shows where it happens",
+                code="worker-lost",
+            ) from None
+        except ImportError as e:
+            raise BadOptions(
+                "the workers of the cluster cannot import what they need",
+                got=str(e),
+                expected="toolparse_lab[lab] of the same version",
+                hint="install it where the workers run",
+            ) from None
+        return done
+
+    with own:
+        waiting: deque[Any] = deque()
+        try:
+            most = max(1, sum(connected.nthreads().values())) * _AHEAD["dask"]
+            yield from _in_order(pieces, waiting, most, submit, result)
+        finally:
+            if waiting:
+                with contextlib.suppress(Exception):
+                    connected.cancel(list(waiting), force=True)
