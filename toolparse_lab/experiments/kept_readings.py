@@ -395,8 +395,8 @@ def parse_block(reader: RunReader, work: _Work) -> _Parsed:
     for kind in FRAMES:
         frame = _made(reader, kind, trials)
         if twin is not None:
-            places = {new: n for n, new in enumerate(twin.ids_under(way.policy))}
-            frame = join_frames([twin.copied(kind, way.policy), frame], kind)
+            places = {trial_id: n for n, trial_id in enumerate(twin.ids)}
+            frame = join_frames([twin.copied(kind), frame], kind)
             order = frame["trial_id"].map(places).argsort(kind="stable")
             frame = frame.iloc[order].reset_index(drop=True)
         frame = frame.drop(columns=[name for name in _REMARKS if name in frame])
@@ -411,33 +411,24 @@ def parse_block(reader: RunReader, work: _Work) -> _Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Twin:
-    # The kept columns of the same answers under another policy. alike: of each trial.
+    # The kept columns of the same answers under another policy. alike: of each trial. ids: the
+    # trials' under the policy that is wanted.
     frames: Mapping[str, Frame]
     alike: Sequence[bool]
+    policy: Policy
+    ids: Sequence[str]
 
-    def ids_under(self, policy: Policy) -> list[str]:
-        trials = self.frames["trials"]
-        words = ("run_id", "case_id", "model", "arm", "prompt_protocol", "parse_protocol")
-        columns = [trials[name].astype(str) for name in words]
-        return [
-            trial_id_of(run_id, case_id, model, arm, prompt, parse, policy, int(number))
-            for run_id, case_id, model, arm, prompt, parse, number in zip(
-                *columns, trials["trial"], strict=True
-            )
-        ]
-
-    def copied(self, kind: str, policy: Policy) -> Frame:
-        # The rows of the trials that are alike, as the other policy has them.
+    def copied(self, kind: str) -> Frame:
+        # The rows of the trials that are alike, as the wanted policy has them.
         from ..evals.frames.dtypes import typed  # pandas is slow to import
 
-        old = self.frames["trials"]["trial_id"]
-        pairs = zip(old, self.ids_under(policy), self.alike, strict=True)
-        new_ids = {old_id: new_id for old_id, new_id, same in pairs if same}
+        pairs = zip(self.frames["trials"]["trial_id"], self.ids, self.alike, strict=True)
+        new_ids = {old: new for old, new, same in pairs if same}
         frame = self.frames[kind]
         frame = frame[frame["trial_id"].isin(new_ids)].reset_index(drop=True)
         ids = [new_ids[trial_id] for trial_id in frame["trial_id"]]
         frame["trial_id"] = typed(ids, "string")
-        frame["policy"] = typed([policy] * len(frame), "category")
+        frame["policy"] = typed([self.policy] * len(frame), "category")
         if kind == "calls":
             call_ids = [f"{i}/{index}" for i, index in zip(ids, frame["index"], strict=True)]
             frame["call_id"] = typed(call_ids, "string")
@@ -457,9 +448,22 @@ def _twin_of(reader: RunReader, work: _Work, made_of: Block) -> _Twin | None:
         bodies = {k: store.reading_block(run_id, way.kind(k), work.number) for k in kinds}
         kept = {kind: body for kind, body in bodies.items() if body is not None}
         if len(kept) == len(kinds):
+            frames = {kind: unpacked([kept[kind]], kind) for kind in FRAMES}
             alike = [bool(bit) for bit in zlib.decompress(kept[_ALIKE])]
-            return _Twin({kind: unpacked([kept[kind]], kind) for kind in FRAMES}, alike)
+            wanted = work.way.policy
+            return _Twin(frames, alike, wanted, _ids_under(wanted, frames["trials"]))
     return None
+
+
+def _ids_under(policy: Policy, trials: Frame) -> list[str]:
+    words = ("run_id", "case_id", "model", "arm", "prompt_protocol", "parse_protocol")
+    columns = [trials[name].astype(str) for name in words]
+    return [
+        trial_id_of(run_id, case_id, model, arm, prompt, parse, policy, int(trial))
+        for run_id, case_id, model, arm, prompt, parse, trial in zip(
+            *columns, trials["trial"], strict=True
+        )
+    ]
 
 
 def _made(reader: RunReader, kind: str, trials: Sequence[Trial]) -> Frame:

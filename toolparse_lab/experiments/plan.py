@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -54,7 +55,7 @@ class Plan:
     models: Mapping[str, Model]
     arms: tuple[Arm, ...]
     trials: int
-    items: tuple[PlanItem, ...]
+    items: Sequence[PlanItem]
     requests: Questions
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = 0
@@ -292,19 +293,24 @@ class Estimate:
 class PlannedRequests(Questions):
     """The first questions of conversations by key.
 
-    A question is made again each time, so that a plan of 100,000 holds none of them. items: by key,
-    the first that asks the question. models: by alias. make: the question of an item.
+    A question is made again each time, so that a plan of 100,000 holds none of them. models: by
+    alias. make: the question of an item.
     """
 
     def __init__(
         self,
-        items: Mapping[str, PlanItem],
+        items: Sequence[PlanItem],
         models: Mapping[str, Model],
         make: Callable[[PlanItem], Request],
     ) -> None:
-        self._items = items
+        self._of = items
         self._models = models
         self._make = make
+
+    @cached_property
+    def _items(self) -> Mapping[str, PlanItem]:
+        # Several may ask the same; the first of them stands for it.
+        return {item.key: item for item in reversed(self._of)}
 
     def __getitem__(self, key: str) -> Request:
         return self._make(self._items[key])
@@ -404,7 +410,9 @@ def _with_items(bare: Plan) -> Plan:
                 first[item.key] = item
                 estimate.add(request)
 
-    requests = PlannedRequests(first, bare.models, lambda item: next(bare.flow(item)))
+    requests = PlannedRequests(
+        tuple(first.values()), bare.models, lambda item: next(bare.flow(item))
+    )
     return replace(bare, items=tuple(items), requests=requests, estimate=estimate)
 
 

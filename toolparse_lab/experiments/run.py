@@ -196,9 +196,12 @@ class Run:
             if trial.trial_id == trial_id:
                 return trial
         for policy in COLUMN_POLICIES:
-            ids = self._kept("trials", ["trial_id"], policies=(policy,))["trial_id"].tolist()
-            if trial_id in ids:
-                item = self._reader.items({})[ids.index(trial_id)]
+            columns = ["trial_id", "case_id", "model", "arm", "trial"]
+            frame = self._kept("trials", columns, policies=(policy,))
+            rows = frame[frame["trial_id"] == trial_id]
+            for _, case_id, *words, trial in rows[columns].itertuples(index=False):
+                model, arm = map(str, words)
+                item = self._reader.item(str(case_id), model, arm, int(trial))
                 return next(self._reader.trials([item], None, policy))
         raise UnknownName(
             "this run has no such trial",

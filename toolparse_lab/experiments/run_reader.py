@@ -105,6 +105,15 @@ class RunReader:
             items, key=lambda item: (model_places[item.model], arm_places[str(item.arm["arm"])])
         )
 
+    def item(self, case_id: str, model: str, arm: str, trial: int) -> PlanItem:
+        """Return one item of the run without going through all of them."""
+        found = [
+            item
+            for item in self.store.items(self.run_id, case_id=case_id)
+            if (item.model, item.arm["arm"], item.trial) == (model, arm, trial)
+        ]
+        return found[0]
+
     def trials(
         self, items: Iterable[PlanItem], protocol: AnyProtocol | None, policy: Policy
     ) -> Iterator[Trial]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 from ..core.errors import BadOptions, BadPlan, BadSpec, UnknownName, UnknownProtocol, near
 from ..core.values import write_canonical
-from ..evals.cases.collection import Cases, Skipped, unpack_cases
+from ..evals.cases.collection import PackedCases, Skipped
 from ..formats.auto import AUTO
 from ..formats.prompt.own_prompt import OwnPrompt
 from ..formats.registry import protocol_of
@@ -107,14 +108,16 @@ def stored_plan(
         )
     by_alias = _stored_models(plan["models"], models or {}, known_models or {})
     arms = _stored_arms(plan, passed, known_protocols or {}, known_prompts or {})
-    cases, ingested = unpack_cases(plan["cases"]), plan.get("ingested")
+    cases, ingested = PackedCases(plan["cases"]), plan.get("ingested")
     if ingested:
         # Answers from elsewhere, with the rows that were skipped. They were never asked for, so
         # that there are no questions to read.
         skipped = [Skipped(**row) for row in ingested["skipped"]]
-        cases = Cases(cases, ingested["source"], skipped)
-    # The later turns of a conversation follow from the answers to the first.
-    items = tuple(item for item in store.items(record.run_id) if "turn" not in item.arm)
+        cases = PackedCases(plan["cases"], ingested["source"], skipped)
+    items: Sequence[PlanItem] = StoredItems(store, record.run_id, record.items)
+    if any(arm.conversing for arm in arms):
+        # The later turns of a conversation follow from the answers to the first.
+        items = tuple(item for item in items if "turn" not in item.arm)
     return Plan(
         cases,
         by_alias,
@@ -131,6 +134,38 @@ def stored_plan(
         fitting=Fitting.of_record(plan["left_out"]) if "left_out" in plan else None,
         chat_prompts=ChatPrompts.of_record(plan.get("chat_templates") or {}),
     )
+
+
+class StoredItems(Sequence[PlanItem]):
+    """The items of a run, read from the store when one is asked for: most views need none."""
+
+    def __init__(self, store: Store, run_id: str, count: int) -> None:
+        self._source = store, run_id
+        self._count = count
+
+    @cached_property
+    def _items(self) -> tuple[PlanItem, ...]:
+        store, run_id = self._source
+        # A run that goes on elsewhere gets more of them, at the end.
+        return tuple(store.items(run_id)[: self._count])
+
+    @overload
+    def __getitem__(self, at: int) -> PlanItem: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[PlanItem]: ...
+    def __getitem__(self, at: int | slice) -> PlanItem | Sequence[PlanItem]:
+        return self._items[at]
+
+    def __iter__(self) -> Iterator[PlanItem]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._items == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list, since a tuple may be equal
 
 
 def _stored_models(
@@ -156,7 +191,7 @@ def _stored_models(
 
 
 def _stored_requests(
-    store: Store, items: tuple[PlanItem, ...], models: Mapping[str, Model]
+    store: Store, items: Sequence[PlanItem], models: Mapping[str, Model]
 ) -> Questions:
     # Read from the store when they are necessary: viewing a run needs none of them.
     def make(item: PlanItem) -> Request:
@@ -170,7 +205,7 @@ def _stored_requests(
         # The recorded model has no credentials; the one of the plan may have.
         return dataclasses.replace(request, model=models[request.model_alias])
 
-    return PlannedRequests({item.key: item for item in items}, models, make)
+    return PlannedRequests(items, models, make)
 
 
 def _is_same(candidate: Any, stored: Model) -> bool:

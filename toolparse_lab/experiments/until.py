@@ -269,8 +269,7 @@ def batches_of(plan: Plan, rule: Until) -> Iterator[Plan]:
     at, size = 0, rule.first
     while at < len(order):
         items = tuple(item for case in order[at : at + size] for item in by_case[case])
-        by_key = {item.key: item for item in items}
-        requests = PlannedRequests(by_key, plan.models, lambda item: plan.requests[item.key])
+        requests = PlannedRequests(items, plan.models, lambda item: plan.requests[item.key])
         yield dataclasses.replace(plan, items=items, requests=requests)
         at += size
         # Looks grow with what is known, so that a plan of 100,000 cases has about a hundred.

@@ -263,7 +263,7 @@ def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
     """Return rows of JSON with each list of tools once.
 
     A later case with the same tools names the first one that has them in ``tools_of``.
-    `unpack_cases` is the way back.
+    `PackedCases` is the way back.
     """
     first_ids: dict[tuple[ToolSpec, ...], str] = {}
     rows = []
@@ -279,20 +279,73 @@ def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
     return rows
 
 
-def unpack_cases(rows: Iterable[Mapping[str, Any]], source: str = "") -> Cases:
-    """Return the cases that `pack_cases` packed.
+class PackedCases(Cases):
+    """The cases that `pack_cases` packed, each unpacked when it is looked at.
 
     rows: in the order in which they were packed. Rows with all their tools are read as well.
 
+    Looking at a case raises BadCase where its row is not one.
+
+    >>> cases = PackedCases([{"id": "a", "input": "Oslo?"}])
+    >>> len(cases), cases["a"].input
+    (1, 'Oslo?')
+    """
+
+    __slots__ = ("_places", "_rows", "_unpacked")
+
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        source: str = "",
+        skipped: Iterable[Skipped] = (),
+    ) -> None:
+        self._rows = rows
+        self._places: dict[str, int] = {}
+        self._unpacked: dict[int, Case] = {}
+        self.source = source
+        self.skipped = tuple(skipped)
+
+    def __getattr__(self, name: str) -> Any:
+        # Of a slot of the class above that has no value yet, which is all cases.
+        if name not in ("_cases", "_by_id"):
+            raise AttributeError(name)
+        cases = Cases(map(self._case, range(len(self._rows))), self.source)
+        self._cases, self._by_id = cases._cases, cases._by_id
+        return getattr(self, name)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int | str) -> Case: ...
+    @overload
+    def __getitem__(self, at: slice) -> Cases: ...
+    def __getitem__(self, at: int | str | slice) -> Case | Cases:
+        if isinstance(at, str) and (place := self._place_of(at)) is not None:
+            return self._case(place)
+        return super().__getitem__(at)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cases, (self._cases, self.source, self.skipped)
+
+    def _place_of(self, case_id: str) -> int | None:
+        if not self._places:
+            self._places = {str(row["id"]): n for n, row in enumerate(self._rows)}
+        return self._places.get(case_id)
+
+    def _case(self, place: int) -> Case:
+        case = self._unpacked.get(place)
+        if case is None:
+            row = dict(self._rows[place])
+            if "tools_of" in row:
+                row["tools"] = self[row.pop("tools_of")].tools
+            case = self._unpacked[place] = read_case(row, source=self.source)
+        return case
+
+
+def unpack_cases(rows: Sequence[Mapping[str, Any]], source: str = "") -> Cases:
+    """Return the cases that `pack_cases` packed, all of them unpacked.
+
     Raises BadCase for a row that is not a case.
     """
-    cases: dict[str, Case] = {}
-    for packed in rows:
-        row = dict(packed)
-        if "tools_of" in row:
-            first_id = row.pop("tools_of")
-            row["tools"] = cases[first_id].tools
-
-        case = read_case(row, source=source)
-        cases[case.id] = case
-    return Cases(cases.values(), source)
+    return Cases(PackedCases(rows, source), source)
