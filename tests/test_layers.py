@@ -56,6 +56,7 @@ THIRD_PARTY = {
     "numpy": ("evals", "experiments/ablation"),
     "opentelemetry": ("integrations/telemetry.py",),
     "pandas": ("evals", "experiments/ablation"),
+    "polars": ("evals",),
     "pyarrow": ("evals",),
     "pytest": ("integrations/testing",),
     "referencing": ("arguments/schema",),

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from .evals.readings.compare import Comparison, compare
     from .evals.readings.readers import reader
+    from .evals.reports.figures.report import report
     from .experiments.until import Until
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
@@ -120,6 +121,7 @@ _LATE = {
     "morph_xml_protocol": "toolparse_lab.formats.xml.morph_xml",
     "protocol_for": "toolparse_lab.formats.models",
     "reader": "toolparse_lab.evals.readings.readers",
+    "report": "toolparse_lab.evals.reports.figures.report",
     "workbench": "toolparse_lab.notebook.display",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
@@ -190,6 +192,7 @@ __all__ = [
     "protocol_for",
     "protocols",
     "reader",
+    "report",
     "rjson",
     "rxml",
     "stream",

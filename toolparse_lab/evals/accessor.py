@@ -44,9 +44,9 @@ class TrialsAccessor:
         policy: by default "safe", or the only one that the frame has. With "policy" among `by` each
         has its own rows.
         """
-        from .reports.figures.report import report_of_frame  # late: frames are made without it
+        from .reports.figures.report import report  # late: frames are made without it
 
-        return report_of_frame(self._frame, by, policy=policy or self._policy(), **options)
+        return report(self._frame, by, policy=policy or self._policy(), **options)
 
     def compare(
         self,

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -115,9 +115,10 @@ class KeptReadings:
     ) -> Frame:
         """Return the trials frame, or the frame of their calls, of the chosen items.
 
-        kind: "trials" or "calls". columns: only these, as far as they are there.
+        kind: "trials" or "calls". columns: only these, as far as they are there; a person's remarks
+        with the trial_id.
         """
-        from ..evals.frames.dtypes import join_frames, typed  # pandas is slow to import
+        from ..evals.frames.dtypes import join_frames  # pandas is slow to import
         from ..evals.frames.files import unpacked  # as above
 
         frames = []
@@ -131,12 +132,36 @@ class KeptReadings:
             else:
                 frames += self._frames(kind, only, way, columns)
         frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
-        if kind == "trials" and (remarks := self.store.remarks(self.run_id)):
-            for column, part in _REMARKS.items():
-                if column in frame:
+        return self._remarked(frame, columns) if kind == "trials" else frame
+
+    def _remarked(self, frame: Frame, columns: Sequence[str] | None = None) -> Frame:
+        from ..evals.frames.dtypes import typed  # pandas is slow to import
+
+        remarks = self.store.remarks(self.run_id)
+        for column, part in _REMARKS.items():
+            if columns is None or column in columns:
+                words: list[str | None] = [None] * len(frame)
+                if remarks:
                     words = [remarks.get(i, {}).get(part) or None for i in frame["trial_id"]]
-                    frame[column] = typed(words, "string")
+                frame[column] = typed(words, "string")
         return frame
+
+    def rows(
+        self, ids: Collection[str], protocol: AnyProtocol | None, policies: Sequence[Policy]
+    ) -> Frame:
+        """Return the rows of some trials, without loading the columns of all the others."""
+        from ..evals.frames.dtypes import join_frames  # pandas is slow to import
+        from ..evals.frames.files import unpacked  # as above
+
+        frames = []
+        for policy in policies:
+            way = self._way(protocol, policy)
+            if way is not None and (bodies := self._sealed("trials", way)):
+                frames.append(unpacked(bodies, "trials", ids=ids))
+            else:
+                frame = self.frame("trials", {}, protocol, (policy,))
+                frames.append(frame[frame["trial_id"].isin(ids)])
+        return self._remarked(join_frames(frames, "trials"))
 
     def parse(
         self,

@@ -7,6 +7,7 @@ is kept in the store (`kept_readings`), so that the next view takes it from ther
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
@@ -29,6 +30,7 @@ from .run_reader import RunReader, in_batches, with_code
 
 if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
+    from ..evals.frames.files import FrameEngine
     from ..evals.frames.recorded import Frame
     from ..evals.reports.figures.cells import Matrix
     from ..evals.reports.figures.comparison import ArmComparison
@@ -293,12 +295,24 @@ class Run:
         """
         return self._reader.frames(self._reader.answers(self._reader.items(only)), size)
 
-    def frame(self, **reading: Unpack[Reading]) -> Frame:
+    @overload
+    def frame(self, engine: Literal["pandas"] = ..., **reading: Unpack[Reading]) -> Frame: ...
+    @overload
+    def frame(self, engine: Literal["arrow", "polars"], **reading: Unpack[Reading]) -> Any: ...
+    def frame(self, engine: FrameEngine = "pandas", **reading: Unpack[Reading]) -> Frame | Any:
         """Return the trials frame: one row per completion × parse protocol × policy.
 
-        reading: as for `trials`.
+        engine: "arrow" gives a `pyarrow.Table`, "polars" a `polars.DataFrame`, both with texts as
+        dictionaries, in which each text is there once. reading: as for `trials`. Raises BadOptions
+        for another engine, and MissingExtra where Polars is not installed.
         """
-        return self._kept("trials", **reading)
+        from ..evals.frames.files import FRAME_ENGINES, convert_frame  # pandas is slow to import
+
+        if engine not in FRAME_ENGINES:
+            raise BadOptions(
+                "no engine of this name", got=engine, expected=", ".join(FRAME_ENGINES)
+            )
+        return convert_frame(self._kept("trials", **reading), "trials", engine)
 
     def _kept(
         self,
@@ -374,9 +388,12 @@ class Run:
         from ..evals.reports.figures.report import Report  # as above
 
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
-        opener = self.trial
+        by = columns_by(self.plan) if by is None else by
+        opener, whole_rows = self.trial, None
         if matchers is None:
-            frame = self.frame(policies=policies)
+            others = [] if by is None else [by] if isinstance(by, str) else by
+            frame = self._columns([*others, options.get("cluster") or ""], policies)
+            whole_rows = partial(self._readings.rows, protocol=None, policies=policies)
         else:
             frame = trials_frame([t.rescored(matchers) for t in self.trials(policies=policies)])
 
@@ -385,15 +402,25 @@ class Run:
 
         return Report(
             frame,
-            columns_by(self.plan) if by is None else by,
+            by,
             policy=policy,
             baseline=baseline,
             peers=peer_arms(self.plan, baseline),
             stops=self._stops(),
             models={alias: model.name for alias, model in self.plan.models.items()},
             opener=opener,
+            whole_rows=whole_rows,
             **options,
         )
+
+    def _columns(self, others: Iterable[str], policies: Sequence[Policy]) -> Frame:
+        # The trials frame with the columns of reports, and others that the caller named; with all
+        # of them where there is no such column, so that the complaint says which there are.
+        from ..evals.reports.figures.cells import READ  # pandas is slow to import
+
+        names = [*READ, *filter(None, others)]
+        frame = self._kept("trials", list(dict.fromkeys(names)), policies=policies)
+        return frame if all(name in frame for name in names) else self.frame(policies=policies)
 
     def _rows_of_matrix(self, rows: str | None) -> str:
         return rows or ("arm" if _has_factors(self.plan) else "prompt_protocol")
@@ -404,8 +431,8 @@ class Run:
         """Return success with intervals, arm (or any column) × model (or any column)."""
         from ..evals.reports.figures.cells import matrix  # pandas is slow to import
 
-        frame = self.frame(policies=(policy,))
         rows = self._rows_of_matrix(rows)
+        frame = self._columns([rows, columns or ""], (policy,))
         return matrix(frame, rows=rows, columns=columns, policy=policy)
 
     def browse(
@@ -467,7 +494,7 @@ class Run:
         """
         from ..evals.reports.figures.run_power import power_table  # pandas is slow to import
 
-        return power_table(self.frame(policies=(policy,)), drop, a=a, b=b, policy=policy, **options)
+        return power_table(self._columns((), (policy,)), drop, a=a, b=b, policy=policy, **options)
 
     def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
         """Return how far two runs of the same arm lie apart by chance, and the event of that
@@ -478,7 +505,7 @@ class Run:
         """
         from ..evals.reports.figures.run_power import noise_table  # pandas is slow to import
 
-        return noise_table([run.frame(policies=(policy,)) for run in (self, *others)], policy)
+        return noise_table([run._columns((), (policy,)) for run in (self, *others)], policy)
 
     def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
         """Return how much each layer of help gains: prompt, decoding and feedback where arms differ
@@ -493,7 +520,7 @@ class Run:
             arm.name: {**arm.levels, "prompt_protocol": arm.prompt_protocol}
             for arm in self.plan.arms
         }
-        return ladder_table(self.frame(policies=policies), arms, policy=policy)
+        return ladder_table(self._columns((), policies), arms, policy=policy)
 
     def failures(
         self,

@@ -173,8 +173,7 @@ def _reports_of_file(options: Any, settings: Settings) -> list[Report]:
     """Return a report a policy of a file of trials, the headline's first, or that of the policy
     that was set alone.
     """
-    from ...evals.frames.files import read_frame  # pandas and SciPy: 2 s, and an extra
-    from ...evals.reports.figures.report import Report
+    from ...evals.reports.figures.report import load_trials, report  # SciPy: 2 s, and an extra
     from ...experiments.run import HEADLINE
 
     if options.protocol:
@@ -183,15 +182,20 @@ def _reports_of_file(options: Any, settings: Settings) -> list[Report]:
             got="--protocol",
             hint="toolparse reparse --protocols reads it anew",
         )
-    trials = read_frame(options.run, "trials")
+    trials, whole_rows = load_trials(options.run, options.by, options.cluster)
     policies = [str(policy) for policy in trials["policy"].dropna().unique()]
     if settings.origins["policy"] != "default" or not policies:
         policies = [settings["policy"]]
     # The sort is stable: after the headline the order of the file stays.
     policies.sort(key=lambda policy: policy != HEADLINE)
     return [
-        Report(
-            trials, options.by, baseline=options.baseline, policy=policy, cluster=options.cluster
+        report(
+            trials,
+            options.by,
+            baseline=options.baseline,
+            policy=policy,
+            cluster=options.cluster,
+            whole_rows=whole_rows,
         )
         for policy in policies
     ]

@@ -12,7 +12,7 @@ A trials frame may hold several readings of one answer. Only the first of them i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ from ...core.errors import UnreadableInput
 from .files import (
     RowGroup,
     column_names,
-    parquet_files,
+    parquet_files_of,
     read_batches,
     read_frame,
     row_groups,
@@ -97,28 +97,8 @@ class Answers:
             keep = _first_readings([source[list(IDENTITY)]])
             return cls(_count(keep, len(source)), frame=source, keep=keep)
 
-        # A mapping would be taken for a list of its keys.
-        paths = [source] if is_path else source
-        if isinstance(paths, Mapping) or not isinstance(paths, Iterable):
-            raise _bad_source(source)
-        files: list[str] = []
-        for path in paths:
-            if not isinstance(path, (str, os.PathLike)):
-                raise _bad_source(path)
-            if Path(path).suffix == ".csv":
-                raise UnreadableInput(
-                    "CSV is read one file at a time",
-                    got=str(path),
-                    expected="Parquet in a list",
-                    hint="read_frame(path, 'trials') makes a frame of it, and pandas.concat one of "
-                    "several",
-                )
-            files += map(str, parquet_files(Path(path)))
-        # An empty list is more often a pattern that found nothing than a request for no rows.
-        if not files:
-            raise UnreadableInput(
-                "there is no file to read", got="an empty list", expected="Parquet"
-            )
+        found = parquet_files_of(source, also="a run, a run's id, ")
+        files = [str(file) for file in found]
         for file in files:
             check_columns(column_names(file), file)
 
@@ -171,15 +151,6 @@ def run_answers(batches: Iterable[pd.DataFrame], count: int | None = None) -> An
     1
     """
     return Answers(count, batches=batches)
-
-
-def _bad_source(source: Any) -> UnreadableInput:
-    return UnreadableInput(
-        "this holds no recorded answers",
-        got=f"{type(source).__name__} {source!r}",
-        expected="a run, a run's id, a trials frame, a Parquet file, a folder of them, or a list "
-        "of paths",
-    )
 
 
 def _count(keep: Keep, rows: int) -> int:

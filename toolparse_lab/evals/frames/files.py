@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import pandas as pd
 
-from ...core.errors import BadOptions, StoreError, UnreadableInput
+from ...core.errors import BadOptions, MissingExtra, StoreError, UnreadableInput
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame, conform, join_frames, typed
 
@@ -101,6 +102,45 @@ def parquet_files(path: str | Path) -> list[Path]:
         raise UnreadableInput(
             "there is no Parquet file in this folder", got=str(path), expected="*.parquet"
         )
+    return files
+
+
+def parquet_files_of(source: Any, also: str = "") -> list[Path]:
+    """Return the Parquet files that a path, a pattern or a list of them stands for.
+
+    also: what else the caller takes, for the complaint. Raises UnreadableInput if there are none,
+    and for anything else.
+    """
+    # A mapping would be taken for a list of its keys.
+    is_path = isinstance(source, (str, os.PathLike))
+    is_list = isinstance(source, Iterable) and not isinstance(source, Mapping)
+    files: list[Path] = []
+    for path in [source] if is_path or not is_list else source:
+        if not isinstance(path, (str, os.PathLike)):
+            raise UnreadableInput(
+                "this holds no recorded answers",
+                got=f"{type(path).__name__} {path!r}",
+                expected=f"{also}a trials frame, a Parquet file, a folder of them, a pattern, or a "
+                "list of paths",
+            )
+        name = os.fspath(path)
+        if Path(name).suffix == ".csv":
+            raise UnreadableInput(
+                "CSV is read one file at a time",
+                got=name,
+                expected="Parquet in a list",
+                hint="read_frame(path, 'trials') makes a frame of it, and pandas.concat one of "
+                "several",
+            )
+        names = [name]
+        if glob.has_magic(name) and not Path(name).exists():
+            names = sorted(glob.glob(name, recursive=True))
+            if not names:
+                raise UnreadableInput("no file fits this pattern", got=name, expected="Parquet")
+        files += [file for match in names for file in parquet_files(match)]
+    # An empty list is more often a pattern that found nothing than a request for no rows.
+    if not files:
+        raise UnreadableInput("there is no file to read", got="an empty list", expected="Parquet")
     return files
 
 
@@ -373,6 +413,43 @@ def _table(frame: pd.DataFrame, kind: str, schema: Any = None) -> Any:
     return pa.Table.from_pandas(frame, schema=pa.schema(fields), preserve_index=False)
 
 
+FrameEngine: TypeAlias = Literal["pandas", "arrow", "polars"]
+FRAME_ENGINES: tuple[FrameEngine, ...] = get_args(FrameEngine)
+
+
+def convert_frame(frame: pd.DataFrame, kind: str, engine: FrameEngine) -> Any:
+    """Return a frame of a kind as another library has it, with texts as dictionaries.
+
+    Raises MissingExtra where the library is not installed.
+    """
+    if engine == "pandas":
+        return frame
+    import pyarrow as pa
+
+    table = _table(frame, kind).combine_chunks()
+    nothing = pa.py_buffer(bytes(8 * (len(frame) + 1)))
+    for n, column in enumerate(table.columns):
+        if column.type == pa.large_string():
+            # Every text column, whatever it holds, so that the types of all frames are the same.
+            table = table.set_column(n, table.field(n).name, column.dictionary_encode())
+        elif column.null_count == len(column) and not pa.types.is_dictionary(column.type):
+            # One buffer for all columns of numbers of which nothing is known.
+            empty = pa.Array.from_buffers(column.type, len(column), [nothing, nothing])
+            table = table.set_column(n, table.field(n), empty)
+    table = table.replace_schema_metadata()
+    if engine == "arrow":
+        return table
+    try:
+        import polars
+    except ImportError as e:
+        raise MissingExtra(
+            "the engine 'polars' needs Polars",
+            got=str(e),
+            hint="pip install 'toolparse_lab[polars]'",
+        ) from None
+    return polars.from_arrow(table)
+
+
 def packed(frame: pd.DataFrame, kind: str) -> bytes:
     """Return a frame as the bytes of a Parquet file."""
     import pyarrow as pa
@@ -384,41 +461,56 @@ def packed(frame: pd.DataFrame, kind: str) -> bytes:
 
 
 def unpacked(
-    bodies: Sequence[bytes], kind: str, columns: Sequence[str] | None = None
+    sources: Sequence[bytes | str | Path],
+    kind: str,
+    columns: Sequence[str] | None = None,
+    ids: Collection[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of `packed` frames, one after the other, as one frame.
+    """Return the rows of Parquet files or of `packed` frames, one after the other, as one frame.
 
-    columns: only these, as far as they are there; the others are not even decompressed. Raises
-    UnreadableInput for anything else than such bytes.
+    sources: at least one. columns: only these, as far as they are there; the others are not even
+    decompressed. ids: the rows of these trials alone. Raises UnreadableInput for anything else than
+    Parquet.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    chosen = None if ids is None else pa.array(list(ids), pa.large_string())
     tables = []
-    try:
-        for body in bodies:
-            file = pq.ParquetFile(pa.BufferReader(body))
-            names = file.schema_arrow.names
-            wanted = names if columns is None else [name for name in columns if name in names]
-            tables.append(file.read(columns=wanted))
-        table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
-    except (pa.ArrowException, OSError) as e:
-        raise UnreadableInput("a kept reading is damaged", got=str(e)) from None
+    for source in sources:
+        place = "what was kept" if isinstance(source, bytes) else source
+        with _readable(place):
+            opened = pa.BufferReader(source) if isinstance(source, bytes) else source
+            with pq.ParquetFile(opened) as file:
+                names = file.schema_arrow.names
+                wanted = names if columns is None else [name for name in columns if name in names]
+                if chosen is None:
+                    tables.append(file.read(columns=wanted))
+                    continue
+                own_ids = file.read(columns=["trial_id"])["trial_id"].cast(pa.large_string())
+                is_chosen = pc.is_in(own_ids, chosen)
+                if pc.any(is_chosen).as_py():
+                    tables.append(file.read(columns=wanted).filter(is_chosen))
+                elif not tables:
+                    tables.append(file.schema_arrow.empty_table().select(wanted))
+    table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     frame = table.to_pandas(types_mapper=_pandas_types().get, split_blocks=True)
     if columns is None:
         return conform(frame, kind)
     declared = {column.name: column.dtype for column in columns_of(kind)}
-    return pd.DataFrame(
-        {name: typed(frame[name].array, declared.get(name, "string")) for name in frame},
-        index=pd.RangeIndex(len(frame)),
-        copy=False,
-    )
+    typed_columns = {}
+    for name in frame:
+        dtype = declared.get(name, "string" if str(name).startswith(EXTRA) else "")
+        typed_columns[name] = typed(frame[name].array, dtype) if dtype else frame[name]
+    return pd.DataFrame(typed_columns, index=pd.RangeIndex(len(frame)), copy=False)
 
 
 def _pandas_types() -> dict[Any, Any]:
     import pyarrow as pa
 
     return {
+        pa.string(): pd.StringDtype(),
         pa.large_string(): pd.StringDtype(),
         pa.int64(): pd.Int64Dtype(),
         pa.float64(): pd.Float64Dtype(),

@@ -26,6 +26,14 @@ REQUIRED = (
     "score_repaired", "score_safe", "score_naive", "score_fabricated", "n_calls", "n_ok", "n_valid",
     "n_edits", "n_coercions", "codes_json", "rules_json", "cost", "latency", "completion_tokens",
 )  # fmt: skip
+# What a report reads besides: of every trial, that is. `Report.rows` has all columns of a few.
+READ = (
+    *REQUIRED, "run_id", "arm", "parse_protocol", "parse_version", "category", "input",
+    "tools_json", "tool_choice", "score_answer", "matching", "n_turns", "stop", "verdict",
+    "rescues_json", "conversation_tokens", "conversation_cost", "sampling_json", "model_name",
+    "note", "override", "error", "error_message", "completion_key", "created",
+)  # fmt: skip
+"""The columns of a trials frame that reports, and what is computed beside them, read."""
 UNRECORDED = "not recorded"
 QUESTION = ("input", "tools_json", "tool_choice", "target")
 """Columns that say what was asked."""

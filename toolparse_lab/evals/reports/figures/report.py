@@ -4,15 +4,16 @@ people read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import pandas as pd
 
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
+from ...frames.files import parquet_files_of, read_frame, unpacked
 from . import stats
 from .breakdowns import (
     codes_frame,
@@ -26,6 +27,7 @@ from .breakdowns import (
     waterfall_frame,
 )
 from .cells import (
+    READ,
     Matrix,
     cells_frame,
     check_by,
@@ -46,8 +48,7 @@ from .gates import GateResult, check_gates
 from .ladder import ladder_frame
 from .notes import method_notes, warning_notes
 
-if TYPE_CHECKING:
-    pass
+WholeRows: TypeAlias = Callable[[Collection[str]], pd.DataFrame]
 
 
 class ReportOptions(TypedDict, total=False):
@@ -65,6 +66,7 @@ class ReportKeywords(ReportOptions, total=False):
     stops: Iterable[str]
     models: Mapping[str, str] | None
     opener: Opener | None
+    whole_rows: WholeRows | None
 
 
 class Report:
@@ -74,9 +76,10 @@ class Report:
     `baseline` those of `cells.OF_BASELINE`. Anything not recorded is NaN.
 
     `stops` says in sentences why a run ended before its plan (a budget, an interrupt). `opener`
-    gives the trial of an id. `cluster` is a column that keeps whole cases together, such as
-    conversation_id: intervals and p go by it instead of by case. `peers` says which arm each arm is
-    compared with, where `baseline` is a protocol of several arms.
+    gives the trial of an id. `whole_rows` gives the rows of some ids with all their columns, where
+    `trials` has only those of `cells.READ`. `cluster` is a column that keeps whole cases together,
+    such as conversation_id: intervals and p go by it instead of by case. `peers` says which arm
+    each arm is compared with, where `baseline` is a protocol of several arms.
 
     Raises BadOptions for a frame without the columns of a trials frame, for a column, policy or
     baseline that it lacks, and where a cell has one trial twice. With "policy" among `by`
@@ -97,6 +100,7 @@ class Report:
         stops: Iterable[str] = (),
         models: Mapping[str, str] | None = None,
         opener: Opener | None = None,
+        whole_rows: WholeRows | None = None,
     ) -> None:
         check_trials(trials)
         self.trials = trials.reset_index(drop=True)
@@ -124,6 +128,7 @@ class Report:
         self.stops = tuple(stops)
         self.models = dict(models or {})
         self.opener = opener
+        self._whole_rows = whole_rows
         self.headline = read_under(self.trials, self.by, policy)
         check_once(self.headline, self.by)
         self.baseline = baseline
@@ -249,6 +254,12 @@ class Report:
     def notes(self) -> tuple[str, ...]:
         """The warnings, then the sentences on how the numbers were made and their limits."""
         return (*self.warnings, *method_notes(self))
+
+    def rows(self, ids: Collection[str]) -> pd.DataFrame:
+        """Return the rows of the trials of these ids, with all that is known of them."""
+        if self._whole_rows is not None:
+            return self._whole_rows(ids)
+        return self.trials[self.trials["trial_id"].isin(ids)]
 
     def cell_name(self, row: Mapping[Any, Any]) -> str:
         """Return the name of a cell: its values of `by`."""
@@ -405,12 +416,56 @@ def render_report(report: Report) -> str:
     return report.html()
 
 
-def report_of_frame(
-    frame: pd.DataFrame,
-    by: str | Sequence[str] | None,
+def report(
+    source: Any,
+    by: str | Sequence[str] | None = None,
     *,
-    policy: str,
+    policy: str | None = None,
     **options: Unpack[ReportKeywords],
 ) -> Report:
-    """Return the report that `df.toolparse.report` asks for. Arguments as for `Report`."""
-    return Report(frame, by, policy=policy, **options)
+    """Return the report of a trials frame, or of one in files of any size.
+
+    Of Parquet only the columns that a report reads are loaded.
+
+    source: the frame, the path of a Parquet or CSV file, a folder of Parquet files, a pattern such
+    as "answers/*.parquet", or a list of paths. policy: by default "safe", or the only one that
+    there is. by, options: as for `Report`. Raises UnreadableInput for files that are not there or
+    are no frame, and the errors of `Report`.
+
+    >>> import tempfile
+    >>> import toolparse_lab as tp
+    >>> folder = tempfile.mkdtemp()
+    >>> run = tp.Lab(":memory:").ingest([{"raw": "Hi", "target": []}], protocol="hermes")
+    >>> run.frame().to_parquet(f"{folder}/answers.parquet")
+    >>> tp.report(f"{folder}/*.parquet").frame["success"].tolist()
+    [1.0]
+    """
+    trials = source
+    if not isinstance(source, pd.DataFrame):
+        trials, options["whole_rows"] = load_trials(source, by, options.get("cluster"))
+    if policy is None:
+        policies = policies_of(trials) if "policy" in trials else []
+        policy = policies[0] if len(policies) == 1 else "safe"
+    return Report(trials, by, policy=policy, **options)
+
+
+def load_trials(
+    source: Any, by: str | Sequence[str] | None = None, cluster: str | None = None
+) -> tuple[pd.DataFrame, WholeRows | None]:
+    """Return the columns of reports of a trials frame in files, and what gives whole rows of it.
+
+    source: as for `report`. by, cluster: columns that are to be there besides. Raises
+    UnreadableInput.
+    """
+    if isinstance(source, (str, Path)) and Path(source).suffix == ".csv":
+        return read_frame(source, "trials"), None
+    files = parquet_files_of(source)
+    names = [*READ, *((by,) if isinstance(by, str) else by or ()), *filter(None, [cluster])]
+    trials = unpacked(files, "trials", list(dict.fromkeys(names)))
+    if any(name not in trials for name in names):  # the complaint says which there are
+        trials = unpacked(files, "trials")
+    return trials, partial(_rows_of_files, files)
+
+
+def _rows_of_files(files: Sequence[Path], ids: Collection[str]) -> pd.DataFrame:
+    return unpacked(files, "trials", ids=ids)

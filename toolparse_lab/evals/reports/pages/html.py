@@ -200,13 +200,17 @@ def failing_cells(report: Report) -> list[FailingCell]:
         return []
 
     most_lines, views = (max(1, most // len(parts)) for most in (MOST_LINES, MOST_VIEWS))
+    listed = {values: part["trial_id"].head(most_lines).tolist() for values, part in parts.items()}
+    whole = report.rows({trial_id for ids in listed.values() for trial_id in ids})
+    by_id = {row["trial_id"]: row for row in whole.to_dict("records")}
     cells = []
     for n, cell in enumerate(report.frame.to_dict("records"), 1):
         keys = {column: str(cell[column]) for column in report.by}
-        part = parts.get(tuple(keys.values()))
-        if part is None:
+        values = tuple(keys.values())
+        if values not in parts:
             continue
-        rows = part.head(most_lines).to_dict("records")
+        part = parts[values]
+        rows = [by_id[trial_id] for trial_id in listed[values]]
         lines = list(_failure_lines(rows, views, f"cell-{n}"))
         cells.append(FailingCell(report.cell_name(cell), keys, f"cell-{n}", len(part), lines))
     return cells
@@ -327,7 +331,7 @@ def _example_trials(report: Report) -> pd.DataFrame:
             ids.update(names.split(", "))
 
     # A trial has a row for each policy, and not every policy is in the report.
-    named = report.trials[report.trials["trial_id"].isin(ids)]
+    named = report.rows(ids)
     # The coercions are counted under the looser policy, all else under the headline's.
     policies = dict.fromkeys((report.policy, report.coerced_policy))
     trials = pd.concat([named[named["policy"] == policy] for policy in policies])
