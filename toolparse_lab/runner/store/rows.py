@@ -8,7 +8,8 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -154,21 +155,36 @@ def insert_or_keep(connection: sa.Connection, table: sa.Table) -> Any:
 # -- runs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunRecord:
-    """A run as listed: `items` planned, `done` and `failed` of them as recorded now."""
+    """A run as listed: `items` planned, `done` and `failed` of them as recorded now.
+
+    An item is done where any run answered its question, and failed where there are failures only.
+    """
 
     run_id: str
     created: str
     status: str
-    """what it is now: running, complete, incomplete or interrupted; see `status_now`"""
+    """what it is now: running, complete, incomplete or interrupted; see `with_answers`"""
     items: int
-    done: int
-    failed: int
     plan: Mapping[str, Any]
     summary: Mapping[str, Any] | None
     alive: bool = False
     """whether somebody is working on it now"""
+    count: Callable[[], tuple[int, int]] = field(default=lambda: (0, 0), repr=False, compare=False)
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        # Counted when they are asked for: a run of a million answers takes seconds.
+        return self.count()
+
+    @property
+    def done(self) -> int:
+        return self._counts[0]
+
+    @property
+    def failed(self) -> int:
+        return self._counts[1]
 
 
 def run_row(connection: sa.Connection, run_id: str) -> Any:
@@ -189,46 +205,54 @@ def run_row(connection: sa.Connection, run_id: str) -> Any:
     )
 
 
-def run_record(connection: sa.Connection, row: Any, living: Collection[str] = ()) -> RunRecord:
-    """Return a run with its counts: an item is done where any run answered its question, and failed
-    where there are failures only. `living`: the runs that someone works on.
-    """
-    i, c = schema.items.c, schema.completions.c
-    items = sa.select(sa.func.count()).select_from(schema.items).where(items_of(row))
-    answered = sa.exists().where(c.key == i.key, c.status == "ok")
-    tried = sa.exists().where(c.key == i.key, c.status == "error")
-    planned, done, failed = (
-        int(connection.execute(query).scalar_one())
-        for query in (items, items.where(answered), items.where(~answered, tried))
-    )
+def run_record(
+    connection: sa.Connection,
+    row: Any,
+    living: Collection[str],
+    count: Callable[[], tuple[int, int]],
+) -> RunRecord:
+    """Return a run. living: the runs that someone works on. count: gives done and failed."""
     plan = json.loads(row.plan)
     alive = row.run_id in living
     return RunRecord(
         run_id=row.run_id,
         created=row.created,
-        status=status_now(row.status, alive, 0 < planned == done, plan),
-        items=planned,
-        done=done,
-        failed=failed,
+        status="interrupted" if row.status == "running" and not alive else row.status,
+        items=int(connection.execute(_counted(row)).scalar_one()),
         plan=plan,
         summary=json.loads(row.summary) if row.summary else None,
         alive=alive,
+        count=count,
     )
 
 
-def status_now(ended: str, alive: bool, answered: bool, plan: Mapping[str, Any]) -> str:
-    """Return the status of a run that was last written down as `ended`: interrupted where no one
-    works on it although it has not ended, and complete too where later runs have answered all of
-    it.
+def counts_of(connection: sa.Connection, run_id: str) -> tuple[int, int]:
+    """Return the numbers of items of a run that are done, and of those that failed."""
+    i, c = schema.items.c, schema.completions.c
+    items = _counted(run_row(connection, run_id))
+    answered = sa.exists().where(c.key == i.key, c.status == "ok")
+    tried = sa.exists().where(c.key == i.key, c.status == "error")
+    done = connection.execute(items.where(answered)).scalar_one()
+    failed = connection.execute(items.where(~answered, tried)).scalar_one()
+    return int(done), int(failed)
+
+
+def _counted(row: Any) -> sa.Select[Any]:
+    return sa.select(sa.func.count()).select_from(schema.items).where(items_of(row))
+
+
+def with_answers(run: RunRecord) -> RunRecord:
+    """Return a run as complete that ended before its plan was done, where later runs have answered
+    all of it.
 
     A run of conversations keeps the status with which it ended, since its next questions are
     unknown before its answers are read.
     """
-    status = "interrupted" if ended == "running" and not alive else ended
-    if status not in ("incomplete", "interrupted"):
-        return status
-    turns = [int(arm.get("max_turns") or 1) for arm in plan.get("arms") or ()]
-    return "complete" if answered and max(turns, default=1) <= 1 else status
+    if run.status not in ("incomplete", "interrupted"):
+        return run
+    turns = [int(arm.get("max_turns") or 1) for arm in run.plan.get("arms") or ()]
+    is_answered = max(turns, default=1) <= 1 and 0 < run.items == run.done
+    return replace(run, status="complete") if is_answered else run
 
 
 def items_of(row: Any) -> sa.ColumnElement[bool]:

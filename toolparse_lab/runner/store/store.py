@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -467,7 +468,11 @@ class Store:
         with self._reading() as connection:
             living = claims.live_runs(connection)
             found = connection.execute(query).all()
-            return [rows.run_record(connection, row, living) for row in found]
+            runs = [
+                rows.run_record(connection, row, living, partial(self._counts, row.run_id))
+                for row in found
+            ]
+        return list(map(rows.with_answers, runs))
 
     def run_ids(self) -> list[str]:
         """Return the ids of all runs, oldest first."""
@@ -479,8 +484,13 @@ class Store:
     def run(self, run_id: str) -> RunRecord:
         """Return one run. Raises BadOptions for an unknown id."""
         with self._reading() as connection:
-            row = rows.run_row(connection, run_id)
-            return rows.run_record(connection, row, claims.live_runs(connection))
+            row, living = rows.run_row(connection, run_id), claims.live_runs(connection)
+            run = rows.run_record(connection, row, living, partial(self._counts, run_id))
+        return rows.with_answers(run)
+
+    def _counts(self, run_id: str) -> tuple[int, int]:
+        with self._reading() as connection:
+            return rows.counts_of(connection, run_id)
 
     # -- what was read of the answers, see `readings`
 
