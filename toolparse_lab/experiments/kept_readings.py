@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -67,6 +68,10 @@ _REMARKS = {"note": "note", "override": "outcome", "override_why": "why"}  # col
 _ROOMS = ("core", "arguments", "formats", "parser", "middleware", "evals")  # of the readers' code
 _IDENTITY = ("case_id", "model", "arm", "trial")
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
+
+
+class _Gone(Exception):
+    """A block is not there any more, or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +132,31 @@ class KeptReadings:
             if way is None:
                 trials = self.reader.trials(self.reader.items(only), protocol, policy)
                 frames += [_made(self.reader, kind, batch) for batch in in_batches(trials, BLOCK)]
-            elif not only and (bodies := self._sealed(kind, way)):
-                frames.append(unpacked(bodies, kind, columns))
-            else:
-                frames += self._frames(kind, only, way, columns)
+                continue
+            bodies = None if only else self._sealed(kind, [way])
+            if bodies is not None:
+                with suppress(_Gone):
+                    frames.append(unpacked(bodies, kind, columns))
+                    continue
+            frames += self._frames(kind, only, way, columns)
         frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
         return self._remarked(frame, columns) if kind == "trials" else frame
+
+    def coded(self, columns: Sequence[str], policies: Sequence[Policy]) -> Frame:
+        """Return columns of the trials frame, of all trials, with texts as categories where they
+        can be kept.
+        """
+        from ..evals.frames.files import unpacked  # pandas is slow to import
+
+        ways = [way for policy in policies if (way := self._way(None, policy)) is not None]
+        for way in ways:
+            if self._sealed("trials", [way]) is None:
+                deque(self._frames("trials", {}, way, ["trial_id"]), maxlen=0)
+        if len(ways) == len(policies) and (bodies := self._sealed("trials", ways)) is not None:
+            with suppress(_Gone):
+                frame = unpacked(bodies, "trials", columns, coded=True)
+                return self._remarked(frame, columns)
+        return self.frame("trials", {}, None, policies, columns)
 
     def _remarked(self, frame: Frame, columns: Sequence[str] | None = None) -> Frame:
         from ..evals.frames.dtypes import typed  # pandas is slow to import
@@ -156,11 +180,13 @@ class KeptReadings:
         frames = []
         for policy in policies:
             way = self._way(protocol, policy)
-            if way is not None and (bodies := self._sealed("trials", way)):
-                frames.append(unpacked(bodies, "trials", ids=ids))
-            else:
-                frame = self.frame("trials", {}, protocol, (policy,))
-                frames.append(frame[frame["trial_id"].isin(ids)])
+            bodies = None if way is None else self._sealed("trials", [way])
+            if bodies is not None:
+                with suppress(_Gone):
+                    frames.append(unpacked(bodies, "trials", ids=ids))
+                    continue
+            frame = self.frame("trials", {}, protocol, (policy,))
+            frames.append(frame[frame["trial_id"].isin(ids)])
         return self._remarked(join_frames(frames, "trials"))
 
     def parse(
@@ -304,20 +330,25 @@ class KeptReadings:
         with suppress(StoreError):  # a store that cannot be written is read all the same
             self.store.keep_reading(self.run_id, kind, _SEAL, seal, b"")
 
-    def _sealed(self, kind: str, way: Way) -> list[bytes]:
-        # The bodies of all blocks, if it is sure that they are true; none otherwise.
-        blocks = self.store.reading_blocks(self.run_id, way.kind("trials"))
-        seal = blocks.get(_SEAL)
-        if seal is None or seal.items != _digest([self._state()[0], _digest_of_blocks(blocks)]):
-            return []
-        if seal.answers != self.store.recorded_since(seal.newest):
-            return []
-        bodies = [
-            self.store.reading_block(self.run_id, way.kind(kind), number)
-            for number in sorted(blocks.keys() - {_SEAL})
-        ]
-        whole = [body for body in bodies if body is not None]
-        return whole if len(whole) == len(bodies) else []
+    def _sealed(self, kind: str, ways: Sequence[Way]) -> Iterator[bytes] | None:
+        # The bodies of all blocks, one after the other, if it is sure that they are true.
+        places = []
+        for way in ways:
+            blocks = self.store.reading_blocks(self.run_id, way.kind("trials"))
+            seal = blocks.get(_SEAL)
+            made_of = self._state()[0]
+            if seal is None or seal.items != _digest([made_of, _digest_of_blocks(blocks)]):
+                return None
+            if seal.answers != self.store.recorded_since(seal.newest):
+                return None
+            places += [(way.kind(kind), number) for number in sorted(blocks.keys() - {_SEAL})]
+        return map(self._sealed_body, places)
+
+    def _sealed_body(self, place: tuple[str, int]) -> bytes:
+        body = self.store.reading_block(self.run_id, *place)
+        if body is None:
+            raise _Gone
+        return body
 
     # -- parsing
 

@@ -419,7 +419,7 @@ class Run:
         from ..evals.reports.figures.cells import READ  # pandas is slow to import
 
         names = [*READ, *filter(None, others)]
-        frame = self._kept("trials", list(dict.fromkeys(names)), policies=policies)
+        frame = self._readings.coded(list(dict.fromkeys(names)), policies)
         return frame if all(name in frame for name in names) else self.frame(policies=policies)
 
     def _rows_of_matrix(self, rows: str | None) -> str:
@@ -492,9 +492,13 @@ class Run:
         one thing. A run of one arm is held against a later run of the same. options: `again`,
         `power` and `alpha`. See `run_power.power_table`. `plan.power` asks before a run.
         """
-        from ..evals.reports.figures.run_power import power_table  # pandas is slow to import
+        from ..evals.reports.figures.run_power import (
+            ANSWER,
+            power_table,
+        )  # pandas is slow to import
 
-        return power_table(self._columns((), (policy,)), drop, a=a, b=b, policy=policy, **options)
+        frame = self._columns(ANSWER, (policy,))
+        return power_table(frame, drop, a=a, b=b, policy=policy, **options)
 
     def noise(self, *others: Run, policy: Policy = HEADLINE) -> Noise:
         """Return how far two runs of the same arm lie apart by chance, and the event of that
@@ -503,9 +507,13 @@ class Run:
         It needs two trials of a case, in this run or in others of the same cases asked with
         `fresh=True`. See `run_power.CellNoise` for the figures.
         """
-        from ..evals.reports.figures.run_power import noise_table  # pandas is slow to import
+        from ..evals.reports.figures.run_power import (
+            ANSWER,
+            noise_table,
+        )  # pandas is slow to import
 
-        return noise_table([run._columns((), (policy,)) for run in (self, *others)], policy)
+        frames = [run._columns(ANSWER, (policy,)) for run in (self, *others)]
+        return noise_table(frames, policy)
 
     def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
         """Return how much each layer of help gains: prompt, decoding and feedback where arms differ

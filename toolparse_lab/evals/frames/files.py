@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import pandas as pd
 
 from ...core.errors import BadOptions, MissingExtra, StoreError, UnreadableInput
@@ -460,50 +461,106 @@ def packed(frame: pd.DataFrame, kind: str) -> bytes:
     return bytes(out.getvalue())
 
 
+# Texts of which many rows have the same, or of which rows are chosen. An id is each row's own.
+_CODED = frozenset(
+    column.name
+    for column in columns_of("trials")
+    if column.dtype == "string" and column.name != "trial_id"
+)
+# Nearly every row's own as well, and long. Reports only ask whether two are the same.
+_TOLD_APART = ("raw", "input", "target")
+
+
 def unpacked(
-    sources: Sequence[bytes | str | Path],
+    sources: Iterable[bytes | str | Path],
     kind: str,
     columns: Sequence[str] | None = None,
     ids: Collection[str] | None = None,
+    coded: bool = False,
 ) -> pd.DataFrame:
     """Return the rows of Parquet files or of `packed` frames, one after the other, as one frame.
 
     sources: at least one. columns: only these, as far as they are there; the others are not even
-    decompressed. ids: the rows of these trials alone. Raises UnreadableInput for anything else than
-    Parquet.
+    decompressed. ids: the rows of these trials alone. coded: texts are categories, in the order in
+    which they come, and in the place of answers, questions and targets are numbers that tell them
+    apart; that takes a part of the memory, and of the time of whatever chooses rows. Raises
+    UnreadableInput for anything else than Parquet.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    parts: dict[str, list[Any]] = {}  # of each column
+    lengths: list[int] = []
+    for source in sources:
+        with _parquet(source, coded) as file:
+            names = file.schema_arrow.names
+            wanted = names if columns is None else [name for name in columns if name in names]
+            table = file.read(columns=wanted) if ids is None else _rows_of(file, wanted, ids)
+        for name in wanted:
+            # A column that the first files have not is missing in their rows.
+            own = parts.setdefault(name, [pa.nulls(length) for length in lengths])
+            part = table[name]
+            if coded and name in _TOLD_APART:
+                part = _numbers_of(part, name)
+            own.append(part)
+        lengths.append(table.num_rows)
+        for name in parts.keys() - set(wanted):
+            parts[name].append(pa.nulls(table.num_rows))
+
+    declared = {column.name: column.dtype for column in columns_of(kind)}
+    out: dict[str, Any] = {}
+    # Column by column: all of them at once take several times the memory of the frame.
+    for name in list(parts):
+        tables = [pa.table({name: part}) for part in parts.pop(name)]
+        table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+        values = table.to_pandas(types_mapper=_pandas_types().get)[name]
+        dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
+        is_typed = not dtype or (coded and name in _CODED)
+        out[name] = values if is_typed else typed(values.array, dtype)
+    names = [name for name in columns or out if name in out]
+    frame = pd.DataFrame({name: out[name] for name in names}, copy=False)
+    return conform(frame, kind) if columns is None else frame
+
+
+@contextlib.contextmanager
+def _parquet(source: bytes | str | Path, coded: bool) -> Iterator[Any]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    chosen = None if ids is None else pa.array(list(ids), pa.large_string())
-    tables = []
-    for source in sources:
-        place = "what was kept" if isinstance(source, bytes) else source
-        with _readable(place):
-            opened = pa.BufferReader(source) if isinstance(source, bytes) else source
-            with pq.ParquetFile(opened) as file:
-                names = file.schema_arrow.names
-                wanted = names if columns is None else [name for name in columns if name in names]
-                if chosen is None:
-                    tables.append(file.read(columns=wanted))
-                    continue
-                own_ids = file.read(columns=["trial_id"])["trial_id"].cast(pa.large_string())
-                is_chosen = pc.is_in(own_ids, chosen)
-                if pc.any(is_chosen).as_py():
-                    tables.append(file.read(columns=wanted).filter(is_chosen))
-                elif not tables:
-                    tables.append(file.schema_arrow.empty_table().select(wanted))
-    table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
-    frame = table.to_pandas(types_mapper=_pandas_types().get, split_blocks=True)
-    if columns is None:
-        return conform(frame, kind)
-    declared = {column.name: column.dtype for column in columns_of(kind)}
-    typed_columns = {}
-    for name in frame:
-        dtype = declared.get(name, "string" if str(name).startswith(EXTRA) else "")
-        typed_columns[name] = typed(frame[name].array, dtype) if dtype else frame[name]
-    return pd.DataFrame(typed_columns, index=pd.RangeIndex(len(frame)), copy=False)
+    with _readable("what was kept" if isinstance(source, bytes) else source):
+        opened = pa.BufferReader(source) if isinstance(source, bytes) else source
+        texts = _CODED.intersection(pq.read_schema(opened).names) if coded else None
+        with pq.ParquetFile(opened, read_dictionary=texts) as file:
+            yield file
+
+
+def _rows_of(file: Any, columns: Sequence[str], ids: Collection[str]) -> Any:
+    # The rows of these trials. Most files hold none, and no more of them is read.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    own = file.read(columns=["trial_id"])["trial_id"].cast(pa.large_string())
+    is_chosen = pc.is_in(own, pa.array(list(ids), pa.large_string()))
+    if not pc.any(is_chosen).as_py():
+        return file.schema_arrow.empty_table().select(columns)
+    return file.read(columns=columns).filter(is_chosen)
+
+
+def _numbers_of(column: Any, name: str) -> Any:
+    # The same number for the same text. That two different ones of a million texts get the same has
+    # a chance of 1 in 30,000,000.
+    import pyarrow as pa
+
+    numbers = []
+    for chunk in column.chunks:
+        texts = chunk.dictionary.to_pandas().to_numpy(object)
+        hashes = pd.util.hash_array(texts, categorize=False).view("int64")
+        codes = chunk.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        is_missing = chunk.is_null().to_numpy(zero_copy_only=False)
+        if name == "input":  # an empty question is none
+            is_missing = is_missing | (texts == "")[codes] if len(texts) else is_missing
+        values = hashes[codes] if len(texts) else np.zeros(len(codes), "int64")
+        numbers.append(pa.array(values, mask=is_missing))
+    return pa.chunked_array(numbers, pa.int64())
 
 
 def _pandas_types() -> dict[Any, Any]:

@@ -223,7 +223,7 @@ def flip_grid_frame(
         values = keys if isinstance(keys, tuple) else (keys,)
         success = part["score_success"].astype(float)
         shares[name_of(dict(zip(by, values, strict=True)))] = success.groupby(
-            part["case_id"], observed=True
+            part["case_id"].astype("string"), observed=True
         ).mean()
     grid = pd.DataFrame(shares)
     flips = grid[(grid.max(axis=1) > 0.5) & (grid.min(axis=1) < 0.5)]

@@ -26,14 +26,14 @@ REQUIRED = (
     "score_repaired", "score_safe", "score_naive", "score_fabricated", "n_calls", "n_ok", "n_valid",
     "n_edits", "n_coercions", "codes_json", "rules_json", "cost", "latency", "completion_tokens",
 )  # fmt: skip
-# What a report reads besides: of every trial, that is. `Report.rows` has all columns of a few.
 READ = (
     *REQUIRED, "run_id", "arm", "parse_protocol", "parse_version", "category", "input",
     "tools_json", "tool_choice", "score_answer", "matching", "n_turns", "stop", "verdict",
     "rescues_json", "conversation_tokens", "conversation_cost", "sampling_json", "model_name",
-    "note", "override", "error", "error_message", "completion_key", "created",
+    "override", "error",
 )  # fmt: skip
-"""The columns of a trials frame that reports, and what is computed beside them, read."""
+"""The columns of a trials frame that a report reads. It has the others of single trials by
+`Report.rows`."""
 UNRECORDED = "not recorded"
 QUESTION = ("input", "tools_json", "tool_choice", "target")
 """Columns that say what was asked."""
@@ -102,17 +102,31 @@ def groups(
     """
     if trials.empty:
         return
-    # As text, so that a value that is not known is a cell of its own and not left out.
-    keys = trials[list(by)].astype("string").fillna("")
-    # A list of one name would give scalars in some versions of pandas and tuples in others.
-    names: Any = list(by) if len(by) > 1 else by[0]
-    for values, index in keys.groupby(names, sort=False, observed=True).groups.items():
-        yield (values if isinstance(values, tuple) else (values,)), trials.loc[index]
+    # Numbers in the place of texts: the texts of a million rows would take seconds to compare.
+    codes, texts = zip(*(codes_of(trials[name]) for name in by), strict=True)
+    numbers = codes[0]
+    for own, words in zip(codes[1:], texts[1:], strict=True):
+        numbers = numbers * len(words) + own
+    numbers, _ = pd.factorize(numbers)
+    order = np.argsort(numbers, kind="stable")
+    ends = np.flatnonzero(np.diff(numbers[order])) + 1
+    for rows in np.split(order, ends):
+        names = zip(codes, texts, strict=True)
+        yield tuple([words[own[rows[0]]] for own, words in names]), trials.iloc[rows]
+
+
+def codes_of(column: pd.Series[Any]) -> tuple[Any, list[str]]:
+    """Return (code of each row, text of each code). Code 0 is for what is missing, which is ''."""
+    codes, values = pd.factorize(column)
+    texts = pd.Series(values).astype("string").fillna("").tolist()
+    # One code a text: an empty one is missing, too.
+    places = {text: place for place, text in enumerate(dict.fromkeys(["", *texts]))}
+    return np.array([*(places[text] for text in texts), 0])[codes], list(places)
 
 
 def policies_of(trials: pd.DataFrame) -> list[str]:
     """Return the policies under which trials of the frame were read, in alphabetical order."""
-    return sorted(set(trials["policy"].dropna().astype(str)))
+    return sorted(map(str, trials["policy"].dropna().unique()))
 
 
 def read_under(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.DataFrame:
@@ -175,8 +189,12 @@ def same_questions(trials: pd.DataFrame) -> dict[Any, Any]:
     columns = [c for c in QUESTION if c in trials]
     if "input" not in columns:
         return {}
-    cases = trials[["case_id", *columns]].drop_duplicates("case_id").astype(object)
-    cases = cases[cases["input"].notna() & (cases["input"] != "")]
+    cases = trials[["case_id", *columns]].drop_duplicates("case_id")
+    # Most sets of cases have no two alike, which codes tell in a moment.
+    codes = pd.DataFrame({name: pd.factorize(cases[name])[0] for name in columns})
+    alike = codes.duplicated(keep=False).to_numpy()
+    cases = cases[alike & (cases["input"].notna() & ~cases["input"].isin([""])).to_numpy()]
+    cases = cases.astype(object)
     first = cases.fillna("").groupby(columns, sort=False)["case_id"]
     cases = cases[first.transform("size") > 1]
     return dict(zip(cases["case_id"], first.transform("first")[cases.index], strict=True))

@@ -35,6 +35,7 @@ from .cells import (
     check_policy,
     check_trials,
     clusters_of,
+    codes_of,
     coerced_policy,
     groups,
     judged_of,
@@ -295,7 +296,8 @@ class Report:
 
         def follows(column: str) -> bool:
             # A column that changes only with `on` cannot be held fixed while `on` is compared.
-            pairs = self.headline[[column, on]].astype("string").fillna("").drop_duplicates()
+            codes = {name: codes_of(self.headline[name])[0] for name in (column, on)}
+            pairs = pd.DataFrame(codes).drop_duplicates()
             return len(pairs) > 1 and not pairs[column].duplicated().any()
 
         others = within
@@ -405,7 +407,8 @@ def _default_by(trials: pd.DataFrame) -> tuple[str, ...]:
     # One cell must not pool what a plan set apart.
     for column in ("arm", "parse_protocol"):
         if column in trials:
-            keys = trials[[*by, column]].astype("string").fillna("").drop_duplicates()
+            names = [*by, column]
+            keys = pd.DataFrame({n: codes_of(trials[n])[0] for n in names}).drop_duplicates()
             if keys.duplicated(by).any():
                 by.append(column)
     return tuple(by)
@@ -461,7 +464,7 @@ def load_trials(
         return read_frame(source, "trials"), None
     files = parquet_files_of(source)
     names = [*READ, *((by,) if isinstance(by, str) else by or ()), *filter(None, [cluster])]
-    trials = unpacked(files, "trials", list(dict.fromkeys(names)))
+    trials = unpacked(files, "trials", list(dict.fromkeys(names)), coded=True)
     if any(name not in trials for name in names):  # the complaint says which there are
         trials = unpacked(files, "trials")
     return trials, partial(_rows_of_files, files)

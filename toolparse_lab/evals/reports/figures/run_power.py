@@ -121,11 +121,15 @@ def power_table(
     )
 
 
+ANSWER = ("completion_key", "created")
+"""The columns that tell one recorded answer from another."""
+
+
 def asked_anew(judged: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of one cell without a second row of a recorded answer: one that a later run
     has only read again, or that two cases with the same question share.
     """
-    columns = [c for c in ("completion_key", "created", "case_id", "trial") if c in judged]
+    columns = [c for c in (*ANSWER, "case_id", "trial") if c in judged]
     if len(columns) < 4:
         return judged
     again = judged.duplicated(columns) & judged["created"].notna()

@@ -247,7 +247,7 @@ def render_latex(report: Report) -> str:
 _COUNTED = {"testcase": "tests", "failure": "failures", "error": "errors", "skipped": "skipped"}
 _COLUMNS = (
     "case_id", "trial_id", "outcome", "sub_code", "detail", "missing_reason", "score_success",
-    "latency", "raw",
+    "latency",
 )  # fmt: skip
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -268,6 +268,7 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
             if not check.ok:
                 _add(test, "failure", check.sentence)
 
+    failing: dict[str, ET.Element] = {}  # by the id of the trial whose text they are to hold
     for values, part in groups(report.headline, report.by):
         name = report.cell_name(dict(zip(report.by, values, strict=True)))
         suite = ET.SubElement(root, "testsuite", name=_xml(name))
@@ -278,7 +279,11 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
             row = dict(zip(_COLUMNS, cells, strict=True))
             cases.setdefault(str(row["case_id"]), []).append(row)
         for case_id, trials in cases.items():
-            _judge(_test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials)), trials)
+            test = _test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
+            failing |= _judge(test, trials)
+    texts = report.rows(failing)
+    for trial_id, raw in zip(texts["trial_id"], texts["raw"].fillna(""), strict=True):
+        failing[trial_id].text = _xml(f"trial {trial_id}\n{raw}")
 
     # A viewer shows these counts, and does not count for itself.
     for element in (*root, root):
@@ -293,7 +298,8 @@ def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.
     )
 
 
-def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> None:
+def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> dict[str, ET.Element]:
+    # Returns the failure, by the id of its first trial.
     judged = [t for t in trials if t["score_success"] is not None]
     errors = [t for t in trials if t["outcome"] == "provider_error"]
     if not judged and errors:
@@ -306,14 +312,13 @@ def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> None:
         first = wrong[0]
         code = "/".join(str(first[c]) for c in ("outcome", "sub_code") if first[c])
         message = f"{right} of {len(judged)} trials succeeded; {code}: {first['detail']}"
-        _add(test, "failure", message, f"trial {first['trial_id']}\n{first['raw'] or ''}")
+        return {first["trial_id"]: _add(test, "failure", message)}
+    return {}
 
 
-def _add(test: ET.Element, tag: str, message: str, text: str | None = None) -> None:
-    # tag: failure, error or skipped. text: the part that a viewer unfolds.
-    element = ET.SubElement(test, tag, message=_xml(message))
-    if text is not None:
-        element.text = _xml(text)
+def _add(test: ET.Element, tag: str, message: str) -> ET.Element:
+    # tag: failure, error or skipped.
+    return ET.SubElement(test, tag, message=_xml(message))
 
 
 def _xml(text: str) -> str:
