@@ -496,23 +496,27 @@ def unpacked(
             wanted = names if columns is None else [name for name in columns if name in names]
             table = file.read(columns=wanted) if ids is None else _rows_of(file, wanted, ids)
         for name in wanted:
-            # A column that the first files have not is missing in their rows.
-            own = parts.setdefault(name, [pa.nulls(length) for length in lengths])
+            if name not in parts:  # missing in the rows of the files before this one
+                parts[name] = [_nothing(length) for length in lengths]
             part = table[name]
-            if coded and name in _TOLD_APART:
-                part = _numbers_of(part, name)
-            own.append(part)
+            parts[name].append(_numbers_of(part, name) if coded and name in _TOLD_APART else part)
         lengths.append(table.num_rows)
         for name in parts.keys() - set(wanted):
-            parts[name].append(pa.nulls(table.num_rows))
+            parts[name].append(_nothing(table.num_rows))
 
     declared = {column.name: column.dtype for column in columns_of(kind)}
     out: dict[str, Any] = {}
     # Column by column: all of them at once take several times the memory of the frame.
     for name in list(parts):
-        tables = [pa.table({name: part}) for part in parts.pop(name)]
-        table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
-        values = table.to_pandas(types_mapper=_pandas_types().get)[name]
+        own = parts.pop(name)
+        if len({part.type for part in own}) == 1:
+            chunks = [chunk for part in own for chunk in part.chunks]
+            joined = pa.chunked_array(chunks, own[0].type).unify_dictionaries()
+        else:
+            tables = [pa.table({"": part}) for part in own]
+            table = pa.concat_tables(tables, promote_options="permissive")
+            joined = table.unify_dictionaries()[0]
+        values = pa.table({name: joined}).to_pandas(types_mapper=_pandas_types().get)[name]
         dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
         is_typed = not dtype or (coded and name in _CODED)
         out[name] = values if is_typed else typed(values.array, dtype)
@@ -543,6 +547,12 @@ def _rows_of(file: Any, columns: Sequence[str], ids: Collection[str]) -> Any:
     if not pc.any(is_chosen).as_py():
         return file.schema_arrow.empty_table().select(columns)
     return file.read(columns=columns).filter(is_chosen)
+
+
+def _nothing(length: int) -> Any:
+    import pyarrow as pa
+
+    return pa.chunked_array([pa.nulls(length)])
 
 
 def _numbers_of(column: Any, name: str) -> Any:
