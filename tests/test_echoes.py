@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import toolparse_lab as tp
 from toolparse_lab.core.errors import BadOptions, NoSuchItem, UnreadableInput
 from toolparse_lab.core.types import CallEnd, Source, Span
+from toolparse_lab.parser import echoes
 from toolparse_lab.parser.echoes import Folded, fold, request_texts
 from toolparse_lab.views.ansi import render_ansi
 
@@ -260,3 +261,18 @@ def test_the_search_for_echoes_is_linear(answer: str, asked_text: str) -> None:
 @pytest.mark.parametrize("row", ["\\", "\n", "\n \t", "\\n "])
 def test_folding_is_linear_in_a_row_of_what_it_drops(row: str) -> None:
     assert grows_linearly(lambda size: fold(row * size), 1_000)
+
+
+@given(st.data())
+def test_a_call_that_nobody_named_need_not_be_traced(data: st.DataObject) -> None:
+    # The short way says what the long one does, for texts that escape and cut names.
+    name = data.draw(st.sampled_from(["lt", "name", "ab1", "x41", "send_money"]))
+    before = data.draw(st.text("\\\\%&#;u0041nrt <{(\"'x", max_size=4))
+    own = f'{before}{name}{{"to": 1}}'
+    call = f'<tool_call>{{"name": "{name}", "arguments": {{"to": "{before}"}}}}</tool_call>'
+    quoted = data.draw(st.sampled_from([own, call, name, before, call.replace("a", "&#97;"), ""]))
+    request = asked(data.draw(st.text("ab <&", max_size=3)) + quoted)
+    short = tp.parse(call, "hermes", request=request)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(echoes.Echoes, "_may_be_named", lambda *_: True)
+        assert tp.parse(call, "hermes", request=request) == short

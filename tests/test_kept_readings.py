@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 
 import toolparse_lab as tp
 from tests.postgres_server import postgres_url
-from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.core.errors import BadOptions, UnknownName, UnreadableInput
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.experiments import kept_readings, run_reader
@@ -266,3 +266,50 @@ def test_a_run_that_is_whole_is_not_opened_again(url: str, monkeypatch: pytest.M
         changed = type(completion)(**{**vars_of(completion), "raw": "Nothing."})
         lab.store.record(changed, run.run_id)
     assert (opened(url, run.run_id).frame()["raw"] == "Nothing.").sum() == 1
+
+
+def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
+    run = ingested(str(tmp_path / "runs.db"))
+    whole = run.frame(policies=POLICIES)
+    by = ["model", "metadata_topic"]
+    for n, part in enumerate((whole[:9], whole[9:])):
+        part.to_parquet(tmp_path / f"part-{n}.parquet")
+    whole.to_csv(tmp_path / "all.csv", index=False)
+    files = sorted(tmp_path.glob("*.parquet"))
+    anew = tp.report(read_anew(run), by)
+    for source in (whole, tmp_path, str(tmp_path / "part-*.parquet"), files, tmp_path / "all.csv"):
+        report = tp.report(source, by)
+        assert_frame_equal(report.frame, anew.frame)
+        assert report.markdown() == anew.markdown()
+        assert report.html(page=True) == anew.html(page=True)
+    stored = run.report(by)
+    assert_frame_equal(stored.frame, anew.frame)
+    assert stored.save(tmp_path / "a.xml").read_text() == anew.save(tmp_path / "b.xml").read_text()
+    assert stored.trials["raw"].dtype == "Int64", "numbers, no texts"
+    wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
+    assert stored.rows(list(wrong))["raw"].str.startswith("Well.").all()
+    with pytest.raises(UnknownName, match="metadata_topic"):
+        run.report("metadata_topik")
+    with pytest.raises(UnreadableInput, match="no file fits"):
+        tp.report(str(tmp_path / "none-*.parquet"))
+    with pytest.raises(UnreadableInput, match="no file to read"):
+        tp.report([])
+    with pytest.raises(UnreadableInput, match="holds no recorded answers"):
+        tp.report({"raw": []})
+
+
+def test_a_frame_as_other_libraries_have_it(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    run = ingested(str(tmp_path / "runs.db"))
+    frame = run.frame()
+    table = run.frame(engine="arrow")
+    assert table.num_rows == 20
+    assert table["raw"].to_pylist() == frame["raw"].tolist()
+    assert table["n_calls"].to_pylist() == frame["n_calls"].tolist()
+    assert table["prompt_tokens"].null_count == 20
+    assert table.nbytes < frame.memory_usage(deep=True).sum()
+    rows = run.frame(engine="polars")
+    assert isinstance(rows, polars.DataFrame)
+    assert rows["outcome"].to_list() == frame["outcome"].tolist()
+    with pytest.raises(BadOptions, match="no engine"):
+        run.frame(engine="spark")  # type: ignore[call-overload]
