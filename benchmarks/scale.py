@@ -26,6 +26,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+import duckdb
+import pyarrow.parquet as pq
+
 import toolparse_lab as tp
 
 WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -93,18 +96,14 @@ def frame(folder: Path, lab: tp.Lab) -> str:
     return f"{len(frame):,} rows, {size:,.0f} MB in memory"
 
 
+def report_only(folder: Path, lab: tp.Lab) -> str:
+    return f"{len(newest(lab).report().frame)} cells"
+
+
 def report(folder: Path, lab: tp.Lab) -> str:
     run = newest(lab)
     path = run.report().save(folder / "report.html")
     return f"page of {path.stat().st_size / 2**20:.1f} MB"
-
-
-def report_twice(folder: Path, lab: tp.Lab) -> str:
-    run = newest(lab)
-    run.report().save(folder / "report.html")
-    wall = time.perf_counter()
-    run.report().save(folder / "report.html")
-    return f"the second one {time.perf_counter() - wall:.2f} s"
 
 
 def calls(folder: Path, lab: tp.Lab) -> str:
@@ -113,6 +112,44 @@ def calls(folder: Path, lab: tp.Lab) -> str:
 
 def failures(folder: Path, lab: tp.Lab) -> str:
     return f"{len(newest(lab).failures(code='wrong_call')):,} wrong calls"
+
+
+def parse(folder: Path, lab: tp.Lab) -> str:
+    return f"{newest(lab).parse(progress=False):,} readings"
+
+
+def forget(folder: Path, lab: tp.Lab) -> str:
+    return f"{lab.forget_readings() / 2**20:,.0f} MB of readings thrown away"
+
+
+def columns(folder: Path, lab: tp.Lab) -> str:
+    table = newest(lab).frame(engine="arrow", policies=("safe", "middleware"))
+    size = table.get_total_buffer_size() / 2**20
+    pq.write_table(table, folder / "answers.parquet")
+    return f"{len(table):,} rows, {size:,.0f} MB in memory"
+
+
+QUERIES = (
+    "select model, avg(score_success::int), count(*) from {} where policy = 'safe' group by 1",
+    "select outcome, count(*) from {} where policy = 'safe' group by 1 order by 2 desc",
+    "select policy, avg(score_success::int) from {} group by 1",
+    "select model, quantile_cont(latency, 0.95) from {} group by 1",
+    "select codes_json, count(*) from {} where outcome = 'wrong_call' group by 1 order by 2 desc",
+)
+
+
+def queries(folder: Path, lab: tp.Lab) -> str:
+    file = f"'{folder / 'answers.parquet'}'"
+    seconds = []
+    for query in QUERIES:
+        began = time.perf_counter()
+        duckdb.execute(query.format(file)).fetchall()
+        seconds.append(time.perf_counter() - began)
+    return "DuckDB: " + ", ".join(f"{s:.2f}" for s in seconds) + " s"
+
+
+def report_of_file(folder: Path, lab: tp.Lab) -> str:
+    return f"{len(tp.report(folder / 'answers.parquet').frame)} cells"
 
 
 def matrix(folder: Path, lab: tp.Lab) -> str:
@@ -129,12 +166,18 @@ STEPS: dict[str, tuple[str, Callable[[Path, tp.Lab], str]]] = {
     "ingest": ("ingest", ingest),
     "frame": ("frame, the first time", frame),
     "frame-again": ("frame again", frame),
-    "report": ("report and page", report),
-    "report-again": ("report and page, again", report),
+    "report": ("report, a second policy the first time", report_only),
+    "report-again": ("report again", report_only),
+    "page": ("report and page", report),
     "calls": ("calls_df", calls),
     "failures": ("failures by outcome", failures),
     "matrix": ("matrix", matrix),
     "parquet": ("reparse, two processes, to Parquet", parquet),
+    "forget": ("forget the readings", forget),
+    "parse": ("parse under two policies, all cores", parse),
+    "columns": ("frame as Arrow, to Parquet", columns),
+    "queries": ("five queries of the Parquet file", queries),
+    "report-file": ("report of the Parquet file", report_of_file),
 }
 
 
