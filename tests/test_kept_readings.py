@@ -3,6 +3,10 @@ answer, an item, the reader or the kept bytes have changed."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,6 +235,48 @@ def test_a_cluster_reads_the_same(url: str) -> None:
     ):
         assert run.parse(engine="dask", client=client) == 40
     assert_frame_equal(run.frame(policies=POLICIES), read_anew(run))
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_loses_nothing(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    run = ingested(str(tmp_path / "runs.db"), 200)
+    with (
+        distributed.LocalCluster(n_workers=2, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = client.submit(os.getpid).result()
+
+        def kill() -> None:
+            while not run.store.reading_blocks(run.run_id, way):
+                time.sleep(0.01)
+            os.kill(victim, signal.SIGKILL)
+
+        way = run._readings._way(None, "safe").kind("trials")  # type: ignore[union-attr]
+        killer = threading.Thread(target=kill)
+        killer.start()
+        assert run.parse(engine="dask", client=client) == 400
+        killer.join()
+    assert_frame_equal(run.frame(policies=POLICIES), read_anew(run))
+
+
+def test_what_was_parsed_before_an_interrupt_stays(
+    tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ingested(str(tmp_path / "runs.db"))
+    read = run_reader.read_answer  # type: ignore[attr-defined]
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        if len(parsed) == 16:
+            raise KeyboardInterrupt
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(run_reader, "read_answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.frame()
+    parsed.clear()
+    assert_frame_equal(opened(str(tmp_path / "runs.db"), run.run_id).frame(), run.frame())
+    assert len(parsed) == 6, "two blocks of seven were kept"
 
 
 def test_shards_are_parts_of_one_reading(url: str) -> None:
