@@ -49,7 +49,7 @@ _CUT_ENDS = frozenset(
     {"length", "max_tokens", "max_output_tokens", "model_length", "max_length", "incomplete"}
 )
 # Formats whose calls a server has read.
-_OF_SERVER = frozenset({"openai_json", "openai_strict"})
+OF_SERVER = frozenset({"openai_json", "openai_strict"})
 _IN_REASONING = "the call is inside reasoning that the answer closes after it"
 _BESIDE = "the call has no arguments, and the text beside it holds one that has"
 _ONLY_REASONED = "the only call is in the reasoning, and nothing follows it"
@@ -95,7 +95,7 @@ def finish(log: Log, raw: str, setting: Setting, read: Reader | None) -> None:
         return
     if not log.calls:
         log.problems += _lost_calls(log, raw, setting, read)
-    elif setting.protocol.id == "auto" or setting.protocol.id in _OF_SERVER:
+    elif setting.protocol.id == "auto" or setting.protocol.id in OF_SERVER:
         _doubt_empty_calls(log, raw, setting.specs, read)
     if log.texts and setting.recovers:
         log.problems += _look_alikes(log, raw, setting, read)
@@ -120,7 +120,7 @@ def _doubt_empty_calls(log: Log, raw: str, tools: tuple[ToolSpec, ...], read: Re
     empty = [
         i
         for i, c in enumerate(log.calls)
-        if c.ok and c.arguments_json == "{}" and c.protocol in _OF_SERVER
+        if c.ok and c.arguments_json == "{}" and c.protocol in OF_SERVER
     ]
     text = _text_in(log, raw) if empty else ""
     if text.strip():
@@ -166,12 +166,12 @@ def _lost_calls(log: Log, raw: str, setting: Setting, read: Reader) -> Iterator[
             if any(call.readable for call in calls):
                 message = "the text holds a call whose marks are escaped"
                 yield Problem("scan", ESCAPED, "error", message, "", segment.span)
-    if protocol not in _OF_SERVER and all(s.kind == "text" for s in log.segments):
+    if protocol not in OF_SERVER and all(s.kind == "text" for s in log.segments):
         return
     text = _text_in(log, raw)
     if text.strip():
         # In the content of a server's message, whose list has none.
-        calls = _written_calls(text, tools, "auto", read) if protocol in _OF_SERVER else ()
+        calls = _written_calls(text, tools, "auto", read) if protocol in OF_SERVER else ()
         if any(call.readable for call in calls):
             message = "the message has no calls, and its content holds one"
             yield Problem("read", IN_CONTENT, "error", message)
@@ -197,7 +197,7 @@ def _written_calls(
     # In the text's own format or any other, prose about a call aside.
     names = {tool.name for tool in tools}
     for name in dict.fromkeys(("auto", protocol)):
-        if name in _OF_SERVER or (name != "auto" and name not in protocols()):
+        if name in OF_SERVER or (name != "auto" and name not in protocols()):
             continue
         calls = [c for c in reader(text, name).calls if c.readable or c.name in names]
         if calls:

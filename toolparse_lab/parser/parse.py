@@ -35,6 +35,7 @@ from .echoes import echoes_of
 from .ending import finish, lost_by_response
 from .state import Feed, Log, Setting, not_a_chunk, setting_of
 from .text import TextScanner
+from .whole import read_whole
 
 
 # How it works
@@ -355,6 +356,7 @@ class Reader:
         specs = tool_specs(tools)
         parse_options = DEFAULT_OPTIONS if options is None else ParseOptions.of(options)
         self._parser: NewParser
+        self._setting: Setting | None = None  # of our own parser
         if isinstance(protocol, str) and protocol == "auto":
             from ..formats.auto import AUTO  # start-up time: not every program reads every format
 
@@ -370,9 +372,8 @@ class Reader:
                 return
             protocol = adapted or protocol
 
-        self._parser = partial(
-            StreamParser, setting_of(protocol_of(protocol), specs, parse_options)
-        )
+        self._setting = setting_of(protocol_of(protocol), specs, parse_options)
+        self._parser = partial(StreamParser, self._setting)
 
     def parse(self, raw: str, request: Any = None) -> ParseResult:
         """Return the result of a text known to be the model's own, whatever it looks like: a model
@@ -384,6 +385,10 @@ class Reader:
             raise UnreadableInput(
                 "raw is the text of one answer", got=type(raw).__name__, expected="str"
             )
+        if self._setting is not None:
+            whole = read_whole(self._setting, raw, request)
+            if whole is not None:
+                return whole
         parser = self._parser(silent=True, request=request)
         parser.feed(raw)
         return parser.close()
