@@ -449,9 +449,9 @@ class Run:
 
         def opener(trial_id: str) -> Trial:
             # By its keys, so that one answer is read and not all of the run.
-            only: dict[str, Any] = {str(name): key for name, key in places.loc[trial_id].items()}
-            trial: Trial = self.trials(policies=(policy,), **only)[trial_id]
-            return trial
+            case_id, model, arm, trial = places.loc[trial_id].tolist()
+            item = self._reader.item(str(case_id), str(model), str(arm), int(trial))
+            return next(self._reader.trials([item], None, policy))
 
         options = {"columns": columns, "policy": policy, "opener": opener}
         return hooks.call("browse", frame, rows=self._rows_of_matrix(rows), **options)
