@@ -449,7 +449,7 @@ class Run:
 
         def opener(trial_id: str) -> Trial:
             # By its keys, so that one answer is read and not all of the run.
-            keys: list[Any] = places.loc[trial_id].tolist()
+            keys: list[Any] = list(places.loc[trial_id])
             case_id, model, arm, trial = keys
             item = self._reader.item(str(case_id), str(model), str(arm), int(trial))
             return next(self._reader.trials([item], None, policy))
