@@ -34,6 +34,7 @@ from .plan import Plan, PlannedRequests
 _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 # What a run must have recorded to be a plan again; imported recordings lack it.
 _PARTS_OF_A_PLAN = {"models", "arms", "cases"}
+_FEW = 5000  # items that are read in a moment
 # What a model may have otherwise today and still be asked the same.
 _BESIDE_THE_QUESTION = ("timeout", "max_connections", "max_retries", "swaps", "price", "max_answer")
 
@@ -99,7 +100,7 @@ def stored_plan(
     used, taken where the record holds no data. Raises BadPlan for `models` and protocols that are
     not the run's, BadOptions for a run without a plan.
     """
-    plan = record.plan
+    plan = record.outline
     if not plan.keys() >= _PARTS_OF_A_PLAN:
         raise BadOptions(
             "this run was recorded without a plan",
@@ -108,14 +109,14 @@ def stored_plan(
         )
     by_alias = _stored_models(plan["models"], models or {}, known_models or {})
     arms = _stored_arms(plan, passed, known_protocols or {}, known_prompts or {})
-    cases, ingested = PackedCases(plan["cases"]), plan.get("ingested")
+    cases, ingested = PackedCases(lambda: record.plan["cases"]), plan.get("ingested")
     if ingested:
         # Answers from elsewhere, with the rows that were skipped. They were never asked for, so
         # that there are no questions to read.
         skipped = [Skipped(**row) for row in ingested["skipped"]]
-        cases = PackedCases(plan["cases"], ingested["source"], skipped)
+        cases = PackedCases(lambda: record.plan["cases"], ingested["source"], skipped)
     items: Sequence[PlanItem] = StoredItems(store, record.run_id, record.items)
-    if any(arm.conversing for arm in arms):
+    if record.items <= _FEW or "ablation" in plan or any(arm.conversing for arm in arms):
         # The later turns of a conversation follow from the answers to the first.
         items = tuple(item for item in items if "turn" not in item.arm)
     return Plan(

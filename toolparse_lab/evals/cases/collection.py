@@ -282,7 +282,8 @@ def pack_cases(cases: Iterable[Case]) -> list[dict[str, Any]]:
 class PackedCases(Cases):
     """The cases that `pack_cases` packed, each unpacked when it is looked at.
 
-    rows: in the order in which they were packed. Rows with all their tools are read as well.
+    rows: in the order in which they were packed, or what gives them when one is looked at. Rows
+    with all their tools are read as well.
 
     Looking at a case raises BadCase where its row is not one.
 
@@ -291,22 +292,25 @@ class PackedCases(Cases):
     (1, 'Oslo?')
     """
 
-    __slots__ = ("_places", "_rows", "_unpacked")
+    __slots__ = ("_load", "_places", "_rows", "_unpacked")
 
     def __init__(
         self,
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, Any]] | Callable[[], Sequence[Mapping[str, Any]]],
         source: str = "",
         skipped: Iterable[Skipped] = (),
     ) -> None:
-        self._rows = rows
+        self._load = rows if callable(rows) else lambda: rows
         self._places: dict[str, int] = {}
         self._unpacked: dict[int, Case] = {}
         self.source = source
         self.skipped = tuple(skipped)
 
     def __getattr__(self, name: str) -> Any:
-        # Of a slot of the class above that has no value yet, which is all cases.
+        # Of a slot that has no value yet: the rows, or all cases, which are the class above's.
+        if name == "_rows":
+            self._rows = self._load()
+            return self._rows
         if name not in ("_cases", "_by_id"):
             raise AttributeError(name)
         cases = Cases(map(self._case, range(len(self._rows))), self.source)

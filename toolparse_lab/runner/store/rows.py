@@ -8,8 +8,9 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -167,15 +168,23 @@ class RunRecord:
     status: str
     """what it is now: running, complete, incomplete or interrupted; see `with_answers`"""
     items: int
-    plan: Mapping[str, Any]
+    outline: Mapping[str, Any]
+    """the plan, whose cases are None where they have not been read"""
     summary: Mapping[str, Any] | None
-    alive: bool = False
+    alive: bool
     """whether somebody is working on it now"""
-    count: Callable[[], tuple[int, int]] = field(default=lambda: (0, 0), repr=False, compare=False)
+    load: Callable[[], Mapping[str, Any]] = field(repr=False, compare=False)
+    count: Callable[[], tuple[int, int]] = field(repr=False, compare=False)
+
+    # Both when somebody asks: of a run of a million answers they take seconds.
+
+    @cached_property
+    def plan(self) -> Mapping[str, Any]:
+        """The plan as it was recorded."""
+        return self.load()
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        # Counted when they are asked for: a run of a million answers takes seconds.
         return self.count()
 
     @property
@@ -187,13 +196,16 @@ class RunRecord:
         return self._counts[1]
 
 
+RUN = [column for column in schema.runs.c if column.name != "plan"]
+
+
 def run_row(connection: sa.Connection, run_id: str) -> Any:
-    """Return the row of a run.
+    """Return the row of a run, without its plan, which may be long.
 
     Raises BadOptions for an unknown id, with the newest ids.
     """
     r = schema.runs.c
-    row = connection.execute(sa.select(schema.runs).where(r.run_id == run_id)).first()
+    row = connection.execute(sa.select(*RUN).where(r.run_id == run_id)).first()
     if row is not None:
         return row
 
@@ -209,21 +221,46 @@ def run_record(
     connection: sa.Connection,
     row: Any,
     living: Collection[str],
-    count: Callable[[], tuple[int, int]],
+    load: Callable[[str], Mapping[str, Any]],
+    count: Callable[[str], tuple[int, int]],
 ) -> RunRecord:
-    """Return a run. living: the runs that someone works on. count: gives done and failed."""
-    plan = json.loads(row.plan)
+    """Return a run. living: the runs that someone works on. load: gives the plan of a run. count:
+    gives the numbers of its items that are done and that failed.
+    """
     alive = row.run_id in living
     return RunRecord(
         run_id=row.run_id,
         created=row.created,
         status="interrupted" if row.status == "running" and not alive else row.status,
         items=int(connection.execute(_counted(row)).scalar_one()),
-        plan=plan,
+        outline=outline_of(connection, row.run_id),
         summary=json.loads(row.summary) if row.summary else None,
         alive=alive,
-        count=count,
+        load=partial(load, row.run_id),
+        count=partial(count, row.run_id),
     )
+
+
+def plan_of(connection: sa.Connection, run_id: str) -> Mapping[str, Any]:
+    """Return the plan of a run as it was recorded."""
+    r = schema.runs.c
+    text = connection.execute(sa.select(r.plan).where(r.run_id == run_id)).scalar_one()
+    plan: Mapping[str, Any] = json.loads(text)
+    return plan
+
+
+def outline_of(connection: sa.Connection, run_id: str) -> Mapping[str, Any]:
+    """Return the plan of a run, with None in the place of its cases where that saves reading
+    them.
+    """
+    r = schema.runs.c
+    if connection.dialect.name == "sqlite":
+        brief = sa.func.json_replace(r.plan, "$.cases", None)
+        with suppress(sa.exc.DBAPIError):  # a number that is none, which only Python reads as JSON
+            text = connection.execute(sa.select(brief).where(r.run_id == run_id)).scalar_one()
+            outline: Mapping[str, Any] = json.loads(text)
+            return outline
+    return plan_of(connection, run_id)
 
 
 def counts_of(connection: sa.Connection, run_id: str) -> tuple[int, int]:
@@ -250,7 +287,7 @@ def with_answers(run: RunRecord) -> RunRecord:
     """
     if run.status not in ("incomplete", "interrupted"):
         return run
-    turns = [int(arm.get("max_turns") or 1) for arm in run.plan.get("arms") or ()]
+    turns = [int(arm.get("max_turns") or 1) for arm in run.outline.get("arms") or ()]
     is_answered = max(turns, default=1) <= 1 and 0 < run.items == run.done
     return replace(run, status="complete") if is_answered else run
 

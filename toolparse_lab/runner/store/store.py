@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -464,13 +463,12 @@ class Store:
     def runs(self) -> list[RunRecord]:
         """Return all runs, oldest first."""
         r = schema.runs.c
-        query = sa.select(schema.runs).order_by(r.created, r.run_id)
+        query = sa.select(*rows.RUN).order_by(r.created, r.run_id)
         with self._reading() as connection:
             living = claims.live_runs(connection)
             found = connection.execute(query).all()
             runs = [
-                rows.run_record(connection, row, living, partial(self._counts, row.run_id))
-                for row in found
+                rows.run_record(connection, row, living, self._plan, self._counts) for row in found
             ]
         return list(map(rows.with_answers, runs))
 
@@ -485,8 +483,12 @@ class Store:
         """Return one run. Raises BadOptions for an unknown id."""
         with self._reading() as connection:
             row, living = rows.run_row(connection, run_id), claims.live_runs(connection)
-            run = rows.run_record(connection, row, living, partial(self._counts, run_id))
+            run = rows.run_record(connection, row, living, self._plan, self._counts)
         return rows.with_answers(run)
+
+    def _plan(self, run_id: str) -> Mapping[str, Any]:
+        with self._reading() as connection:
+            return rows.plan_of(connection, run_id)
 
     def _counts(self, run_id: str) -> tuple[int, int]:
         with self._reading() as connection:

@@ -28,9 +28,9 @@ REQUIRED = (
 )  # fmt: skip
 READ = (
     *REQUIRED, "run_id", "arm", "parse_protocol", "parse_version", "category", "input",
-    "tools_json", "tool_choice", "score_answer", "matching", "n_turns", "stop", "verdict",
-    "rescues_json", "conversation_tokens", "conversation_cost", "sampling_json", "model_name",
-    "override", "error",
+    "tools_json", "tool_choice", "score_answer", "matching", "n_turns", "stop", "n_ran", "n_failed",
+    "n_rejected", "verdict", "rescues_json", "conversation_tokens", "conversation_cost",
+    "sampling_json", "model_name", "override", "error",
 )  # fmt: skip
 """The columns of a trials frame that a report reads. It has the others of single trials by
 `Report.rows`."""
