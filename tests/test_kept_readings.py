@@ -229,20 +229,21 @@ def test_more_processes_read_the_same(url: str) -> None:
 def test_a_cluster_reads_the_same(url: str) -> None:
     distributed = pytest.importorskip("distributed")
     run = ingested(url)
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with (
-        distributed.LocalCluster(n_workers=2, dashboard_address=None) as cluster,
+        distributed.LocalCluster(processes=False, **settings) as cluster,
         distributed.Client(cluster) as client,
     ):
         assert run.parse(engine="dask", client=client) == 40
     assert_frame_equal(run.frame(policies=POLICIES), read_anew(run))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_worker_that_dies_loses_nothing(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     run = ingested(str(tmp_path / "runs.db"), 200)
     with (
-        distributed.LocalCluster(n_workers=2, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster) as client,
     ):
         victim = client.submit(os.getpid).result()
