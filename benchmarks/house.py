@@ -175,7 +175,7 @@ def hops(job: Callable[[], object]) -> tuple[int, int]:
 def jobs() -> dict[str, Callable[[], object]]:
     """Four small jobs of everyday use."""
     import toolparse_lab as tp
-    from toolparse_lab.evals.reports.figures.report import report_of_frame
+    from toolparse_lab.evals.reports.figures.report import report
     from toolparse_lab.integrations import litellm_bridge
 
     kinds = {"city": {"type": "string"}, "days": {"type": "integer"}}
@@ -193,7 +193,7 @@ def jobs() -> dict[str, Callable[[], object]]:
         "a clean hermes parse": lambda: tp.parse(clean, "hermes", tools),
         "a damaged hermes parse": lambda: tp.parse(damaged, "hermes", tools),
         "a chunk of prose through the bridge": lambda: next(stream),
-        "a report from a frame": lambda: report_of_frame(frame, by=["model"], policy="safe").html(),
+        "a report from a frame": lambda: report(frame, by=["model"], policy="safe").html(),
     }
 
 

@@ -16,8 +16,9 @@ from toolparse_lab.evals.scoring.score import score_completion
 from toolparse_lab.experiments.run import Run
 from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.middleware.flow.reading import internal_problem_of
+from toolparse_lab.parser import parse as parsing
 from toolparse_lab.parser import resolve
-from toolparse_lab.parser.parse import StreamParser
+from toolparse_lab.parser.whole import read_whole
 
 CODE = "read.internal-error"
 
@@ -56,8 +57,7 @@ def test_one_trial_stops_no_other(run: Run, place: str, monkeypatch: pytest.Monk
     run._reader._trials.clear()
     run.store.forget_readings()
     if place == "reading":
-        feed = failing_at(text, StreamParser.feed)
-        monkeypatch.setattr(StreamParser, "feed", feed)
+        monkeypatch.setattr(parsing, "read_whole", failing_at(text, read_whole))
     else:
         monkeypatch.setattr(isolation, "score_completion", failing_at(text, score_completion))
 

@@ -493,10 +493,8 @@ class Run:
         one thing. A run of one arm is held against a later run of the same. options: `again`,
         `power` and `alpha`. See `run_power.power_table`. `plan.power` asks before a run.
         """
-        from ..evals.reports.figures.run_power import (
-            ANSWER,
-            power_table,
-        )  # pandas is slow to import
+        # pandas is slow to import
+        from ..evals.reports.figures.run_power import ANSWER, power_table
 
         frame = self._columns(ANSWER, (policy,))
         return power_table(frame, drop, a=a, b=b, policy=policy, **options)
@@ -508,10 +506,8 @@ class Run:
         It needs two trials of a case, in this run or in others of the same cases asked with
         `fresh=True`. See `run_power.CellNoise` for the figures.
         """
-        from ..evals.reports.figures.run_power import (
-            ANSWER,
-            noise_table,
-        )  # pandas is slow to import
+        # pandas is slow to import
+        from ..evals.reports.figures.run_power import ANSWER, noise_table
 
         frames = [run._columns(ANSWER, (policy,)) for run in (self, *others)]
         return noise_table(frames, policy)
