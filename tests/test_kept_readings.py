@@ -335,6 +335,12 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     assert stored.trials["raw"].dtype == "Int64", "numbers, no texts"
     wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
     assert stored.rows(list(wrong))["raw"].str.startswith("Well.").all()
+    flips, flips_anew = (r.compare("m0", "m1") for r in (stored, anew))
+    assert len(flips.flips) == 5
+    assert (
+        flips.save(tmp_path / "a.html").read_text()
+        == flips_anew.save(tmp_path / "b.html").read_text()
+    ), "with the answers on both sides"
     with pytest.raises(UnknownName, match="metadata_topic"):
         run.report("metadata_topik")
     with pytest.raises(UnreadableInput, match="no file fits"):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -98,6 +98,7 @@ FLIP_COLUMNS = (
 )  # fmt: skip
 UNPAIRED_COLUMNS = ("case_id", "judged_in", "reason")
 Opener: TypeAlias = Callable[[str], "Trial"]
+WholeRows: TypeAlias = Callable[[Collection[str]], pd.DataFrame]
 """The trial of a trial id."""
 
 
@@ -126,7 +127,7 @@ class ArmComparison:
     `frame` has one row per stratum of `within`, see `COMPARISON_MEANINGS` for its columns. `flips`
     has one row per case whose majority changed, `unpaired` one a case that only one arm has a
     judged trial of, with the reason, `edited` one a case that is not the same in both. `flip_rows`
-    has the rows of the flips' trials of each arm, `source_notes` the sentences on where the frames
+    gives the rows of some trials of an arm, `source_notes` are the sentences on where the frames
     came from. `cluster` is the column that intervals and p go by, `pairs` the number of pairs of
     arms that intervals and p_holm allow for.
     """
@@ -140,7 +141,7 @@ class ArmComparison:
     edited: pd.DataFrame = field(default_factory=pd.DataFrame)
     policy: str = "safe"
     level: float = 0.95
-    flip_rows: tuple[pd.DataFrame, pd.DataFrame] | None = field(
+    flip_rows: Callable[[str, Collection[str]], pd.DataFrame] | None = field(
         default=None, repr=False, compare=False
     )
     openers: tuple[Opener, Opener] | None = field(default=None, repr=False, compare=False)
@@ -286,6 +287,7 @@ def compare_arms(
     pairs: int | None = None,
     openers: tuple[Opener, Opener] | None = None,
     notes: Sequence[str] = (),
+    whole_rows: WholeRows | None = None,
 ) -> ArmComparison:
     """Compare two values of a column (found by itself, or `on`), within the strata of other
     columns.
@@ -294,8 +296,9 @@ def compare_arms(
     one arm has is a row without figures. cluster: a column that keeps whole cases together, such as
     conversation_id, which intervals and p go by instead of by case. pairs: how many pairs this one
     may have been picked from, by default all pairs of the column's judged values, and 1 for a pair
-    that was chosen before the run. Raises BadOptions for a column or an arm that the frame
-    lacks, and for pairs that are not a number from 1 on.
+    that was chosen before the run. whole_rows: gives rows by trial id, where `trials` has only the
+    columns of `cells.READ`. Raises BadOptions for a column or an arm that the frame lacks, and for
+    pairs that are not a number from 1 on.
     """
     check_trials(trials)
     if pairs is not None and (not isinstance(pairs, int) or isinstance(pairs, bool) or pairs < 1):
@@ -357,9 +360,9 @@ def compare_arms(
     if differences := sampling_differences(dict(sides)):
         source_notes.append(f"The two were not sampled alike: {differences}.")
 
-    def flip_rows(x: str, arm: str) -> pd.DataFrame:
-        named = trials["trial_id"].isin(flipped[f"trial_id_{x}"].dropna())
-        of_arm = trials[named & (trials[on].astype("string") == arm)]
+    def flip_rows(arm: str, ids: Collection[str]) -> pd.DataFrame:
+        named = trials[trials["trial_id"].isin(ids)] if whole_rows is None else whole_rows(ids)
+        of_arm = named[named[on].astype("string") == arm]
         return of_arm.drop_duplicates("trial_id").set_index("trial_id", drop=False)
 
     return ArmComparison(
@@ -372,7 +375,7 @@ def compare_arms(
         edited=edited,
         policy=policy,
         level=level,
-        flip_rows=(flip_rows("a", a), flip_rows("b", b)),
+        flip_rows=flip_rows,
         openers=openers,
         source_notes=tuple(source_notes),
         cluster=cluster,

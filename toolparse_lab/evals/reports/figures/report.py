@@ -4,10 +4,10 @@ people read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
@@ -43,13 +43,11 @@ from .cells import (
     policies_of,
     read_under,
 )
-from .comparison import ArmComparison, Opener, column_of, compare_arms
+from .comparison import ArmComparison, Opener, WholeRows, column_of, compare_arms
 from .differences import Difference, paired_difference
 from .gates import GateResult, check_gates
 from .ladder import ladder_frame
 from .notes import method_notes, warning_notes
-
-WholeRows: TypeAlias = Callable[[Collection[str]], pd.DataFrame]
 
 
 class ReportOptions(TypedDict, total=False):
@@ -315,6 +313,7 @@ class Report:
             cluster=self.cluster,
             pairs=pairs,
             openers=openers,
+            whole_rows=self._whole_rows,
         )
 
     def flips(self, a: str, b: str, *, on: str | None = None) -> pd.DataFrame:

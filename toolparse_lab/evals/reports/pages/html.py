@@ -437,7 +437,7 @@ def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
         figures=_block(comparison(c))["table"],
         flip_count=f"{n} case{'' if n == 1 else 's'} flipped",
         # Two parse views for each: a page of all flips of a long run would not open.
-        flips=[_flip_view(c, flip) for flip in c.flips.head(max_flips).to_dict("records")],
+        flips=list(_flip_views(c, c.flips.head(max_flips))),
         more_flips=n - max_flips,
         unpaired={"count": unpaired, "table": table, "more": unpaired - MAX_FLIPS}
         if unpaired
@@ -446,23 +446,28 @@ def _comparison_body(c: ArmComparison, heading: str, max_flips: int) -> str:
     )
 
 
-def _flip_view(c: ArmComparison, flip: Mapping[Any, Any]) -> dict[str, Any]:
-    summary = f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
-    strata = [str(flip[name]) for name in c.frame if name not in COMPARISON_COLUMNS]
-    if stratum := " · ".join(filter(None, strata)):
-        summary += f" ({stratum})"
-    rows: list[dict[Any, Any] | None] = []
+def _flip_views(c: ArmComparison, flips: pd.DataFrame) -> Iterator[dict[str, Any]]:
     # A comparison that somebody put together has no rows of its flips.
-    for trials, side in zip(c.flip_rows or (None, None), "ab", strict=True):
-        trial_id = flip[f"trial_id_{side}"]
-        known = trials is not None and trial_id in trials.index
-        rows.append(dict(trials.loc[trial_id].to_dict()) if known and trials is not None else None)
-    a, b = rows
-    # The second reading is of use only next to the first one of the same answer.
-    alike = a is not None and b is not None and a.get("raw") == b.get("raw")
-    readings = _readings((c.a, read_row(a)), (c.b, read_row(b))) if alike and a and b else Markup()
-    sides = [(name, trial_view(row) if row else None) for name, row in ((c.a, a), (c.b, b))]
-    return {"summary": summary, "sides": sides, "readings": readings}
+    by_id: list[dict[Any, dict[Any, Any]]] = [{}, {}]
+    if c.flip_rows is not None:
+        ids = [set(flips[f"trial_id_{side}"].dropna()) for side in "ab"]
+        by_id = [
+            c.flip_rows(c.a, ids[0]).to_dict("index"),
+            c.flip_rows(c.b, ids[1]).to_dict("index"),
+        ]
+    for flip in flips.to_dict("records"):
+        summary = (
+            f"{flip['case_id']} {flip['direction']}: {flip['outcome_a']} → {flip['outcome_b']}"
+        )
+        strata = [str(flip[name]) for name in c.frame if name not in COMPARISON_COLUMNS]
+        if stratum := " · ".join(filter(None, strata)):
+            summary += f" ({stratum})"
+        a, b = (rows.get(flip[f"trial_id_{side}"]) for rows, side in zip(by_id, "ab", strict=True))
+        # The second reading is of use only next to the first one of the same answer.
+        alike = a is not None and b is not None and a.get("raw") == b.get("raw")
+        readings = _readings((c.a, read_row(a)), (c.b, read_row(b))) if alike and a and b else ""
+        sides = [(name, trial_view(row) if row else None) for name, row in ((c.a, a), (c.b, b))]
+        yield {"summary": summary, "sides": sides, "readings": readings}
 
 
 def _readings(*sides: tuple[str, ParseResult | None]) -> Markup:
