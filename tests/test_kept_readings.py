@@ -335,6 +335,9 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
     assert stored.trials["raw"].dtype == "Int64", "numbers, no texts"
     wrong = stored.headline.loc[stored.headline["outcome"] == "wrong_call", "trial_id"]
     assert stored.rows(list(wrong))["raw"].str.startswith("Well.").all()
+    for column in ("input", "target", "case_id", "trial"):
+        assert_frame_equal(run.report(column).frame, tp.report(whole, column).frame)
+        assert_frame_equal(tp.report(tmp_path, column).frame, tp.report(whole, column).frame)
     flips, flips_anew = (r.compare("m0", "m1") for r in (stored, anew))
     assert len(flips.flips) == 5
     assert (

@@ -142,9 +142,11 @@ class KeptReadings:
         frame = join_frames(frames or [_made(self.reader, kind, [])], kind, columns)
         return self._remarked(frame, columns) if kind == "trials" else frame
 
-    def coded(self, columns: Sequence[str], policies: Sequence[Policy]) -> Frame:
-        """Return columns of the trials frame, of all trials, with texts as categories where they
-        can be kept.
+    def coded(
+        self, columns: Sequence[str], policies: Sequence[Policy], as_texts: Collection[str]
+    ) -> Frame:
+        """Return columns of the trials frame, of all trials, as `unpacked` has them coded where the
+        run is kept.
         """
         from ..evals.frames.files import unpacked  # pandas is slow to import
 
@@ -154,7 +156,7 @@ class KeptReadings:
                 deque(self._frames("trials", {}, way, ["trial_id"]), maxlen=0)
         if len(ways) == len(policies) and (bodies := self._sealed("trials", ways)) is not None:
             with suppress(_Gone):
-                frame = unpacked(bodies, "trials", columns, coded=True)
+                frame = unpacked(bodies, "trials", columns, coded=True, as_texts=as_texts)
                 return self._remarked(frame, columns)
         return self.frame("trials", {}, None, policies, columns)
 

@@ -418,8 +418,9 @@ class Run:
         # of them where there is no such column, so that the complaint says which there are.
         from ..evals.reports.figures.cells import READ  # pandas is slow to import
 
-        names = [*READ, *filter(None, others)]
-        frame = self._readings.coded(list(dict.fromkeys(names)), policies)
+        named = [name for name in others if name]
+        names = [*READ, *named]
+        frame = self._readings.coded(list(dict.fromkeys(names)), policies, named)
         return frame if all(name in frame for name in names) else self.frame(policies=policies)
 
     def _rows_of_matrix(self, rows: str | None) -> str:

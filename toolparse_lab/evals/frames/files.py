@@ -477,17 +477,19 @@ def unpacked(
     columns: Sequence[str] | None = None,
     ids: Collection[str] | None = None,
     coded: bool = False,
+    as_texts: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return the rows of Parquet files or of `packed` frames, one after the other, as one frame.
 
     sources: at least one. columns: only these, as far as they are there; the others are not even
     decompressed. ids: the rows of these trials alone. coded: texts are categories, in the order in
     which they come, and in the place of answers, questions and targets are numbers that tell them
-    apart; that takes a part of the memory, and of the time of whatever chooses rows. Raises
-    UnreadableInput for anything else than Parquet.
+    apart, but for the columns `as_texts`; that takes a part of the memory, and of the time of
+    whatever chooses rows. Raises UnreadableInput for anything else than Parquet.
     """
     import pyarrow as pa
 
+    told_apart = set(_TOLD_APART).difference(as_texts) if coded else ()
     parts: dict[str, list[Any]] = {}  # of each column
     lengths: list[int] = []
     for source in sources:
@@ -499,7 +501,7 @@ def unpacked(
             if name not in parts:  # missing in the rows of the files before this one
                 parts[name] = [_nothing(length) for length in lengths]
             part = table[name]
-            parts[name].append(_numbers_of(part, name) if coded and name in _TOLD_APART else part)
+            parts[name].append(_numbers_of(part, name) if name in told_apart else part)
         lengths.append(table.num_rows)
         for name in parts.keys() - set(wanted):
             parts[name].append(_nothing(table.num_rows))

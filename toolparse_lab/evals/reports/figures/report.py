@@ -462,8 +462,10 @@ def load_trials(
     if isinstance(source, (str, Path)) and Path(source).suffix == ".csv":
         return read_frame(source, "trials"), None
     files = parquet_files_of(source)
-    names = [*READ, *((by,) if isinstance(by, str) else by or ()), *filter(None, [cluster])]
-    trials = unpacked(files, "trials", list(dict.fromkeys(names)), coded=True)
+    named = [*((by,) if isinstance(by, str) else by or ()), *filter(None, [cluster])]
+    names = [*READ, *named]
+    columns = list(dict.fromkeys(names))
+    trials = unpacked(files, "trials", columns, coded=True, as_texts=named)
     if any(name not in trials for name in names):  # the complaint says which there are
         trials = unpacked(files, "trials")
     return trials, partial(_rows_of_files, files)
