@@ -260,6 +260,13 @@ class Report:
             return self._whole_rows(ids)
         return self.trials[self.trials["trial_id"].isin(ids)]
 
+    def whole(self, part: pd.DataFrame) -> pd.DataFrame:
+        """Return rows of `trials`, in their order, with all that is known of them."""
+        if self._whole_rows is None:
+            return part
+        ids = part["trial_id"].tolist()
+        return self._whole_rows(ids).set_index("trial_id", drop=False).loc[ids]
+
     def cell_name(self, row: Mapping[Any, Any]) -> str:
         """Return the name of a cell: its values of `by`."""
         return self.name_of([row[c] for c in self.by])
@@ -466,8 +473,11 @@ def load_trials(
     names = [*READ, *named]
     columns = list(dict.fromkeys(names))
     trials = unpacked(files, "trials", columns, coded=True, as_texts=named)
-    if any(name not in trials for name in names):  # the complaint says which there are
-        trials = unpacked(files, "trials")
+    # Where a column lacks, the complaint says which there are. Rows that another column than the id
+    # tells apart cannot be found by it.
+    ids = trials["trial_id"] if "trial_id" in trials else pd.Series([None])
+    if any(name not in trials for name in names) or ids.hasnans or not ids.is_unique:
+        return unpacked(files, "trials"), None
     return trials, partial(_rows_of_files, files)
 
 

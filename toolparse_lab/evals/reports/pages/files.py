@@ -268,22 +268,23 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
             if not check.ok:
                 _add(test, "failure", check.sentence)
 
-    failing: dict[str, ET.Element] = {}  # by the id of the trial whose text they are to hold
+    failing: dict[Any, ET.Element] = {}  # by the row of the trial whose text they are to hold
     for values, part in groups(report.headline, report.by):
         name = report.cell_name(dict(zip(report.by, values, strict=True)))
         suite = ET.SubElement(root, "testsuite", name=_xml(name))
         # Column by column: a frame for each case would take a hundred times as long.
         columns = [part[c].astype(object).where(part[c].notna(), None).tolist() for c in _COLUMNS]
         cases: dict[str, list[dict[str, Any]]] = {}
-        for cells in zip(*columns, strict=True):
-            row = dict(zip(_COLUMNS, cells, strict=True))
+        for label, cells in zip(part.index, zip(*columns, strict=True), strict=True):
+            row = {"label": label, **dict(zip(_COLUMNS, cells, strict=True))}
             cases.setdefault(str(row["case_id"]), []).append(row)
         for case_id, trials in cases.items():
             test = _test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
             failing |= _judge(test, trials)
-    texts = report.rows(failing)
-    for trial_id, raw in zip(texts["trial_id"], texts["raw"].fillna(""), strict=True):
-        failing[trial_id].text = _xml(f"trial {trial_id}\n{raw}")
+    whole = report.whole(report.headline.loc[list(failing)])
+    texts = zip(failing.values(), whole["trial_id"], whole["raw"].fillna(""), strict=True)
+    for element, trial_id, raw in texts:
+        element.text = _xml(f"trial {trial_id}\n{raw}")
 
     # A viewer shows these counts, and does not count for itself.
     for element in (*root, root):
@@ -298,8 +299,8 @@ def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.
     )
 
 
-def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> dict[str, ET.Element]:
-    # Returns the failure, by the id of its first trial.
+def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> dict[Any, ET.Element]:
+    # Returns the failure, by the row of its first trial.
     judged = [t for t in trials if t["score_success"] is not None]
     errors = [t for t in trials if t["outcome"] == "provider_error"]
     if not judged and errors:
@@ -312,7 +313,7 @@ def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> dict[str, ET.Eleme
         first = wrong[0]
         code = "/".join(str(first[c]) for c in ("outcome", "sub_code") if first[c])
         message = f"{right} of {len(judged)} trials succeeded; {code}: {first['detail']}"
-        return {first["trial_id"]: _add(test, "failure", message)}
+        return {first["label"]: _add(test, "failure", message)}
     return {}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -200,19 +200,19 @@ def failing_cells(report: Report) -> list[FailingCell]:
         return []
 
     most_lines, views = (max(1, most // len(parts)) for most in (MOST_LINES, MOST_VIEWS))
-    listed = {values: part["trial_id"].head(most_lines).tolist() for values, part in parts.items()}
-    whole = report.rows({trial_id for ids in listed.values() for trial_id in ids})
-    by_id = {row["trial_id"]: row for row in whole.to_dict("records")}
+    # All at once, since the whole rows may have to be loaded.
+    listed = {values: part.head(most_lines) for values, part in parts.items()}
+    whole = iter(report.whole(pd.concat(listed.values())).to_dict("records"))
+    rows = {values: list(islice(whole, len(part))) for values, part in listed.items()}
     cells = []
     for n, cell in enumerate(report.frame.to_dict("records"), 1):
         keys = {column: str(cell[column]) for column in report.by}
         values = tuple(keys.values())
         if values not in parts:
             continue
-        part = parts[values]
-        rows = [by_id[trial_id] for trial_id in listed[values]]
-        lines = list(_failure_lines(rows, views, f"cell-{n}"))
-        cells.append(FailingCell(report.cell_name(cell), keys, f"cell-{n}", len(part), lines))
+        lines = list(_failure_lines(rows[values], views, f"cell-{n}"))
+        count = len(parts[values])
+        cells.append(FailingCell(report.cell_name(cell), keys, f"cell-{n}", count, lines))
     return cells
 
 
