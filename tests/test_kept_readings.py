@@ -21,6 +21,7 @@ from tests.postgres_server import postgres_url
 from toolparse_lab.core.errors import BadOptions, UnknownName, UnreadableInput
 from toolparse_lab.core.types import Policy
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
+from toolparse_lab.evals.reports.pages.html import failing_cells
 from toolparse_lab.experiments import kept_readings, run_reader
 from toolparse_lab.experiments.run import Run
 
@@ -297,6 +298,10 @@ def test_what_is_not_kept_says_so(tmp_path: Path) -> None:
     own = tp.json_mix_protocol(tool_call_start="[C]", tool_call_end="[/C]")
     with pytest.raises(BadOptions, match="not kept"):
         run.parse(protocol=own)
+    with pytest.raises(BadOptions, match="only the engine 'dask' has a client"):
+        run.parse(client="tcp://127.0.0.1:8786")
+    with pytest.raises(BadOptions, match="workers is a number"):
+        run.parse(workers=0)
     with pytest.raises(BadOptions, match="in memory"):
         ingested(":memory:").parse(engine="processes")
 
@@ -369,3 +374,15 @@ def test_a_frame_as_other_libraries_have_it(tmp_path: Path) -> None:
     assert rows["outcome"].to_list() == frame["outcome"].tolist()
     with pytest.raises(BadOptions, match="no engine"):
         run.frame(engine="spark")  # type: ignore[call-overload]
+
+
+def test_rows_that_another_column_tells_apart_keep_their_texts(tmp_path: Path) -> None:
+    frame = ingested(str(tmp_path / "runs.db"), 4).frame()
+    both = pd.concat([frame.assign(side=n, raw=frame["raw"] + n) for n in ("Kiwi", "Yuzu")])
+    both.to_parquet(tmp_path / "both.parquet")
+    for source in (both, tmp_path / "both.parquet"):
+        report = tp.report(source, by="side")
+        for cell in failing_cells(report):
+            assert [line.count(cell.keys["side"]) > 0 for line in cell.lines] == [True] * cell.n
+        suites = report.save(tmp_path / "r.xml").read_text()
+        assert suites.count("Kiwi") == suites.count("Yuzu") > 1

@@ -202,8 +202,7 @@ class KeptReadings:
 
         Raises BadOptions for what cannot be kept, and for a shard that is none.
         """
-        if workers.engine is not None:
-            check_engine(workers.engine, workers.workers, workers.client)
+        check_engine(workers.engine or "processes", workers.workers, workers.client)
         first, step = _read_shard(shard)
         count = 0
         for policy in policies:
@@ -245,7 +244,8 @@ class KeptReadings:
     ) -> Iterator[Frame]:
         from ..evals.frames.files import unpacked  # pandas is slow to import
 
-        seal = self._state()
+        mark = self.store.newest_row()
+        since = self.store.recorded_since(mark)
         chosen = self.reader.items(only)
         everything = self.reader.items({})
         picked = set(map(_identity, chosen)) if len(chosen) < len(everything) else None
@@ -285,7 +285,7 @@ class KeptReadings:
         if whole:
             yield unpacked(whole, kind, columns)
         if picked is None and not unkept and blocks:
-            self._seal(way, seal)
+            self._seal(way, mark, since)
 
     def _body(self, kind: str, number: int, items: Sequence[PlanItem], way: Way) -> bytes:
         body = self.store.reading_block(self.run_id, way.kind(kind), number)
@@ -317,18 +317,19 @@ class KeptReadings:
 
     # -- all of it at once
 
-    def _state(self) -> tuple[str, int, str]:
-        # What the frames of a run are made of, the mark, and what was recorded since.
-        plan, mark = self.reader.plan, self.store.newest_row()
+    def _digest_of(self, blocks: Mapping[int, Block]) -> str:
+        # What a seal speaks of: the items in the order of frames, and their blocks.
+        plan = self.reader.plan
         arms = [arm.name for arm in plan.arms]
-        made_of = _digest([str(len(plan.items)), *plan.models, "", *arms, str(BLOCK)])
-        return made_of, mark, self.store.recorded_since(mark)
+        rows = [(n, b.items, b.answers) for n, b in sorted(blocks.items()) if n != _SEAL]
+        made_of = [str(len(plan.items)), *plan.models, "", *arms, str(BLOCK)]
+        return _digest([*made_of, *map(str, rows)])
 
-    def _seal(self, way: Way, state: tuple[str, int, str]) -> None:
-        made_of, mark, since = state
+    def _seal(self, way: Way, mark: int, since: str) -> None:
+        # mark, since: of the store before the blocks were found true.
         kind = way.kind("trials")
         blocks = self.store.reading_blocks(self.run_id, kind)
-        seal = Block(_digest([made_of, _digest_of_blocks(blocks)]), since, mark)
+        seal = Block(self._digest_of(blocks), since, mark)
         with suppress(StoreError):  # a store that cannot be written is read all the same
             self.store.keep_reading(self.run_id, kind, _SEAL, seal, b"")
 
@@ -338,8 +339,7 @@ class KeptReadings:
         for way in ways:
             blocks = self.store.reading_blocks(self.run_id, way.kind("trials"))
             seal = blocks.get(_SEAL)
-            made_of = self._state()[0]
-            if seal is None or seal.items != _digest([made_of, _digest_of_blocks(blocks)]):
+            if seal is None or seal.items != self._digest_of(blocks):
                 return None
             if seal.answers != self.store.recorded_since(seal.newest):
                 return None
@@ -556,11 +556,6 @@ def _digest_of_items(items: Iterable[PlanItem]) -> str:
 def _digest_of_answers(reader: RunReader, items: Sequence[PlanItem]) -> str:
     ids = reader.store.answer_ids(reader.run_id, {item.key for item in items})
     return _digest(str(ids.get(item.key)) for item in items)
-
-
-def _digest_of_blocks(blocks: Mapping[int, Block]) -> str:
-    rows = ((n, b.items, b.answers) for n, b in sorted(blocks.items()) if n != _SEAL)
-    return _digest(map(str, rows))
 
 
 @cache
