@@ -20,6 +20,7 @@ import toolparse_lab as tp
 from tests.postgres_server import postgres_url
 from toolparse_lab.core.errors import BadOptions, UnknownName, UnreadableInput
 from toolparse_lab.core.types import Policy
+from toolparse_lab.evals.frames.files import convert_frame
 from toolparse_lab.evals.frames.recorded import calls_frame, trials_frame
 from toolparse_lab.evals.reports.pages.html import failing_cells
 from toolparse_lab.experiments import kept_readings, run_reader
@@ -362,8 +363,15 @@ def test_reports_of_store_files_and_frames_are_equal(tmp_path: Path) -> None:
 def test_a_frame_as_other_libraries_have_it(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     run = ingested(str(tmp_path / "runs.db"))
-    frame = run.frame()
-    table = run.frame(engine="arrow")
+    run.trials()[0].override("refused", why="says so")
+    run.frame()  # kept from here on
+    frame = run.frame(policies=("safe", "none"))
+    table = run.frame(engine="arrow", policies=("safe", "none"))
+    made = convert_frame(frame, "trials", "arrow")  # of the pandas frame
+    assert table.schema == made.schema
+    assert table.to_pydict() == made.to_pydict()
+    assert table["override"].to_pylist().count("refused") == 1
+    frame, table = run.frame(), run.frame(engine="arrow")
     assert table.num_rows == 20
     assert table["raw"].to_pylist() == frame["raw"].tolist()
     assert table["n_calls"].to_pylist() == frame["n_calls"].tolist()

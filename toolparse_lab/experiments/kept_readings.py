@@ -53,6 +53,7 @@ from .plan import Plan
 from .run_reader import RunReader, in_batches
 
 if TYPE_CHECKING:
+    from ..evals.frames.files import FrameEngine
     from ..evals.frames.recorded import Frame
 
 BLOCK = 5000
@@ -150,27 +151,56 @@ class KeptReadings:
         """
         from ..evals.frames.files import unpacked  # pandas is slow to import
 
-        ways = [way for policy in policies if (way := self._way(None, policy)) is not None]
-        for way in ways:
-            if self._sealed("trials", [way]) is None:
-                deque(self._frames("trials", {}, way, ["trial_id"]), maxlen=0)
-        if len(ways) == len(policies) and (bodies := self._sealed("trials", ways)) is not None:
+        if (bodies := self._all_kept(None, policies)) is not None:
             with suppress(_Gone):
                 frame = unpacked(bodies, "trials", columns, coded=True, as_texts=as_texts)
                 return self._remarked(frame, columns)
         return self.frame("trials", {}, None, policies, columns)
 
+    def table(
+        self, protocol: AnyProtocol | None, policies: Sequence[Policy], engine: FrameEngine
+    ) -> Any:
+        """Return the trials frame of all items as another library has it."""
+        # pandas is slow to import
+        from ..evals.frames.files import convert_frame, unpacked, unpacked_table
+
+        if (bodies := self._all_kept(protocol, policies)) is not None:
+            with suppress(_Gone):
+                kept = list(bodies)
+                ids = unpacked(kept, "trials", ["trial_id"])["trial_id"].tolist()
+                return unpacked_table(kept, "trials", engine, self._remarks_on(ids))
+        return convert_frame(self.frame("trials", {}, protocol, policies), "trials", engine)
+
+    def _all_kept(
+        self, protocol: AnyProtocol | None, policies: Sequence[Policy]
+    ) -> Iterator[bytes] | None:
+        # The blocks of all trials, which are parsed where they are not there. None if they cannot
+        # be kept.
+        ways = [way for policy in policies if (way := self._way(protocol, policy)) is not None]
+        for way in ways:
+            if self._sealed("trials", [way]) is None:
+                deque(self._frames("trials", {}, way, ["trial_id"]), maxlen=0)
+        return self._sealed("trials", ways) if len(ways) == len(policies) else None
+
     def _remarked(self, frame: Frame, columns: Sequence[str] | None = None) -> Frame:
         from ..evals.frames.dtypes import typed  # pandas is slow to import
 
-        remarks = self.store.remarks(self.run_id)
-        for column, part in _REMARKS.items():
-            if columns is None or column in columns:
-                words: list[str | None] = [None] * len(frame)
-                if remarks:
-                    words = [remarks.get(i, {}).get(part) or None for i in frame["trial_id"]]
-                frame[column] = typed(words, "string")
+        wanted = [name for name in _REMARKS if columns is None or name in columns]
+        if wanted:
+            remarks = self._remarks_on(frame["trial_id"].tolist())
+            for name in wanted:
+                frame[name] = typed(remarks[name], "string")
         return frame
+
+    def _remarks_on(self, ids: Collection[str]) -> dict[str, list[str | None]]:
+        # The columns of what people have said of trials.
+        remarks = self.store.remarks(self.run_id)
+        return {
+            column: [remarks.get(i, {}).get(part) or None for i in ids]
+            if remarks
+            else [None] * len(ids)
+            for column, part in _REMARKS.items()
+        }
 
     def rows(
         self, ids: Collection[str], protocol: AnyProtocol | None, policies: Sequence[Policy]
@@ -499,7 +529,7 @@ def _twin_of(reader: RunReader, work: _Work, made_of: Block) -> _Twin | None:
     store, run_id = reader.store, reader.run_id
     for policy in ALIKE:
         way = replace(work.way, policy=policy)
-        block = store.reading_blocks(run_id, way.kind(_ALIKE)).get(work.number)
+        block = store.reading_blocks(run_id, way.kind(_ALIKE), work.number).get(work.number)
         if block is None or (block.items, block.answers) != (made_of.items, made_of.answers):
             continue
         kinds = (*FRAMES, _ALIKE)

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from ..core import hooks
 from ..core.errors import BadOptions, NoSuchItem, UnknownName
+from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..evals.engines import Engine
+from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..middleware.flow import OPEN
@@ -26,7 +28,7 @@ from ..runner.progress import Show
 from ..runner.store.store import Store
 from .kept_readings import KeptReadings, Workers
 from .plan import Plan
-from .run_reader import RunReader, in_batches, with_code
+from .run_reader import RunReader, UnreadTrials, in_batches, with_code
 
 if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
@@ -78,7 +80,12 @@ class Trials(Sequence[Trial]):
     """A list of trials that shows itself as a table and takes an index or a trial id."""
 
     def __init__(self, trials: Iterable[Trial]) -> None:
-        self._trials = tuple(trials)
+        self._trials: Sequence[Trial] = (
+            trials if isinstance(trials, UnreadTrials) else tuple(trials)
+        )
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._trials)
 
     def __len__(self) -> int:
         return len(self._trials)
@@ -91,7 +98,7 @@ class Trials(Sequence[Trial]):
         if isinstance(index, slice):
             return Trials(self._trials[index])
         if isinstance(index, str):
-            for trial in self._trials:
+            for trial in self:
                 if trial.trial_id == index:
                     return trial
             raise KeyError(index)
@@ -312,7 +319,11 @@ class Run:
             raise BadOptions(
                 "no engine of this name", got=engine, expected=", ".join(FRAME_ENGINES)
             )
-        return convert_frame(self._kept("trials", **reading), "trials", engine)
+        if engine == "pandas" or reading.keys() - {"protocol", "policies"}:
+            return convert_frame(self._kept("trials", **reading), "trials", engine)
+        protocol = reading.get("protocol")
+        by = None if protocol is None else any_protocol(protocol)
+        return self._readings.table(by, reading.get("policies", (HEADLINE,)), engine)
 
     def _kept(
         self,
@@ -547,12 +558,19 @@ class Run:
         only: Any = {name: value for name, value in choices.items() if value is not None}
         from ..evals.frames.recorded import failed_rows  # pandas is slow to import
 
-        # The columns say which they are, and only these are parsed.
-        columns = ["outcome", "error_code"]
-        flags = failed_rows(self._kept("trials", columns, policies=(policy,), **only))
-        items = [i for i, flag in zip(self._reader.items(only), flags, strict=True) if flag]
-        failed = Trials(self._reader.trials(items, None, policy))
-        return failed if code is None else Trials(with_code(failed, code))
+        # The columns say which they are, and only these are parsed, when somebody looks at them.
+        columns = ["outcome", "error_code", "sub_code"]
+        frame = self._kept("trials", columns, policies=(policy,), **only)
+        flags = failed_rows(frame)
+        words = frame[["outcome", "sub_code"]].astype("string").fillna("").itertuples(index=False)
+        of_code = [code in row for row in words]
+        # A problem's code may be that of a note, and the columns have none.
+        known = code in OUTCOMES or code in SUB_CODES
+        in_columns = known or (code not in CODES and any(of_code))
+        chosen = zip(self._reader.items(only), flags, of_code, strict=True)
+        items = [item for item, flag, own in chosen if flag and (own or not in_columns)]
+        failed = UnreadTrials(self._reader, items, policy)
+        return Trials(failed if code is None or in_columns else with_code(failed, code))
 
     def _stops(self) -> list[str]:
         if self.summary is None or self.summary.stopped is None:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from ..core.errors import BadOptions, UnknownName, near
 from ..core.rules import CODES
@@ -270,7 +270,31 @@ class RunReader:
         return recorded.get(key) or self.store.answers([key], run_id=self.run_id).get(key)
 
 
-def with_code(trials: Sequence[Trial], code: str) -> list[Trial]:
+class UnreadTrials(Sequence[Trial]):
+    """Trials of chosen items, each of which is parsed when somebody looks at it."""
+
+    def __init__(self, reader: RunReader, items: Sequence[PlanItem], policy: Policy) -> None:
+        self._reader = reader
+        self._items = items
+        self._policy: Policy = policy
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> UnreadTrials: ...
+    def __getitem__(self, index: int | slice) -> Trial | UnreadTrials:
+        if isinstance(index, slice):
+            return UnreadTrials(self._reader, self._items[index], self._policy)
+        return next(self._reader.trials([self._items[index]], None, self._policy))
+
+    def __iter__(self) -> Iterator[Trial]:
+        return self._reader.trials(self._items, None, self._policy)
+
+
+def with_code(trials: Iterable[Trial], code: str) -> list[Trial]:
     """Return the trials with an outcome, sub-code or problem code.
 
     Raises BadOptions for a code that does not exist and that none of these trials has.

@@ -425,19 +425,58 @@ def convert_frame(frame: pd.DataFrame, kind: str, engine: FrameEngine) -> Any:
     """
     if engine == "pandas":
         return frame
+    table = _table(frame, kind)
+    columns = {name: _coded(table[name].combine_chunks()) for name in table.column_names}
+    return _of_library(columns, engine)
+
+
+def unpacked_table(
+    sources: Iterable[bytes | str | Path],
+    kind: str,
+    engine: FrameEngine,
+    others: Mapping[str, Sequence[str | None]],
+) -> Any:
+    """Return what `convert_frame` does of `packed` frames, one after the other, without a pandas
+    frame on the way.
+
+    others: texts of columns that the packed frames have not.
+    """
     import pyarrow as pa
 
-    table = _table(frame, kind).combine_chunks()
-    nothing = pa.py_buffer(bytes(8 * (len(frame) + 1)))
-    for n, column in enumerate(table.columns):
-        if column.type == pa.large_string():
-            # Every text column, whatever it holds, so that the types of all frames are the same.
-            table = table.set_column(n, table.field(n).name, column.dictionary_encode())
-        elif column.null_count == len(column) and not pa.types.is_dictionary(column.type):
-            # One buffer for all columns of numbers of which nothing is known.
-            empty = pa.Array.from_buffers(column.type, len(column), [nothing, nothing])
-            table = table.set_column(n, table.field(n), empty)
-    table = table.replace_schema_metadata()
+    parts = _parts_of(sources, None, None, coded=True, told_apart=())
+    columns: dict[str, Any] = {}
+    # Column by column, as in `unpacked`.
+    for name in dict.fromkeys([*(column.name for column in columns_of(kind)), *parts]):
+        if name in others:
+            columns[name] = _coded(pa.array(others[name], pa.large_string()))
+        else:
+            columns[name] = _coded(_joined(parts.pop(name)).combine_chunks())
+    return _of_library(columns, engine)
+
+
+def _coded(column: Any) -> Any:
+    import pyarrow as pa
+
+    is_coded = pa.types.is_dictionary(column.type)
+    if is_coded or pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
+        # Every text column, whatever it holds, so that the types of all frames are the same.
+        return column.dictionary_encode().cast(pa.dictionary(pa.int32(), pa.large_string()))
+    return column
+
+
+def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
+    import pyarrow as pa
+
+    length = max(map(len, columns.values()), default=0)
+    nothing = pa.py_buffer(bytes(8 * (length + 1)))
+    shared = {
+        # One buffer for all columns of numbers of which nothing is known.
+        name: pa.Array.from_buffers(column.type, length, [nothing, nothing])
+        if column.null_count == length and not pa.types.is_dictionary(column.type)
+        else column
+        for name, column in columns.items()
+    }
+    table = pa.table(shared)
     if engine == "arrow":
         return table
     try:
@@ -490,7 +529,30 @@ def unpacked(
     import pyarrow as pa
 
     told_apart = set(_TOLD_APART).difference(as_texts) if coded else ()
-    parts: dict[str, list[Any]] = {}  # of each column
+    parts = _parts_of(sources, columns, ids, coded, told_apart)
+    declared = {column.name: column.dtype for column in columns_of(kind)}
+    out: dict[str, Any] = {}
+    # Column by column: all of them at once take several times the memory of the frame.
+    for name in list(parts):
+        table = pa.table({name: _joined(parts.pop(name))})
+        values = table.to_pandas(types_mapper=_pandas_types().get)[name]
+        dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
+        is_typed = not dtype or (coded and name in _CODED)
+        out[name] = values if is_typed else typed(values.array, dtype)
+    names = [name for name in columns or out if name in out]
+    frame = pd.DataFrame({name: out[name] for name in names}, copy=False)
+    return conform(frame, kind) if columns is None else frame
+
+
+def _parts_of(
+    sources: Iterable[bytes | str | Path],
+    columns: Sequence[str] | None,
+    ids: Collection[str] | None,
+    coded: bool,
+    told_apart: Collection[str],
+) -> dict[str, list[Any]]:
+    # Of each column, what each source holds of it. See `unpacked`.
+    parts: dict[str, list[Any]] = {}
     lengths: list[int] = []
     for source in sources:
         with _parquet(source, coded) as file:
@@ -505,26 +567,18 @@ def unpacked(
         lengths.append(table.num_rows)
         for name in parts.keys() - set(wanted):
             parts[name].append(_nothing(table.num_rows))
+    return parts
 
-    declared = {column.name: column.dtype for column in columns_of(kind)}
-    out: dict[str, Any] = {}
-    # Column by column: all of them at once take several times the memory of the frame.
-    for name in list(parts):
-        own = parts.pop(name)
-        if len({part.type for part in own}) == 1:
-            chunks = [chunk for part in own for chunk in part.chunks]
-            joined = pa.chunked_array(chunks, own[0].type).unify_dictionaries()
-        else:
-            tables = [pa.table({"": part}) for part in own]
-            table = pa.concat_tables(tables, promote_options="permissive")
-            joined = table.unify_dictionaries()[0]
-        values = pa.table({name: joined}).to_pandas(types_mapper=_pandas_types().get)[name]
-        dtype = declared.get(name, "string" if name.startswith(EXTRA) else "")
-        is_typed = not dtype or (coded and name in _CODED)
-        out[name] = values if is_typed else typed(values.array, dtype)
-    names = [name for name in columns or out if name in out]
-    frame = pd.DataFrame({name: out[name] for name in names}, copy=False)
-    return conform(frame, kind) if columns is None else frame
+
+def _joined(parts: Sequence[Any]) -> Any:
+    # One column of its parts.
+    import pyarrow as pa
+
+    if len({part.type for part in parts}) == 1:
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        return pa.chunked_array(chunks, parts[0].type).unify_dictionaries()
+    tables = [pa.table({"": part}) for part in parts]
+    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()[0]
 
 
 @contextlib.contextmanager

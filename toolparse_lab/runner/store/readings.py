@@ -53,11 +53,15 @@ def is_there(connection: sa.Connection) -> bool:
     return bool(sa.inspect(connection).has_table(readings.name))
 
 
-def blocks_of(connection: sa.Connection, run_id: str, kind: str) -> dict[int, Block]:
-    """Return the blocks of a run that are kept, by number."""
+def blocks_of(
+    connection: sa.Connection, run_id: str, kind: str, number: int | None = None
+) -> dict[int, Block]:
+    """Return the blocks of a run that are kept, or the one of a number, by number."""
     r = readings.c
     query = sa.select(r.block, r["items"], r.answers, r.newest)  # `r.items` is a method
     query = query.where(r.run_id == run_id, r.kind == kind)
+    if number is not None:
+        query = query.where(r.block == number)
     return {n: Block(*made_of) for n, *made_of in connection.execute(query)}
 
 

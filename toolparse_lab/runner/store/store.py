@@ -496,11 +496,16 @@ class Store:
 
     # -- what was read of the answers, see `readings`
 
-    def reading_blocks(self, run_id: str, kind: str) -> dict[int, readings.Block]:
-        """Return what the kept blocks of one kind of reading were made of, by their numbers."""
+    def reading_blocks(
+        self, run_id: str, kind: str, number: int | None = None
+    ) -> dict[int, readings.Block]:
+        """Return what the kept blocks of one kind of reading were made of, by their numbers.
+
+        number: of this one alone.
+        """
         with self._reading() as connection:
             there = readings.is_there(connection)
-            return readings.blocks_of(connection, run_id, kind) if there else {}
+            return readings.blocks_of(connection, run_id, kind, number) if there else {}
 
     def reading_block(self, run_id: str, kind: str, number: int) -> bytes | None:
         """Return one block as it was kept, None if it is gone meanwhile, or damaged."""
