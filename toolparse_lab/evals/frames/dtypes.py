@@ -24,6 +24,7 @@ _TEXTS = frozenset((str, type(None)))
 EXTRA = "metadata_"
 """The beginning of the names of columns that a frame may have besides the declared ones; they hold
 text."""
+_NAMES = pd.Index([], dtype=str).dtype  # of the categories of every column
 _ESCAPE = 6  # the characters of \udXXX
 
 
@@ -148,21 +149,24 @@ def _categorical(values: Any) -> pd.Categorical[Any]:
     # An empty string is missing. Categories are factorized already, perhaps with some that no row
     # has.
     if isinstance(values, pd.Categorical):
-        used = values.remove_unused_categories()
-        codes, texts = used.codes, used.categories
+        codes, texts = values.codes.astype(np.intp), values.categories
+        is_used = np.bincount(codes + 1, minlength=len(texts) + 1)[1:] > 0
     else:
         values = values if _is_plain_texts(values) else _texts(values)
         codes, texts = pd.factorize(np.asarray(values, dtype=object))
+        is_used = np.ones(len(texts), bool)
 
     # Two texts may become one by their escapes, so that places are by name and not by code.
     names = [storable(str(text)) for text in texts]
-    ordered = sorted({name for name in names if name})
+    ordered = sorted({name for name, used in zip(names, is_used, strict=True) if used and name})
+    if isinstance(values, pd.Categorical) and ordered == list(texts) and texts.dtype == _NAMES:
+        return values
     place = {name: i for i, name in enumerate(ordered)}
 
     # The last entry stands for -1, which is what a missing value's code is.
     new_codes = np.array([*(place.get(name, -1) for name in names), -1], dtype=np.int64)
     # Without it no values would be of another dtype than some, and the two could not be joined.
-    categories = pd.Index(ordered, dtype=str)
+    categories = pd.Index(ordered, dtype=_NAMES)
     return pd.Categorical.from_codes(new_codes[codes], dtype=pd.CategoricalDtype(categories))
 
 

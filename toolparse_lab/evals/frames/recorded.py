@@ -79,8 +79,8 @@ def failed_rows(trials: pd.DataFrame) -> list[bool]:
 
     trials: needs the columns `outcome` and `error_code` alone.
     """
-    outcomes = trials["outcome"].astype("string").fillna("")
-    codes = trials["error_code"].astype("string").fillna("")
+    outcomes = trials["outcome"].astype("string").fillna("").tolist()
+    codes = trials["error_code"].astype("string").fillna("").tolist()
     return [
         is_failure(outcome, bool(code)) or code == INTERNAL_ERROR
         for outcome, code in zip(outcomes, codes, strict=True)
