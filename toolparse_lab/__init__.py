@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .evals.readings.compare import Comparison, compare
     from .evals.readings.readers import reader
     from .evals.reports.figures.report import report
+    from .evals.scoring.shrink import shrink
     from .experiments.until import Until
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
@@ -122,6 +123,7 @@ _LATE = {
     "protocol_for": "toolparse_lab.formats.models",
     "reader": "toolparse_lab.evals.readings.readers",
     "report": "toolparse_lab.evals.reports.figures.report",
+    "shrink": "toolparse_lab.evals.scoring.shrink",
     "workbench": "toolparse_lab.notebook.display",
     "xml_tool_middleware": "toolparse_lab.middleware",
 }
@@ -195,6 +197,7 @@ __all__ = [
     "report",
     "rjson",
     "rxml",
+    "shrink",
     "stream",
     "unwrap_json_schema",
     "workbench",

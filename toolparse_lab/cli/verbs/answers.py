@@ -32,6 +32,7 @@ from ..options import COLOR, CONFIG, JSON, POLICY, Option, color, settings_of, v
     Option("--no-recover", action="store_true", help="read no calls outside their format"),
     Option("--json", action="store_true", help="print the whole result as JSON"),
     Option("--html", metavar="FILE", help="write the parse view as one HTML file"),
+    Option("--shrink", action="store_true", help="print the smallest text that fails alike"),
     COLOR,
     examples=(
         "toolparse parse answer.txt --protocol hermes --tools tools.json",
@@ -51,7 +52,18 @@ def _parse(options: Any) -> int:
     if options.file == options.tools == "-":
         raise BadOptions("standard input is one of the text and the tools, not both")
     tools = read_tools(options.tools)
-    result = parse(read_text(options.file), options.protocol, tools, allowed)
+    raw = read_text(options.file)
+    if options.shrink:
+        from ...evals.scoring.shrink import shrink  # slow to import
+
+        small = shrink(raw, options.protocol, tools, options=allowed)
+        account = {"raw": small.raw, "tools": [tool.to_dict() for tool in small.tools]}
+        if options.json:
+            put_json({**account, "codes": small.codes, "test": small.as_test()})
+        else:
+            put(visible(f"{small}\n\n{small.as_test()}"))
+        return 0
+    result = parse(raw, options.protocol, tools, allowed)
     # The page is written first: a full disk is told before anything is printed.
     if options.html:
         export_html(result, options.html)

@@ -170,27 +170,39 @@ def _block(trial: Exports) -> tuple[str, str]:
         raise BadOptions(
             "this trial was never parsed, so there is nothing to pin", got=trial.trial_id
         )
-    text, protocol, tools, options, choice = subject = _subject(trial, result)
-    calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
-    body = _arguments(text, protocol, tools, {"calls": calls}, options, choice)
+    subject = _subject(trial, result)
 
     # Equal subjects give equal names, wherever the test is written.
     json_text = json.dumps(subject, sort_keys=True, default=str)
     digest = hashlib.sha256(json_text.encode()).hexdigest()[:8]
     slug = re.sub(r"[^a-z0-9]+", "_", trial.case.id.lower()).strip("_")[:_LONGEST_SLUG]
     name = f"test_{slug or 'answer'}_{digest}"
-    # In ASCII on one line: a case id may contain anything.
     words = f"case {trial.case.id!r}, model {trial.model!r}, {_outcome_of(trial)}"
+    return name, pinning_test(name, result, words, trial.levels.get("tool_choice", "auto"))
+
+
+def pinning_test(name: str, result: ParseResult, words: str, choice: Any = "auto") -> str:
+    """Return the source of a test function that pins the calls of a result.
+
+    words: a comment in it, on one line. choice: the tool choice under which it was read.
+    """
+    text, protocol, tools, options, choice = _subject_of(result, choice)
+    calls = [(call.name, call.status, call.arguments_json) for call in result.calls]
+    body = _arguments(text, protocol, tools, {"calls": calls}, options, choice)
+    # In ASCII on one line: a case id may contain anything.
     comment = ascii(words.replace("\\", "/"))[1:-1]
-    return name, f"def {name}():\n    # {comment}\n    assert_parses(\n{body}    )\n"
+    return f"def {name}():\n    # {comment}\n    assert_parses(\n{body}    )\n"
 
 
 def _subject(trial: Exports, result: ParseResult) -> list[Any]:
+    return _subject_of(result, trial.levels.get("tool_choice", "auto"))
+
+
+def _subject_of(result: ParseResult, choice: Any) -> list[Any]:
     # Everything that a reading depends on: text, protocol, tools, changed options, tool choice.
     default = DEFAULT_OPTIONS.to_dict()
     options = {k: v for k, v in result.options.to_dict().items() if default.get(k) != v}
     tools = json.loads(json.dumps([tool.to_dict() for tool in result.tools]))
-    choice = trial.levels.get("tool_choice", "auto")
     return [result.raw, str(result.protocol), tools, options, choice]
 
 

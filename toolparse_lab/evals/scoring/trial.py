@@ -23,6 +23,7 @@ from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, is_failure
 from .score import Score, attempt, score_answer, score_in_isolation
+from .shrink import Shrunk, shrink
 
 if TYPE_CHECKING:
     from ...middleware.flow import Conversation
@@ -298,6 +299,28 @@ class Trial(Exports):
             policy=policy,
             protocols=replace(self.protocols, parse=None if isinstance(reader, str) else reader),
             **{name: getattr(self, name) for name in kept},
+        )
+
+    def shrink(self, **options: Any) -> Shrunk:
+        """Return the smallest text that has the same complaints as this answer.
+
+        options: `code`, `keeps` and `seconds` of `tp.shrink`. Raises BadOptions for an answer that
+        was never parsed, or has no complaint.
+        """
+        if self.completion is None or self.result is None:
+            raise BadOptions(
+                "this trial was never parsed, so there is nothing to shrink", got=self.trial_id
+            )
+        return shrink(
+            self.result.raw,
+            self.protocols.parse or self.parse_protocol,
+            self.case.tools,
+            options=self.result.options,
+            tool_choice=self.levels.get("tool_choice", "auto"),
+            finish_reason=self.completion.finish_reason,
+            request=asked_of(self.completion, self.case.input),
+            reasoning=self.completion.reasoning or "",
+            **options,
         )
 
     def rescored(self, matchers: Matchers) -> Trial:
