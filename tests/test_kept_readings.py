@@ -309,10 +309,12 @@ def test_what_is_not_kept_says_so(tmp_path: Path) -> None:
 
 def test_a_run_that_is_whole_is_not_opened_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ingested(url)
+    run.parse(policies=("none",))
     frame = run.frame()
     again = opened(url, run.run_id)
     monkeypatch.setattr(run_reader.RunReader, "items", None)
     assert_frame_equal(again.frame(), frame)
+    assert len(again.frame(policies=("none",))) == len(frame)
     monkeypatch.undo()
     with tp.Lab(url) as lab:
         completion = next(iter(lab.store.completions(run.run_id)))[1]

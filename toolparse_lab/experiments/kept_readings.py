@@ -243,12 +243,15 @@ class KeptReadings:
                     got="a run of conversations, or a protocol that has no version",
                     hint="run.frame() parses it",
                 )
+            mark = self.store.newest_row()
+            since = self.store.recorded_since(mark)
             blocks = dict(enumerate(in_batches(self.reader.items({}), BLOCK)))
             own = {number: items for number, items in blocks.items() if number % step == first}
             missing = {n: own[n] for n in own.keys() - self._true(way, own)}
-            for _ in self._parsed(missing, way, workers):
-                pass
+            kept = [parsed.kept for parsed in self._parsed(missing, way, workers)]
             count += sum(map(len, missing.values()))
+            if shard is None and all(kept) and blocks:
+                self._seal(way, mark, since)
         return count
 
     def _way(self, protocol: AnyProtocol | None, policy: Policy) -> Way | None:

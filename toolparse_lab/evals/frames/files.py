@@ -491,12 +491,17 @@ def _of_library(columns: Mapping[str, Any], engine: FrameEngine) -> Any:
 
 
 def packed(frame: pd.DataFrame, kind: str) -> bytes:
-    """Return a frame as the bytes of a Parquet file."""
+    """Return a frame as the bytes of a Parquet file for `unpacked`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    table = _table(frame, kind)
+    for name in _TOLD_APART:
+        if name in table.column_names:
+            numbers = _numbers_of(table[name].dictionary_encode(), name)
+            table = table.append_column(_NUMBER.format(name), numbers)
     out = pa.BufferOutputStream()
-    pq.write_table(_table(frame, kind), out, compression="zstd")
+    pq.write_table(table, out, compression="zstd")
     return bytes(out.getvalue())
 
 
@@ -508,6 +513,7 @@ _CODED = frozenset(
 )
 # Nearly every row's own as well, and long. Reports only ask whether two are the same.
 _TOLD_APART = ("raw", "input", "target")
+_NUMBER = "#{}"  # the column of a packed frame that has the numbers in the place of such texts
 
 
 def unpacked(
@@ -556,14 +562,19 @@ def _parts_of(
     lengths: list[int] = []
     for source in sources:
         with _parquet(source, coded) as file:
-            names = file.schema_arrow.names
-            wanted = names if columns is None else [name for name in columns if name in names]
-            table = file.read(columns=wanted) if ids is None else _rows_of(file, wanted, ids)
-        for name in wanted:
+            there = set(file.schema_arrow.names)
+            numbers = {
+                name: number for name in told_apart if (number := _NUMBER.format(name)) in there
+            }
+            names = [name for name in file.schema_arrow.names if not name.startswith("#")]
+            wanted = names if columns is None else [name for name in columns if name in there]
+            loaded = [numbers.get(name, name) for name in wanted]
+            table = file.read(columns=loaded) if ids is None else _rows_of(file, loaded, ids)
+        for name, own in zip(wanted, loaded, strict=True):
             if name not in parts:  # missing in the rows of the files before this one
                 parts[name] = [_nothing(length) for length in lengths]
-            part = table[name]
-            parts[name].append(_numbers_of(part, name) if name in told_apart else part)
+            is_text = name in told_apart and own == name
+            parts[name].append(_numbers_of(table[own], name) if is_text else table[own])
         lengths.append(table.num_rows)
         for name in parts.keys() - set(wanted):
             parts[name].append(_nothing(table.num_rows))
