@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...arguments.schema.validate import validate
-from ...core.errors import BadOptions, MissingExtra, UnreadableInput
+from ...core.errors import BadOptions, MissingExtra, UnreadableInput, UsageError
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import CallStatus, ParseOptions, ParseResult, Problem, RawLike, ToolCall
 from ...core.values import read_strict, same, write_canonical
@@ -265,7 +265,11 @@ def _named_parsers(also: Any) -> dict[str, Any]:
         parsers = dict(also)
     elif isinstance(also, (list, tuple)) and also:
         for one in also:
-            chosen = reader(one)
+            try:
+                chosen = reader(one)
+            except UsageError as e:
+                e.message = f"also: {e.message}"
+                raise
             parsers[chosen.id] = one if callable(one) else chosen
     elif also:
         raise BadOptions(

@@ -1,6 +1,11 @@
-"""Parsers of servers by name: released code of vLLM, SGLang or transformers, in processes of its own."""
+"""Parsers of vLLM, SGLang and transformers by name: released code, in processes of its own."""
 
-PREFIXES = {"vllm": "vllm", "sglang": "sglang", "hf": "transformers", "transformers": "transformers"}
+PREFIXES = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "hf": "transformers",
+    "transformers": "transformers",
+}
 """What a name begins with -> the package on the index."""
 
 

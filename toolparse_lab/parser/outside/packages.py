@@ -42,7 +42,7 @@ _PYPI = "https://pypi.org/simple"
 _SECONDS = 60.0
 _PIECE = 1 << 20
 _MOST_PART = 64 << 20  # bytes of code that are unpacked, and of a page of the index
-_SIMPLE = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+_SIMPLE = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 _SHOWN = 40  # versions
 _MOST_OUTPUT = 1_500
 
@@ -297,8 +297,7 @@ def index_urls() -> list[str]:
         more = settings.get("extra-index-url", "").split()
     # uv allows a name before the address.
     urls = [url.rpartition("=")[2] if "://" in url.partition("=")[2] else url for url in more]
-    main = (main or _PYPI).rpartition("=")[2] if "=" in (main or "") else main or _PYPI
-    return [url.rstrip("/") for url in (main, *urls)]
+    return [url.rstrip("/") for url in (main or _PYPI, *urls)]
 
 
 def _pip_settings() -> dict[str, str]:
@@ -339,10 +338,13 @@ def _link_of(name: str, version: str) -> _Link:
         raise failures[0]
     if not seen:
         raise SetupError(
-            "the index has no such package", got=name, expected=", ".join(map(_shown, index_urls())),
-            hint="add an index that has it: PIP_INDEX_URL, or pip config", code="no-such-package",
-        )  # fmt: skip
-    newest = sorted(versions, key=_version_key)[-_SHOWN:]
+            "the index has no such package",
+            got=name,
+            expected=", ".join(map(_shown, index_urls())),
+            hint="add an index that has it: PIP_INDEX_URL, or pip config",
+            code="no-such-package",
+        )
+    newest = sorted(versions, key=_version_key, reverse=True)[:_SHOWN]
     raise SetupError(
         f"no version {version} of {name} that can be read is on the index",
         got=version,
@@ -427,7 +429,9 @@ def _opened(url: str) -> Any:
             login = f"{known[0]}:{known[2]}" if known else ""
     if login and parts.scheme != "file":
         plain = urllib.parse.unquote(login).encode()
-        request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(plain).decode())
+        request.add_unredirected_header(
+            "Authorization", "Basic " + base64.b64encode(plain).decode()
+        )
     try:
         context = ssl.create_default_context(cafile=_certificates())
         return urllib.request.urlopen(request, timeout=_SECONDS, context=context)  # noqa: S310
@@ -535,7 +539,15 @@ def _make_environment() -> None:
         return
     commands: list[list[str]] = [
         [sys.executable, "-m", "venv", "--clear", str(folder)],
-        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *ENVIRONMENT],
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *ENVIRONMENT,
+        ],
     ]
     if uv := shutil.which("uv"):
         commands = [
@@ -579,4 +591,3 @@ def installed_version(python: str, package: Package) -> tuple[str, str]:
             code="reader-not-installed",
         ) from e
     return str(version), str(folder)
-

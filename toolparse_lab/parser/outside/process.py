@@ -342,5 +342,8 @@ def worker_command(python: str) -> tuple[str, ...]:
     """Return the command of our own worker under an interpreter, without its settings."""
     # Isolated: no environment, no site of the user, no current folder on the path. The folder of
     # the worker comes last on it, so that nothing is hidden.
-    code = f"import sys, runpy; sys.path.append({str(WORKER.parent)!r}); runpy.run_module('worker', run_name='__main__')"
+    code = (
+        f"import sys, runpy; sys.path.append({str(WORKER.parent)!r}); "
+        "runpy.run_module('worker', run_name='__main__')"
+    )
     return (python, "-I", "-c", code)

@@ -14,7 +14,9 @@ from . import PREFIXES
 from .packages import PACKAGES, installed_version, python_of_readers, reader_added
 from .process import SECONDS, Launch, outside_parser, worker_command
 
-_NAME = re.compile(r"(?P<package>\w[\w.-]*)(==(?P<version>[^:+]+))?:(?P<parser>[^+]+)(\+(?P<reasoning>.+))?")
+_NAME = re.compile(
+    r"(?P<package>\w[\w.-]*)(==(?P<version>[^:+]+))?:(?P<parser>[^+]+)(\+(?P<reasoning>.+))?"
+)
 _FORM = "PACKAGE==VERSION:PARSER, such as vllm==0.33.0:hermes or sglang==0.5.23:qwen25"
 OF_THE_TEXT = "response_template"
 """The parser of transformers, which reads with the template of the format that a text is in."""
@@ -75,7 +77,12 @@ def outside_reader(
     elif template is not None:
         choose = _Template("", json.dumps(template))
     launch = Launch(
-        name, version, worker_command(python), tuple(settings.items()), float(seconds), template=choose
+        name,
+        version,
+        worker_command(python),
+        tuple(settings.items()),
+        float(seconds),
+        template=choose,
     )
     return ForeignProtocol(
         name, outside_parser(launch), title=f"{parser} of {package.name} {version}", version=version
@@ -86,7 +93,9 @@ def command_reader(
     command: Sequence[str], *, name: str = "", version: str = "", seconds: float = SECONDS
 ) -> ForeignProtocol:
     """Return the reader of a program that speaks the lines of `worker`. It is started once."""
-    launch = Launch(name or str(command[-1]), version, tuple(map(str, command)), None, float(seconds))
+    launch = Launch(
+        name or str(command[-1]), version, tuple(map(str, command)), None, float(seconds)
+    )
     return ForeignProtocol(
         launch.name, outside_parser(launch), title="a program of one's own", version=version
     )

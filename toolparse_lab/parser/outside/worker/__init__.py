@@ -1,1 +1,4 @@
-"""The process in which somebody else's parser runs. Standard library only: it is started under another interpreter."""
+"""The process in which somebody else's parser runs.
+
+It needs the standard library alone, since it is started under another interpreter.
+"""

@@ -1,7 +1,7 @@
 """A reader's process: JSON lines in, JSON lines out, one of each a text.
 
-In: `{id, raw, tools, chunks?, template?}`. Out: `{id, batch, stream, error}`, where batch and stream are
-`{content, calls: [{name, arguments}]}` or null, and error is a text or null. The first line out
+In: `{id, raw, tools, chunks?, template?}`. Out: `{id, batch, stream, error}`, where batch and stream
+are `{content, calls: [{name, arguments}]}` or null, and error is a text or null. The first line out
 says that the parser is there: `{id: null, names, error}`.
 """
 
@@ -70,7 +70,7 @@ def main(settings: dict[str, Any]) -> None:
         answers.flush()
 
     try:
-        kind = _ENGINES[settings["engine"]]
+        kind: Any = _ENGINES[settings["engine"]]
         engine = kind(Path(settings["tree"]), settings["parser"], settings["reasoning"])
         names = engine.names()
     except Exception as error:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,14 @@ def _answer(content: str | None, calls: Any) -> Answer:
 class Vllm:
     """vLLM's server of chat completions, from 0.10 on."""
 
-    real = ("tool_parsers", "parser", "reasoning", "envs", "exceptions", "entrypoints.openai.tool_parsers")
+    real = (
+        "tool_parsers",
+        "parser",
+        "reasoning",
+        "envs",
+        "exceptions",
+        "entrypoints.openai.tool_parsers",
+    )
 
     def __init__(self, tree: Path, parser: str, reasoning: str) -> None:
         StandIns("vllm", tree, self.real).install()
@@ -114,12 +122,13 @@ class Vllm:
         request, tokenizer = self._request(tools), StandInTokenizer(self.template)
         if self._unified is not None:
             parser = self._unified(tokenizer, request.tools, chat_template_kwargs={})
-            inner = (parser, getattr(parser, "_tool_parser", None), getattr(parser, "_reasoning_parser", None))
+            parts = ("_tool_parser", "_reasoning_parser")
+            inner = [parser, *(getattr(parser, part, None) for part in parts)]
         else:
             kind = self._manager.get_tool_parser(self._parser_name)
             takes_tools = "tools" in inspect.signature(kind.__init__).parameters
             parser = kind(tokenizer, request.tools) if takes_tools else kind(tokenizer)
-            inner = (parser,)
+            inner = [parser]
         for part in inner:
             learn_attributes(tokenizer, part)
         tokenizer.end_of_set_up()
@@ -146,7 +155,9 @@ class Vllm:
             is_last = i == len(chunks) - 1
             ids = tokenizer.encode(chunk)
             if self._unified is not None:
-                deltas.add(parser.parse_delta(chunk, ids, request, prompt_token_ids=[], finished=is_last))
+                deltas.add(
+                    parser.parse_delta(chunk, ids, request, prompt_token_ids=[], finished=is_last)
+                )
                 continue
             delta = parser.extract_tool_calls_streaming(
                 previous_text=before,
@@ -162,8 +173,9 @@ class Vllm:
         return deltas.answer()
 
     def _ended(self, parser: Any, delta: Any) -> Any:
-        # The server's last step: arguments that were read and not sent yet, in the place of the last delta.
-        calls = delta.tool_calls if delta is not None else None
+        # The server's last step: arguments that were read and not sent yet take the place of the
+        # last delta.
+        calls = list((delta.tool_calls if delta is not None else None) or ())
         function = calls[0].function if calls else None
         if function is None or function.arguments is None:
             return delta
@@ -224,10 +236,7 @@ class Sglang:
         learn_attributes(tokenizer, parser.detector)
         tokenizer.end_of_set_up()
         deltas = _Deltas()
-        steps: list[Callable[[], Any]] = [
-            lambda chunk=chunk: parser.parse_stream_chunk(chunk)
-            for chunk in tokenizer.whole_markers(chunks)
-        ]
+        steps = [partial(parser.parse_stream_chunk, c) for c in tokenizer.whole_markers(chunks)]
         if hasattr(parser, "parse_stream_end"):
             steps.append(parser.parse_stream_end)
         for step in steps:
@@ -246,7 +255,9 @@ class Sglang:
         if not read or index >= len(streamed):
             return
         arguments = read[index].get("arguments", {})
-        expected = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        expected = (
+            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        )
         if expected.startswith(streamed[index]):
             deltas.call(index, None, expected[len(streamed[index]) :])
 
@@ -271,7 +282,9 @@ class Transformers:
 
     def stream(self, chunks: Sequence[str], tools: Any) -> Answer:
         if not self.template:
-            raise ValueError("no response template: the format of the text has none, pass template=")
+            raise ValueError(
+                "no response template: the format of the text has none, pass template="
+            )
         parser = self._parser(self.template, prefix="", tools=tools or None)
         for chunk in chunks:
             parser.feed(chunk)

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import FrameType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
-
 _DECORATED = (FunctionType, type, classmethod, staticmethod)
 
 
@@ -162,7 +161,7 @@ class StandIns(MetaPathFinder):
             spec = PathFinder.find_spec(name, [str(folder.parent)])
             if spec is not None and spec.origin is not None:
                 return spec
-            # A parser module that this version does not have is missing, as it would be in the server.
+            # A parser module that this version does not have is missing, as in the server.
             if not folder.is_dir():
                 return None
         spec = importlib.util.spec_from_loader(name, _InertLoader(), is_package=True)
@@ -172,7 +171,7 @@ class StandIns(MetaPathFinder):
 
 
 class _Absent(MetaPathFinder):
-    # For imports of the server's own code only: other packages ask for each other and want the truth.
+    # For imports of the server's own code only: other packages have to hear the truth.
     def __init__(self, package: str) -> None:
         self._package = package
         self._standing: set[str] = set()

@@ -20,7 +20,8 @@ class _Vocab(dict[str, int]):
         return self._tokenizer.learn(text)
 
     def get(self, text: Any, default: Any = None) -> Any:
-        return self[text] if text in self else default
+        # Of a mapping that has every text, `dict.get` would say that it has none.
+        return self[text] if text in self else default  # noqa: SIM401
 
 
 class StandInTokenizer:
@@ -71,10 +72,14 @@ class StandInTokenizer:
     def pieces(self, text: str) -> Iterator[str]:
         """Cut a text at its markers."""
         if self._pattern is None:
-            markers = [t for t, is_marker in zip(self._texts, self._is_marker, strict=True) if is_marker]
+            markers = [
+                t for t, is_marker in zip(self._texts, self._is_marker, strict=True) if is_marker
+            ]
             # The longest first: one may begin with another.
             markers.sort(key=len, reverse=True)
-            self._pattern = re.compile("(" + "|".join(map(re.escape, markers)) + ")" if markers else "(?!)")
+            self._pattern = re.compile(
+                "(" + "|".join(map(re.escape, markers)) + ")" if markers else "(?!)"
+            )
         return (piece for piece in self._pattern.split(text) if piece)
 
     def whole_markers(self, chunks: Sequence[str]) -> list[str]:
