@@ -311,8 +311,8 @@ def _pip_settings() -> dict[str, str]:
             # Later lines are those of the environment, which go before files.
             out[name.rpartition(".")[2].strip()] = shlex.split(value)[0].strip()
     for name in ("index-url", "extra-index-url", "cert"):
-        if value := os.environ.get("PIP_" + name.upper().replace("-", "_")):
-            out[name] = value
+        if chosen := os.environ.get("PIP_" + name.upper().replace("-", "_")):
+            out[name] = chosen
     return out
 
 

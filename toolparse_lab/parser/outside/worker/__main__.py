@@ -1,6 +1,6 @@
 """A reader's process: JSON lines in, JSON lines out, one of each a text.
 
-In: `{id, raw, tools, chunks?, template?}`. Out: `{id, batch, stream, error}`, where batch and stream
+In: `{id, raw, tools, chunks?, template?}`. Out: `{id, batch, stream, error}`; batch and stream
 are `{content, calls: [{name, arguments}]}` or null, and error is a text or null. The first line out
 says that the parser is there: `{id: null, names, error}`.
 """

@@ -115,8 +115,11 @@ class Vllm:
     def _request(self, tools: Any) -> Any:
         fields = {"model": "stand-in", "messages": [{"role": "user", "content": ""}]}
         if tools:
-            fields |= {"tools": tools, "tool_choice": "auto"}
-        return self._request_type.model_validate(fields)
+            fields["tools"] = tools
+        request = self._request_type.model_validate(fields)
+        # The server asks no parser where a request has no tools; the caller of a reader does.
+        request.tool_choice = "auto"
+        return request
 
     def _new(self, tools: Any) -> tuple[Any, Any, StandInTokenizer]:
         request, tokenizer = self._request(tools), StandInTokenizer(self.template)
