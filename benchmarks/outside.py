@@ -1,4 +1,4 @@
-"""Parsers of servers over generated and recorded answers: python benchmarks/outside.py [--json FILE]
+"""Parsers of servers over many answers: python benchmarks/outside.py [--json FILE]
 
 Which known faults of vLLM does `lab.diff` find again, what does a release change on recorded
 answers, and how long does a reader take? Readers that were not added are left out and said so; add
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,10 @@ TOOLS: list[dict[str, Any]] = [
     },
     {"name": "now", "parameters": {"type": "object", "properties": {}}},
 ]
+_CALLS = ("calls", "calls and content")
 TEXTS = (
-    "Bergen", "São Paulo", "", "a } brace", 'a "quote"', "two\nlines", "<b>bold</b>", "x, y", "日本",
-    "{}", "50 %",
+    "Bergen", "São Paulo", "", "a } brace", 'a "quote"', "two\nlines", "<b>bold</b>", "x, y",
+    "日本", "{}", "50 %",
 )  # fmt: skip
 
 
@@ -131,14 +133,14 @@ class Bench:
         if not self.has(a, b):
             return None
         before = time.perf_counter()
-        diff = self.lab.diff(a, b, source=run, chunks=chunks)
+        diff: StreamDiff = self.lab.diff(a, b, source=run, chunks=chunks)
         figure = {
             "a": a, "b": b, "chunks": chunks, "answers": len(diff.frame),
             "seconds": round(time.perf_counter() - before, 1),
             **{f"{part} {v}": diff.count(part, v) for part in ("batch", "stream")
                for v in ("changed", "mended", "broken", "reader_error")},
-            "stream calls": int(diff.frame["stream_what"].str.contains("calls").fillna(False).sum()),
-            "batch calls": int(diff.frame["batch_what"].str.contains("calls").fillna(False).sum()),
+            **{f"{part} calls": int(diff.frame[f"{part}_what"].isin(_CALLS).sum())
+               for part in ("batch", "stream")},
             "differs_a": int(diff.frame["stream_differs_a"].sum()),
             "differs_b": int(diff.frame["stream_differs_b"].sum()),
         }  # fmt: skip
@@ -190,9 +192,9 @@ def releases(bench: Bench, more: Path | None) -> None:
     rows = [{**row, "case_id": f"{i:05}"} for i, row in enumerate(recorded(more))]
     run = bench.lab.ingest(rows, model="recorded", protocol="hermes")
     print(f"\n{len(rows)} recorded answers with <tool_call>")
-    for a, b in zip(VLLM, VLLM[1:], strict=False):
+    for a, b in pairwise(VLLM):
         bench.diff(f"vllm=={a}:hermes", f"vllm=={b}:hermes", run)
-    for a, b in zip(SGLANG, SGLANG[1:], strict=False):
+    for a, b in pairwise(SGLANG):
         bench.diff(f"sglang=={a}:qwen25", f"sglang=={b}:qwen25", run)
     bench.diff("vllm==0.33.0:hermes", "hermes", run)
     bench.diff("sglang==0.5.23:qwen25", "hermes", run)

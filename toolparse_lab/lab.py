@@ -577,7 +577,7 @@ class Lab:
                     got=", ".join(passed) or "no source",
                     expected='lab.diff(a, b, source=run, chunks="recorded")',
                 )
-            return stream_diff(self.open, a, b, source, chunks or "recorded")
+            return stream_diff(self.open, a, b, source, "recorded" if chunks is None else chunks)
         from .experiments.reader_diff import diff_sides  # pandas is slow to import
 
         return diff_sides(
