@@ -59,6 +59,7 @@ def reader(
     python: str | os.PathLike[str] = "",
     command: Sequence[str | os.PathLike[str]] | None = None,
     template: Any = None,
+    plugin: str = "",
 ) -> AnyProtocol:
     """Return the reader that x is.
 
@@ -78,6 +79,8 @@ def reader(
             `{"id", "raw", "tools", "chunks"?}` in, `{"id", "batch": {"content", "calls": [{"name",
             "arguments"}]}, "stream", "error"}` out, arguments as text.
         template: a response template, for a parser that reads with one.
+        plugin: a module that registers more of a server's parsers, such as
+            "toolparse_lab.servers.vllm".
 
     Raises BadOptions for anything that is none of these, UnknownProtocol, UnknownName for a parser
     that a package has not, and SetupError for a package that was not added.
@@ -102,12 +105,16 @@ def reader(
         return command_reader(words, name=name, version=version, seconds=timeout or SECONDS)
     if is_outside_name(x):
         outside = outside_reader(
-            x, python=os.fspath(python), template=template, seconds=timeout or SECONDS
+            x,
+            python=os.fspath(python),
+            template=template,
+            plugin=plugin,
+            seconds=timeout or SECONDS,
         )
         return replace(outside, id=name or outside.id, version=version or outside.version)
-    if python or template is not None:
+    if python or plugin or template is not None:
         raise BadOptions(
-            "python= and template= are for parsers of servers",
+            "python=, plugin= and template= are for parsers of servers",
             got=x,
             expected="a name such as vllm==0.33.0:hermes",
         )

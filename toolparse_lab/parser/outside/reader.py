@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ...core.errors import BadOptions, SetupError, ToolparseError, UnknownName, near
+from ...core import hooks
+from ...core.errors import SetupError, UnknownName, near
+from ...formats.registry import protocol_of
 from ..foreign.protocol import ForeignProtocol
 from . import PREFIXES
 from .packages import PACKAGES, installed_version, python_of_readers, reader_added
@@ -23,7 +27,12 @@ OF_THE_TEXT = "response_template"
 
 
 def outside_reader(
-    name: str, *, python: str = "", template: Any = None, seconds: float = SECONDS
+    name: str,
+    *,
+    python: str = "",
+    template: Any = None,
+    plugin: str = "",
+    seconds: float = SECONDS,
 ) -> ForeignProtocol:
     """Return the reader of a name. Its process starts with the first text.
 
@@ -36,6 +45,8 @@ def outside_reader(
         python: the path of an interpreter in which the package is installed, instead of one that
             was added.
         template: a response template, for parsers that read with one.
+        plugin: a module that registers more parsers when it is imported, as for vLLM's flag
+            `--tool-parser-plugin`. It is imported in the process, from where it is importable here.
         seconds: that a text may take.
 
     Raises SetupError if the package was not added, or is not installed there, and UnknownName for
@@ -65,14 +76,19 @@ def outside_reader(
     else:
         added = reader_added(package.name, wanted)
         version, tree, python = added.version, added.folder, python_of_readers()
-        if package.engine != "hf" and parser not in added.parsers:
+        if package.engine != "hf" and not plugin and parser not in added.parsers:
             raise _unknown_parser(str(added), parser, added.parsers)
     # The name says the version that reads, so that a recorded reading does.
     name = f"{found['package']}=={version}:{name.partition(':')[2]}"
     settings = {"engine": package.engine, "tree": tree, "parser": parser, "reasoning": reasoning}
+    if plugin:
+        settings["plugin"] = plugin
+        settings["path"] = json.dumps([entry for entry in sys.path if entry])
     choose = None
     if package.engine == "hf":
         settings["parser"] = OF_THE_TEXT
+        if template is None and parser != OF_THE_TEXT:
+            _template_of(parser)  # raises for a format that has none
         choose = _Template(parser, None if template is None else json.dumps(template))
     elif template is not None:
         choose = _Template("", json.dumps(template))
@@ -111,39 +127,20 @@ def _unknown_parser(reader: str, parser: str, names: Sequence[str]) -> UnknownNa
     )
 
 
+@dataclass(frozen=True)
 class _Template:
     # The response template for a text: the caller's, that of a format, or of the text's own format.
-    def __init__(self, format_id: str, fixed: str | None) -> None:
-        self._identity = (format_id, fixed)
-        if fixed is None and format_id != OF_THE_TEXT:
-            _template_of(format_id)  # raises where there is none
+    format_id: str
+    fixed: str | None
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Template) and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    def __call__(self, raw: str, tools: Sequence[Mapping[str, Any]]) -> Any:
-        format_id, fixed = self._identity
-        if fixed is not None:
-            return json.loads(fixed)
-        if format_id == OF_THE_TEXT:
-            from ..detect import detect  # it reads every format, which this module does not
-
-            candidates = detect(raw, list(tools))
-            format_id = candidates[0].protocol if candidates else ""
-        try:
-            return _template_of(format_id)
-        except ToolparseError:
-            return None
+    def __call__(self, raw: str, tools: Any) -> Any:
+        if self.fixed is not None:
+            return json.loads(self.fixed)
+        if self.format_id == OF_THE_TEXT:
+            return hooks.call("response_template_for", raw, tools)
+        return _template_of(self.format_id)
 
 
 @lru_cache(maxsize=64)
 def _template_of(format_id: str) -> dict[str, Any]:
-    from ..foreign.protocol import any_protocol
-
-    protocol = any_protocol(format_id)
-    if isinstance(protocol, ForeignProtocol):
-        raise BadOptions("there is no response template of this format", got=format_id)
-    return protocol.to_response_template()
+    return protocol_of(format_id).to_response_template()

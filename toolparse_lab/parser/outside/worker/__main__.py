@@ -8,6 +8,7 @@ says that the parser is there: `{id: null, names, error}`.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -55,7 +56,8 @@ def _read(engine: Any, asked: dict[str, Any]) -> dict[str, Any]:
 def main(settings: dict[str, Any]) -> None:
     """Serve until the input ends.
 
-    settings: `{engine, tree, parser, reasoning, memory}`.
+    settings: `{engine, tree, parser, reasoning, memory}`, with the module of a plugin and the path
+    that it is found on, where there is one.
     """
     # What the parser prints must not get between the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -72,6 +74,10 @@ def main(settings: dict[str, Any]) -> None:
     try:
         kind: Any = _ENGINES[settings["engine"]]
         engine = kind(Path(settings["tree"]), settings["parser"], settings["reasoning"])
+        if settings.get("plugin"):
+            # Last on the path: packages of this environment go first.
+            sys.path.extend(json.loads(settings["path"]))
+            importlib.import_module(settings["plugin"])
         names = engine.names()
     except Exception as error:
         say({"id": None, "names": [], "error": f"{type(error).__name__}: {error}"[:2_000]})

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import json
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,9 @@ class Vllm:
         self._manager = manager.ToolParserManager
         self._request_type = chat.ChatCompletionRequest
         self._parser_name = parser
-        self._unified = self._unified_parser(reasoning) if parser else None
-        if reasoning and self._unified is None:
+        self._reasoning = reasoning
+        self._is_unified = self._unifies()
+        if reasoning and not self._is_unified:
             raise ValueError("this version has no parser of reasoning and calls in one")
         files = [tree / "vllm" / name for name in _SERVING]
         source = "".join(file.read_text("utf-8") for file in files if file.is_file())
@@ -94,18 +95,22 @@ class Vllm:
         lazy = getattr(self._manager, "lazy_parsers", {})
         return sorted({*self._manager.tool_parsers, *lazy})
 
-    def _unified_parser(self, reasoning: str) -> Any:
-        # None before the server left the end of a stream to its parser.
+    def _unifies(self) -> bool:
+        # Not before the server left the end of a stream to its parser.
         try:
-            manager = importlib.import_module("vllm.parser").ParserManager
             base = importlib.import_module("vllm.parser.abstract_parser").DelegatingParser
-            if "finished" not in inspect.signature(base.parse_delta).parameters:
-                return None
         except (ModuleNotFoundError, AttributeError):
+            return False
+        return "finished" in inspect.signature(base.parse_delta).parameters
+
+    @cached_property
+    def _unified(self) -> Any:
+        # Made with the first text, when plugins have registered their parsers.
+        if not self._is_unified:
             return None
-        return manager.get_parser(
+        return importlib.import_module("vllm.parser").ParserManager.get_parser(
             tool_parser_name=self._parser_name,
-            reasoning_parser_name=reasoning or None,
+            reasoning_parser_name=self._reasoning or None,
             enable_auto_tools=True,
             model_name="stand-in",
         )
