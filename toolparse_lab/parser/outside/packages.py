@@ -436,6 +436,7 @@ def _opened(url: str) -> Any:
         context = ssl.create_default_context(cafile=_certificates())
         return urllib.request.urlopen(request, timeout=_SECONDS, context=context)  # noqa: S310
     except urllib.error.HTTPError as e:
+        e.close()
         if e.code == 404:
             raise SetupError(
                 "the index has no such page", got=_shown(url), code="no-such-package"

@@ -187,7 +187,7 @@ class _Running:
         folder = tempfile.mkdtemp(prefix="toolparse-reader-")
         self._stderr = Path(folder, "stderr")
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment |= {"HOME": folder, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment |= {"HOME": folder, "TMPDIR": folder}
         empty = Path(folder, "empty")
         empty.mkdir()
         try:
