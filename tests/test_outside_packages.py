@@ -237,8 +237,8 @@ def test_an_environment_that_cannot_be_made(index: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(packages, "ENVIRONMENT", ("no such requirement !",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOOLPARSE_CACHE", str(packages.cache_folder() / "none"))
-        patch.setattr(packages.shutil, "which", lambda name: None)
-        patch.setattr(packages.sys, "executable", "/bin/false")
+        patch.setattr("shutil.which", lambda name: None)
+        patch.setattr(sys, "executable", "/bin/false")
         with pytest.raises(SetupError) as error:
             packages._make_environment()
     assert error.value.code == "environment-failed"
