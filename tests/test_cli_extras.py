@@ -45,6 +45,7 @@ WORKING = (
     "list models",
     "init made",
     "config",
+    "reader list",
 )
 LACKING = (
     "ingest answer.txt",

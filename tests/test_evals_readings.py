@@ -84,8 +84,8 @@ def test_a_response_object_is_read_as_its_text() -> None:
 def test_bad_input() -> None:
     with pytest.raises(UnknownProtocol):
         tp.compare(TEXT, TOOLS, ["hermse"])
-    with pytest.raises(BadOptions, match="parsers by name"):
-        tp.compare(TEXT, TOOLS, ["hermes"], {3: len})  # type: ignore[dict-item]
+    with pytest.raises(BadOptions, match="also holds parsers"):
+        tp.compare(TEXT, TOOLS, ["hermes"], {3: len})
     with pytest.raises(BadOptions, match="two readings of one name"):
         tp.compare(TEXT, TOOLS, ["hermes"], {"hermes": json.loads})
     with pytest.raises(KeyError, match="there are hermes"):

@@ -105,7 +105,8 @@ def test_labelled(row: dict[str, Any]) -> None:
 
 
 def test_every_outcome_and_sub_code_is_labelled_with_a_reason() -> None:
-    assert {r["outcome"] for r in ROWS} == set(OUTCOMES)
+    # Of a reader that fails there is no text to label: see tests/test_outside_readers.py.
+    assert {r["outcome"] for r in ROWS} == set(OUTCOMES) - {"reader_error"}
     assert {r["sub_code"] for r in ROWS if r["outcome"] != "provider_error"} == {"", *SUB_CODES}
     assert len({r["protocol"] for r in ROWS}) >= 9
     assert len(ROWS) >= 120

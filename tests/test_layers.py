@@ -38,6 +38,7 @@ ROOMS = {
     "evals": _READING,
     "experiments": (*_READING, "evals", "__init__.py"),
     "lab.py": (*_LAB, "__init__.py"),
+    "servers": (*_PARSING, "middleware"),
     "integrations": (*_LAB, "lab.py", "__init__.py"),
     "notebook": (*_LAB, "lab.py", "__init__.py"),
     "cli": (*_LAB, "lab.py", "integrations", "notebook", "__init__.py"),
@@ -58,15 +59,19 @@ THIRD_PARTY = {
     "pandas": ("evals", "experiments/ablation"),
     "polars": ("evals",),
     "pyarrow": ("evals",),
+    "pydantic_core": ("parser/outside/worker",),
     "pytest": ("integrations/testing",),
     "referencing": ("arguments/schema",),
     "regex": ("arguments/schema",),
     "rfc3987_syntax": ("arguments/schema",),
     "scipy": ("evals", "experiments/ablation"),
+    "sglang": ("parser/outside/worker", "servers/sglang.py"),
     "sqlalchemy": ("runner/store",),
     "tornado": ("notebook",),
     "tqdm": ("runner",),
     "traitlets": ("notebook",),
+    "transformers": ("parser/outside/worker",),
+    "vllm": ("parser/outside/worker", "servers/vllm.py"),
     "voila": ("notebook",),
     "xllamacpp": ("runner/local",),
     "yaml": ("formats/yaml",),
@@ -82,11 +87,22 @@ UPWARD = {
         "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
     ),
     "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),
-    "parser.derivation.exchange": ("response_template_of", "structural_tag_of"),
+    "parser.derivation.exchange": (
+        "response_template_for", "response_template_of", "structural_tag_of",
+    ),
     "parser.derivation.response_template": ("from_response_template",),
 }  # fmt: skip
 # These import by a name they compute; their tables are checked instead.
-BY_NAME = ("__init__.py", "cli/parser.py", "core/hooks.py", "core/moved.py", "formats/registry.py")
+BY_NAME = (
+    "__init__.py",
+    "cli/parser.py",
+    "core/hooks.py",
+    "core/moved.py",
+    "formats/registry.py",
+    "parser/outside/worker/__main__.py",
+    "parser/outside/worker/engines.py",
+    "servers/vllm.py",
+)
 # Package from elsewhere, or file of ours -> the rooms that may import it for its types alone.
 TYPING_ONLY = {"pandas": ("core",), "lab.py": ("experiments",)}
 

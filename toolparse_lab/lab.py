@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .experiments.ablation import Ablation
     from .experiments.ablation.settings import AblationKeywords
     from .experiments.endpoint_check import Check
+    from .experiments.stream_diff import Chunks, StreamDiff
 
 Question: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or messages."""
@@ -505,6 +506,21 @@ class Lab:
             return reparse(answers, protocols, policies, **settings)
         return reparse(answers, protocols, policies, to=to, **settings)
 
+    @overload
+    def diff(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        answers: Any = ...,
+        within: str | Sequence[str] | None = ...,
+        policy: Policy | None = ...,
+        cluster: str | None = ...,
+        source: None = ...,
+        chunks: None = ...,
+    ) -> ArmComparison: ...
+    @overload
+    def diff(self, a: Any, b: Any, *, source: Any, chunks: Chunks | None = ...) -> StreamDiff: ...
     def diff(
         self,
         a: Any,
@@ -514,13 +530,16 @@ class Lab:
         within: str | Sequence[str] | None = None,
         policy: Policy | None = None,
         cluster: str | None = None,
-    ) -> ArmComparison:
+        source: Any = None,
+        chunks: Chunks | None = None,
+    ) -> ArmComparison | StreamDiff:
         """Return the comparison of b with a, paired on cases, and the cases that flipped.
 
         Args:
             a, b: each a Run, a run id or a trials frame. Or a reader, which reads the same recorded
                 answers as the other side: a protocol object, a function of the raw text (and the
-                tools), a command as a list of arguments, or the reader that `reader` makes of one.
+                tools), a command as a list of arguments, the name of a parser of another project
+                such as "vllm==0.33.0:hermes", or the reader that `reader` makes of one.
             answers: a Run, a run id or a trials frame that two readers read, by default the latest
                 run. With it names are protocols, and None is what each prompt asked for. No model
                 is called.
@@ -531,6 +550,11 @@ class Lab:
                 intervals and p go by. The frame names the reader of each side, in which version.
                 `lab.diff(a, b).regression()` says of each stratum if it is worse, not worse, or
                 that it cannot be told.
+            source: a Run, a run id or a trials frame, whose answers two readers are given whole and
+                in chunks, as a server meets them. The result is then a `StreamDiff`, with a row per
+                answer that says of the batch and of the stream whether they are the same.
+            chunks: with source, how an answer is cut: "recorded" (the default; in 4 characters
+                where nothing was recorded), "all", or a number of characters.
 
         Raises BadOptions if the two have nothing in common, and for anything that is not a reader.
 
@@ -542,6 +566,18 @@ class Lab:
         >>> diff.frame[["reader_a", "reader_b"]].values.tolist()
         [['hermes', '<lambda>']]
         """
+        if source is not None or chunks is not None:
+            from .experiments.stream_diff import stream_diff  # pandas is slow to import
+
+            others = {"answers": answers, "within": within, "policy": policy, "cluster": cluster}
+            passed = [name for name, value in others.items() if value is not None]
+            if source is None or passed:
+                raise BadOptions(
+                    "chunks= goes with source=, and neither with the other options",
+                    got=", ".join(passed) or "no source",
+                    expected='lab.diff(a, b, source=run, chunks="recorded")',
+                )
+            return stream_diff(self.open, a, b, source, "recorded" if chunks is None else chunks)
         from .experiments.reader_diff import diff_sides  # pandas is slow to import
 
         return diff_sides(

@@ -21,7 +21,9 @@ UPWARD = {
         "create_stream_parser", "extract_tool_call_segments", "parse_generated_text",
     ),
     "parser.derivation.derive": ("from_chat_template", "model_prompt_of"),
-    "parser.derivation.exchange": ("response_template_of", "structural_tag_of"),
+    "parser.derivation.exchange": (
+        "response_template_for", "response_template_of", "structural_tag_of",
+    ),
     "parser.derivation.response_template": ("from_response_template",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in UPWARD.items() for name in names}

@@ -295,12 +295,19 @@ class Run:
             raise BadOptions("a batch has a number of trials", got=size, expected="1 or more")
         return self._reader.frames(self._trials(protocol, policies, where, only), size)
 
+    def recorded(self, **only: Unpack[Choice]) -> Iterator[Trial]:
+        """Return the trials with their recorded answers, which are not parsed.
+
+        only: as for `trials`.
+        """
+        return self._reader.answers(self._reader.items(only))
+
     def answers(self, size: int = 2000, **only: Unpack[Choice]) -> Iterator[Frame]:
         """Return the recorded answers, which are not parsed, in frames of `size` rows.
 
         `Lab.reparse` reads them. only: as for `trials`.
         """
-        return self._reader.frames(self._reader.answers(self._reader.items(only)), size)
+        return self._reader.frames(self.recorded(**only), size)
 
     @overload
     def frame(self, engine: Literal["pandas"] = ..., **reading: Unpack[Reading]) -> Frame: ...

@@ -33,6 +33,7 @@ from ..formats.registry import protocol_of
 from .body import BodyReader
 from .echoes import echoes_of
 from .ending import finish, lost_by_response
+from .outside import is_outside_name
 from .state import Feed, Log, Setting, not_a_chunk, setting_of
 from .text import TextScanner
 from .whole import read_whole
@@ -361,7 +362,7 @@ class Reader:
             from ..formats.auto import AUTO  # start-up time: not every program reads every format
 
             protocol = AUTO
-        elif not isinstance(protocol, (str, Protocol)):
+        elif not isinstance(protocol, (str, Protocol)) or is_outside_name(protocol):
             from .foreign.protocol import ForeignProtocol, adapt  # start-up time: rare
 
             adapted = adapt(protocol)

@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
         "score": ("recorded", "judge every trial of a run"),
+        "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
     },
     "ask models and compare": {
         "run": ("asking", "ask models and report what could be read"),

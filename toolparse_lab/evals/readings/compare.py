@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...arguments.schema.validate import validate
-from ...core.errors import BadOptions, MissingExtra, UnreadableInput
+from ...core.errors import BadOptions, MissingExtra, UnreadableInput, UsageError
 from ...core.toolspec import ToolsLike, ToolSpec, tool_specs
 from ...core.types import CallStatus, ParseOptions, ParseResult, Problem, RawLike, ToolCall
 from ...core.values import read_strict, same, write_canonical
@@ -24,7 +24,7 @@ from ...parser.parse import parse
 from ...views import render_result, style
 from ...views.html import badge, table_of, text_of
 from ...views.show import one_line, shorten
-from .readers import outside_calls
+from .readers import outside_calls, reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +195,7 @@ def compare(
     raw: RawLike,
     tools: ToolsLike = None,
     protocols: Iterable[ProtocolLike] | None = None,
-    also: Mapping[str, Callable[[str], object]] | None = None,
+    also: Mapping[str, Any] | Iterable[Any] | None = None,
     options: ParseOptions | Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Return one text read by several parsers.
@@ -203,8 +203,10 @@ def compare(
     Args:
         raw, tools, options: as for `parse`.
         protocols: ids or protocol objects. All there are, and `auto`, by default.
-        also: parsers of others by name. Each takes the text and gives a list of calls in any of the
-            usual shapes (`readers.outside_calls`). An error of theirs is their reading's failure.
+        also: parsers of others, by name or as a list. Each is one that `tp.reader` takes, such as
+            "vllm==0.33.0:hermes" or a function of the text that gives a list of calls in any of
+            the usual shapes (`readers.outside_calls`). An error of theirs is their reading's
+            failure.
 
     Raises the errors of `parse`, and BadOptions for a name that comes twice.
 
@@ -224,14 +226,7 @@ def compare(
 
     # A protocol that comes twice, by its name and by an alias, is one reading.
     by_name = {protocol.id: protocol for protocol in map(any_protocol, protocols)}
-    outside = also or {}
-    if not isinstance(outside, Mapping) or not all(isinstance(name, str) for name in outside):
-        raise BadOptions(
-            "also holds parsers by name",
-            got=also,
-            expected="a mapping of name to function",
-            hint='pass also={"mine": parse_it}',
-        )
+    outside = _named_parsers(also)
     if twice := sorted(by_name.keys() & outside.keys()):
         raise BadOptions(
             "two readings of one name", got=twice[0], hint="give the outside parser another name"
@@ -263,11 +258,39 @@ def _rank(reading: Reading) -> tuple[int, int, int, int]:
     return -n, errors, len(reading.calls) - n, changes
 
 
-def _of_others(
-    name: str, parser: Callable[[str], Any], text: str, tools: tuple[ToolSpec, ...]
-) -> Reading:
+def _named_parsers(also: Any) -> dict[str, Any]:
+    # A function stays one, since what it returns may say why it is no list of calls.
+    parsers: dict[str, Any] = {}
+    if isinstance(also, Mapping) and all(isinstance(name, str) for name in also):
+        parsers = dict(also)
+    elif isinstance(also, (list, tuple)) and also:
+        for one in also:
+            try:
+                chosen = reader(one)
+            except UsageError as e:
+                e.message = f"also: {e.message}"
+                raise
+            parsers[chosen.id] = one if callable(one) else chosen
+    elif also:
+        raise BadOptions(
+            "also holds parsers",
+            got=also,
+            expected="a list of readers, or a mapping of name to reader",
+            hint='pass also=["vllm==0.33.0:hermes"] or also={"mine": parse_it}',
+        )
+    return {
+        name: parser if callable(parser) else reader(parser) for name, parser in parsers.items()
+    }
+
+
+def _of_others(name: str, parser: Any, text: str, tools: tuple[ToolSpec, ...]) -> Reading:
     try:
-        calls = outside_calls(parser(text))
+        if callable(parser):
+            said = parser(text)
+        else:
+            parts = any_protocol(parser).parse_generated_text(text, tools)
+            said = [part for part in parts if not isinstance(part, str)]
+        calls = outside_calls(said)
     except UnreadableInput as e:
         return Reading(name, "outside", (), failure=f"what it returned cannot be read: {e}")
     except Exception as e:  # whatever it is, it is what the parser makes of this text

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,9 @@ from ...core.errors import BadOptions, UnreadableInput
 from ...core.values import read_strict, write_canonical
 from ...formats.registry import is_shipped
 from ...parser.foreign.protocol import AnyProtocol, ForeignProtocol, any_protocol
+from ...parser.outside import is_outside_name
+from ...parser.outside.process import SECONDS
+from ...parser.outside.reader import command_reader, outside_reader
 
 TIMEOUT = 10.0
 """Seconds that a command may take for one text, unless the caller says otherwise."""
@@ -47,7 +50,17 @@ _SHAPE = (
 )
 
 
-def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOUT) -> AnyProtocol:
+def reader(
+    x: Any = None,
+    *,
+    name: str = "",
+    version: str = "",
+    timeout: float | None = None,
+    python: str | os.PathLike[str] = "",
+    command: Sequence[str | os.PathLike[str]] | None = None,
+    template: Any = None,
+    plugin: str = "",
+) -> AnyProtocol:
     """Return the reader that x is.
 
     Args:
@@ -55,25 +68,60 @@ def reader(x: Any, *, name: str = "", version: str = "", timeout: float = TIMEOU
             returns calls in any of the usual shapes (`outside_calls`). Or a command as a
             list of arguments, which gets the text on its standard input as UTF-8, finds the tools
             in the file that `TOOLPARSE_TOOLS` names, and writes the calls to its standard output as
-            JSON. No shell is involved.
+            JSON. No shell is involved. Or the name of a parser of vLLM, SGLang or transformers
+            that `toolparse reader add` has fetched, such as "vllm==0.33.0:hermes".
         name, version: its name in frames and diffs. By default a function's own name and the
             version of its package, or a digest of its code, and a command's program and a digest of
             that file.
-        timeout: seconds a command may take for one text.
+        timeout: seconds that a text may take: 10 for a command, 2 for a process that stays.
+        python: for such a name, the interpreter in which the package is installed.
+        command: a program that is started once and answers one JSON line a text, in place of x:
+            `{"id", "raw", "tools", "chunks"?}` in, `{"id", "batch": {"content", "calls": [{"name",
+            "arguments"}]}, "stream", "error"}` out, arguments as text.
+        template: a response template, for a parser that reads with one.
+        plugin: a module that registers more of a server's parsers, such as
+            "toolparse_lab.servers.vllm".
 
-    Raises BadOptions for anything that is none of these, and UnknownProtocol.
+    Raises BadOptions for anything that is none of these, UnknownProtocol, UnknownName for a parser
+    that a package has not, and SetupError for a package that was not added.
 
     >>> import toolparse_lab as tp
     >>> mine = reader(lambda text: [{"name": text, "arguments": {}}], name="mine", version="2")
     >>> tp.parse("f", mine, [{"name": "f"}]).calls[0].name
     'f'
     """
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0
+    ):
+        raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
+    if command is not None:
+        if x is not None or not _is_command(command):
+            raise BadOptions(
+                "command= is a program with its arguments, and comes alone",
+                got=x if x is not None else command,
+                expected='such as command=["node", "parser.js"]',
+            )
+        words = [os.fspath(word) for word in command]
+        return command_reader(words, name=name, version=version, seconds=timeout or SECONDS)
+    if is_outside_name(x):
+        outside = outside_reader(
+            x,
+            python=os.fspath(python),
+            template=template,
+            plugin=plugin,
+            seconds=timeout or SECONDS,
+        )
+        return replace(outside, id=name or outside.id, version=version or outside.version)
+    if python or plugin or template is not None:
+        raise BadOptions(
+            "python=, plugin= and template= are for parsers of servers",
+            got=x,
+            expected="a name such as vllm==0.33.0:hermes",
+        )
     subject: FunctionReader | CommandReader | None = None
     is_function = callable(x) and not isinstance(x, type) and _takes_text(x)
     if _is_command(x):
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
-            raise BadOptions("timeout is a number of seconds", got=timeout, expected="above 0")
-        subject = CommandReader(tuple(map(os.fspath, x)), float(timeout))
+        subject = CommandReader(tuple(map(os.fspath, x)), float(timeout or TIMEOUT))
     elif is_function and not hasattr(x, "parse_generated_text"):
         subject = FunctionReader(x)
     elif x is None or is_function or isinstance(x, (list, tuple)):
@@ -98,6 +146,8 @@ def version_of(protocol: Any) -> str | None:
 
     protocol: an object, or the id of one.
     """
+    if is_outside_name(protocol):
+        return str(protocol).partition(":")[0].partition("==")[2] or None
     if isinstance(protocol, ForeignProtocol):
         return protocol.version or None
     protocol_id = protocol if isinstance(protocol, str) else getattr(protocol, "id", "")

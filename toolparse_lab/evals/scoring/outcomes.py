@@ -31,6 +31,8 @@ _OUTCOMES = (
     Outcome("empty", "model", "empty", "The answer holds no characters but white space."),
     Outcome("reasoning_only", "limit", "reasoning only", "The answer ends with the reasoning; "
         "nothing follows it."),
+    Outcome("reader_error", "none", "reader error", "The parser of another project failed, "
+        "ended or took too long, so nothing was read."),
     Outcome("truncated", "limit", "truncated", "The answer was cut off before it was finished."),
     Outcome("fabricated", "parser", "fabricated", "A call holds a name or value that the text "
         "does not say."),

@@ -287,6 +287,7 @@ class _Scoring:
         # finish.
         return (
             self._silent()
+            or self._unread()
             or self._truncated()
             or self._fabricated()
             or self._unparseable()
@@ -317,6 +318,12 @@ class _Scoring:
         if not cut and any(s.kind == "reasoning" and not s.closed for s in self.result.segments):
             code = "open_reasoning"
         return self._lose("reasoning_only", code, "nothing follows the reasoning" + because)
+
+    def _unread(self) -> Score | None:
+        # Another project's parser failed on the whole text, which says nothing of the model.
+        failed = (p.message for p in self.result.problems if p.code == "parser.failed")
+        why = next(failed, None)
+        return None if why is None else self._lose("reader_error", "", why)
 
     def _truncated(self) -> Score | None:
         # No one knows the rest of an answer that ended early.

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from ...core.errors import BadOptions, UnwritableCall
+from ...core.errors import BadOptions, UnwritableCall, UsageError
 from ...core.toolspec import ToolSpec, tool_specs
 from ...formats.bare import BareCodec
 from ...formats.base import Protocol
@@ -18,6 +18,8 @@ from ...formats.derived import SurroundedCalls, SurroundedCodec
 from ...formats.parameters.form import Form, TagForm
 from ...formats.parameters.slots import SlotForm
 from ...formats.parameters.tags import ParameterCall
+from ...formats.registry import protocol_of
+from ..detect import detect
 from .families import Around
 
 _MARK = '{"toolparse":0}'
@@ -125,6 +127,19 @@ def _tag_of(protocol: Protocol, tool: ToolSpec) -> dict[str, Any]:
     # of the content, where xgrammar allows it.
     begin, closer, rest = codec.write(tool.name, "{}", tool).rpartition(form.function_closer)
     return _tag(begin, {"type": "qwen_xml_parameter", "json_schema": tool.schema}, closer + rest)
+
+
+def response_template_for(raw: str, tools: Any) -> dict[str, Any] | None:
+    """Return the response template of the format that a text seems to be in, None if there is
+    none.
+    """
+    candidates = detect(raw, tools)
+    if not candidates:
+        return None
+    try:
+        return response_template_of(protocol_of(candidates[0].protocol))
+    except UsageError:
+        return None
 
 
 def response_template_of(protocol: Protocol) -> dict[str, Any]:

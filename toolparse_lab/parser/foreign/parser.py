@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, cast
 
-from ...core.errors import ParserClosed
+from ...core.errors import ParserClosed, SetupError, UnknownName
 from ...core.toolspec import ToolSpec
 from ...core.types import (
     CallDelta,
@@ -422,6 +422,9 @@ def _parts_of(
         collected = list(islice(parts, limit + 1))
         if len(collected) > limit:
             raise ValueError(f"it returned more than {limit} parts")
+    except (SetupError, UnknownName):
+        # Their program is missing, or it has no such parser, of which the text knows nothing.
+        raise
     except Exception as e:
         problems.append(_failed("parse_generated_text", e))
         return None

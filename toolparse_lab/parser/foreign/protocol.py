@@ -9,11 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
 from ...core.errors import BadOptions, UnknownProtocol, UnwritableCall
 from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types import ParseOptions
 from ...core.types.call_pieces import member
 from ...core.values import read_plain
 from ...formats.auto import AUTO
@@ -21,6 +22,7 @@ from ...formats.base import FAILURE, Protocol, Signs
 from ...formats.prompt.type_rules import JSON_TYPE_RULES, TypeRules
 from ...formats.prompt.wording import GENERIC, Wordings
 from ...formats.registry import protocol_of
+from ..outside import is_outside_name
 
 METHODS: Final = (
     "format_tools", "format_tool_call", "format_tool_response", "parse_generated_text",
@@ -67,6 +69,35 @@ class ForeignProtocol:
         Mappings of functions are taken like objects with methods.
         """
         return _first(self.subject, (name, camel(name)))
+
+    @property
+    def name(self) -> str:
+        """The id, under the name that a reader has."""
+        return self.id
+
+    def parse(self, raw: str, tools: Any = None, options: Any = None) -> Any:
+        """Return the ParseResult of a whole text, as `tp.parse` does."""
+        from .parser import ForeignParser  # it imports this module
+
+        parser = ForeignParser(self, tool_specs(tools), ParseOptions.of(options), silent=True)
+        parser.feed(raw)
+        return parser.close()
+
+    def stream(self, chunks: Iterable[str], tools: Any = None, options: Any = None) -> Any:
+        """Return the ParseResult of what their stream parser makes of chunks.
+
+        An error of theirs is a problem of it. Raises UnknownProtocol if they have none.
+        """
+        texts = [chunk for chunk in chunks if chunk]
+        if self.method("create_stream_parser") is None:
+            self.ask("create_stream_parser")
+
+        def parts_of_stream(text: str) -> list[Any]:
+            stream = self.create_stream_parser(tools, options)
+            return [part for chunk in texts for part in stream.feed(chunk)] + stream.close()
+
+        streamed = replace(self, subject={"parse_generated_text": parts_of_stream})
+        return streamed.parse("".join(texts), tools, options)
 
     def missing(self) -> tuple[str, ...]:
         """Return the required methods that it lacks."""
@@ -178,9 +209,13 @@ def adapt(x: Any) -> Protocol | ForeignProtocol | None:
 
     Raises UnknownProtocol for a factory that fails.
 
-    x: a protocol of ours, an object or mapping with their methods, or a function or class that
-    makes one when it is called without arguments.
+    x: a protocol of ours, an object or mapping with their methods, a function or class that
+    makes one when it is called without arguments, or the name of a reader of another project.
     """
+    if is_outside_name(x):
+        from ..outside.reader import outside_reader  # it imports this module
+
+        return outside_reader(x)
     if isinstance(x, (Protocol, ForeignProtocol)):
         return x
     if _is_one(x) and not isinstance(x, type):
@@ -377,7 +412,7 @@ def any_protocol(x: Any) -> AnyProtocol:
 
     Raises UnknownProtocol.
     """
-    if isinstance(x, str):
+    if isinstance(x, str) and not is_outside_name(x):
         return AUTO if x == "auto" else protocol_of(x)
     return adapt(x) or protocol_of(x)
 

@@ -1,0 +1,146 @@
+"""Readers by name: `vllm==0.33.0:hermes`, `sglang==0.5.23:qwen25`, `hf:response_template`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...core import hooks
+from ...core.errors import SetupError, UnknownName, near
+from ...formats.registry import protocol_of
+from ..foreign.protocol import ForeignProtocol
+from . import PREFIXES
+from .packages import PACKAGES, installed_version, python_of_readers, reader_added
+from .process import SECONDS, Launch, outside_parser, worker_command
+
+_NAME = re.compile(
+    r"(?P<package>\w[\w.-]*)(==(?P<version>[^:+]+))?:(?P<parser>[^+]+)(\+(?P<reasoning>.+))?"
+)
+_FORM = "PACKAGE==VERSION:PARSER, such as vllm==0.33.0:hermes or sglang==0.5.23:qwen25"
+OF_THE_TEXT = "response_template"
+"""The parser of transformers, which reads with the template of the format that a text is in."""
+
+
+def outside_reader(
+    name: str,
+    *,
+    python: str = "",
+    template: Any = None,
+    plugin: str = "",
+    seconds: float = SECONDS,
+) -> ForeignProtocol:
+    """Return the reader of a name. Its process starts with the first text.
+
+    Args:
+        name: the package with its version, a colon, and the name of its parser; after a `+` the
+            name of a reasoning parser, which vLLM's newer versions run before it. Without a
+            version it is the newest that was added. `hf:hermes` is the parser of transformers with
+            the response template of our format hermes, `hf:response_template` with that of the
+            format that a text seems to be in.
+        python: the path of an interpreter in which the package is installed, instead of one that
+            was added.
+        template: a response template, for parsers that read with one.
+        plugin: a module that registers more parsers when it is imported, as for vLLM's flag
+            `--tool-parser-plugin`. It is imported in the process, from where it is importable here.
+        seconds: that a text may take.
+
+    Raises SetupError if the package was not added, or is not installed there, and UnknownName for
+    a package or a parser that there is not.
+    """
+    found = _NAME.fullmatch(name)
+    if found is None or found["package"] not in PREFIXES:
+        raise UnknownName(
+            "no reader of this name",
+            got=name,
+            expected=_FORM,
+            hint="readers that were added: toolparse reader list",
+            code="unknown-reader",
+        )
+    package = PACKAGES[PREFIXES[found["package"]]]
+    wanted, parser, reasoning = found["version"] or "", found["parser"], found["reasoning"] or ""
+    if python:
+        version, tree = installed_version(python, package)
+        if wanted and wanted != version:
+            raise SetupError(
+                f"another version of {package.name} is installed there",
+                got=version,
+                expected=wanted,
+                hint=f"name that one: {package.name}=={version}:{parser}",
+                code="wrong-version",
+            )
+    else:
+        added = reader_added(package.name, wanted)
+        version, tree, python = added.version, added.folder, python_of_readers()
+        if package.engine != "hf" and not plugin and parser not in added.parsers:
+            raise _unknown_parser(str(added), parser, added.parsers)
+    # The name says the version that reads, so that a recorded reading does.
+    name = f"{found['package']}=={version}:{name.partition(':')[2]}"
+    settings = {"engine": package.engine, "tree": tree, "parser": parser, "reasoning": reasoning}
+    if plugin:
+        settings["plugin"] = plugin
+        settings["path"] = json.dumps([entry for entry in sys.path if entry])
+    choose = None
+    if package.engine == "hf":
+        settings["parser"] = OF_THE_TEXT
+        if template is None and parser != OF_THE_TEXT:
+            _template_of(parser)  # raises for a format that has none
+        choose = _Template(parser, None if template is None else json.dumps(template))
+    elif template is not None:
+        choose = _Template("", json.dumps(template))
+    launch = Launch(
+        name,
+        version,
+        worker_command(python),
+        tuple(settings.items()),
+        float(seconds),
+        template=choose,
+    )
+    return ForeignProtocol(
+        name, outside_parser(launch), title=f"{parser} of {package.name} {version}", version=version
+    )
+
+
+def command_reader(
+    command: Sequence[str], *, name: str = "", version: str = "", seconds: float = SECONDS
+) -> ForeignProtocol:
+    """Return the reader of a program that speaks the lines of `worker`. It is started once."""
+    launch = Launch(
+        name or str(command[-1]), version, tuple(map(str, command)), None, float(seconds)
+    )
+    return ForeignProtocol(
+        launch.name, outside_parser(launch), title="a program of one's own", version=version
+    )
+
+
+def _unknown_parser(reader: str, parser: str, names: Sequence[str]) -> UnknownName:
+    return UnknownName(
+        f"{reader} has no parser of this name",
+        got=parser,
+        expected=", ".join(names),
+        hint=near(parser, names),
+        code="unknown-parser",
+    )
+
+
+@dataclass(frozen=True)
+class _Template:
+    # The response template for a text: the caller's, that of a format, or of the text's own format.
+    format_id: str
+    fixed: str | None
+
+    def __call__(self, raw: str, tools: Any) -> Any:
+        if self.fixed is not None:
+            return json.loads(self.fixed)
+        if self.format_id == OF_THE_TEXT:
+            return hooks.call("response_template_for", raw, tools)
+        return _template_of(self.format_id)
+
+
+@lru_cache(maxsize=64)
+def _template_of(format_id: str) -> dict[str, Any]:
+    return protocol_of(format_id).to_response_template()
