@@ -134,7 +134,9 @@ def test_a_caller_receives_what_the_server_sent(server: WireServer, name: str, m
     (first, second) = server.asked
     host = ("Host", f"127.0.0.1:{server.port}")
     assert (second.line, second.body) == (first.line, first.body)
-    assert sorted(second.headers) == sorted(first.headers)
+    # A request without a body may say so.
+    sent = sorted(header for header in second.headers if header != ("Content-Length", "0"))
+    assert sent == sorted(first.headers)
     assert host in second.headers
 
 
@@ -284,7 +286,7 @@ def test_the_answers_of_every_api_are_recorded(
     assert completion is not None
     assert (completion.raw, completion.ok, completion.fidelity) == ("Hello", True, "wire")
     assert (completion.stream, trial.model) == (stream, "m")
-    assert trial.case.input_text == "Hi?"
+    assert "Hi?" in trial.case.input_text
     assert "".join(chunk.text for chunk in completion.chunks) == ("Hello" if stream else "")
     is_text = path in ("/v1/completions", "/api/generate")
     assert completion.endpoint_kind == ("raw_completion" if is_text else "chat_text")
@@ -451,7 +453,7 @@ def test_an_address_or_a_port_that_cannot_be_one_is_refused(server: WireServer) 
             proxy(bad)
     with pytest.raises(BadOptions, match="needs a key"):
         proxy(server.url, host="0.0.0.0")
-    with pytest.raises(BadOptions, match="ask_raw|server's flags"):
+    with pytest.raises(BadOptions, match="server's flags"):
         proxy(server.url, ask_raw="vlm")
     with pytest.raises(BadOptions, match="has a name"):
         proxy(server.url, app=" ")
@@ -468,7 +470,7 @@ def test_a_key_of_the_proxy_is_asked_for_and_goes_no_further(server: WireServer)
         assert Got(p.port, headers={"x-api-key": KEY}).status == 200
     with proxy(server.url, api_key=KEY) as p:
         assert Got(p.port, headers={"Authorization": f"Bearer {KEY}"}).status == 200
-    heads = [dict((k.lower(), v) for k, v in asked.headers) for asked in server.asked]
+    heads = [{k.lower(): v for k, v in asked.headers} for asked in server.asked]
     assert [head.get("authorization") for head in heads] == ["Bearer upstream-key-1", None, None]
     assert [head.get("x-api-key") for head in heads] == [None, "upstream-key-1", None]
 

@@ -88,7 +88,8 @@ def _we_differ(answer: LiveAnswer, whole: ParseResult) -> bool:
     for kind, text in captured.chunks:
         if kind == "content":
             parser.feed(text)
-    return _said(parser.close()) != _said(parse_text(whole.raw, _PROTOCOL, answer.case.tools))
+    batch = parse_text(whole.raw, _PROTOCOL, answer.case.tools)
+    return bool(_said(parser.close()) != _said(batch))
 
 
 def _said(result: ParseResult) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import threading
@@ -16,7 +17,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import (
-    BasicAuth,
     ClientError,
     ClientPayloadError,
     ClientResponse,
@@ -226,16 +226,20 @@ class _Service:
     ) -> web.StreamResponse:
         exchange.began(upstream)
         headers = _end_to_end(upstream.headers, _HOP_BY_HOP)
-        response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
+        response = _PassedBack(status=upstream.status, reason=upstream.reason)
         response.headers.extend(headers)
-        request["headers"] = frozenset(name.lower() for name in headers)
+        response.sent = frozenset(name.lower() for name in headers)
         end: End = "caller"
         try:
             await response.prepare(request)
-            async for piece, _ in upstream.content.iter_chunks():
+            content = upstream.content
+            while True:
+                piece, is_chunk = await content.readchunk()
                 if piece:
                     exchange.received(piece)
                     await response.write(piece)
+                elif not is_chunk or content.at_eof():
+                    break
             end = "whole"
             await response.write_eof()
         except (ClientPayloadError, ClientError, TimeoutError) as e:
@@ -432,11 +436,17 @@ def _end_to_end(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiD
     return kept
 
 
+class _PassedBack(web.StreamResponse):
+    # sent: the names of the headers that the upstream server sent.
+    __slots__ = ("sent",)
+    sent: frozenset[str]
+
+
 async def _without_additions(request: web.Request, response: web.StreamResponse) -> None:
     # aiohttp adds these where a response lacks them.
-    if (names := request.get("headers")) is not None:
+    if isinstance(response, _PassedBack):
         for name in (hdrs.DATE, hdrs.SERVER, hdrs.CONTENT_TYPE):
-            if name.lower() not in names:
+            if name.lower() not in response.sent:
                 response.headers.popall(name, None)
 
 
@@ -448,7 +458,8 @@ def _login_of(upstream: str) -> str:
     url = URL(upstream)
     if url.user is None:
         return ""
-    return BasicAuth(url.user, url.password or "").encode()
+    login = f"{url.user}:{url.password or ''}".encode()
+    return f"Basic {base64.b64encode(login).decode()}"
 
 
 def _error(status: int, body: bytes) -> web.Response:
