@@ -78,7 +78,11 @@ class Got:
             connection.request(method, path, data, dict(headers or {}))
             response = connection.getresponse()
             self.status, self.reason = response.status, response.reason
-            self.headers = [(k, v) for k, v in response.getheaders() if k != "Connection"]
+            self.headers = [
+                (k, v)
+                for k, v in response.getheaders()
+                if k not in ("Connection", "Transfer-Encoding")
+            ]
             self.cut = False
             try:
                 self.body = response.read()
@@ -623,7 +627,10 @@ def test_a_tool_with_a_parameter_password_stays_as_it_is(
     schema = {"type": "object", "properties": {"password": {"type": "string"}}}
     tools = [{"type": "function", "function": {"name": "log_in", "parameters": schema}}]
     with proxy(server.url, store=tmp_path / "live.db") as p:
-        Got(p.port, body={"model": "m", "messages": [], "tools": tools})
+        Got(
+            p.port,
+            body={"model": "m", "messages": [{"role": "user", "content": "Hi?"}], "tools": tools},
+        )
         p.flush()
     with tp.Lab(tmp_path / "live.db") as lab:
         (trial,) = lab.live().trials()
