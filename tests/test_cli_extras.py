@@ -70,6 +70,7 @@ LACKING = (
     "ablation --shipped",
     "validate cases.jsonl",
     "serve --upstream http://127.0.0.1:9/v1",
+    "proxy --upstream http://127.0.0.1:9",
     "serve-local",
     "demo",
     "record --out r.jsonl",

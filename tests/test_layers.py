@@ -46,6 +46,7 @@ ROOMS = {
 # Package from elsewhere -> the folders (and all below them) or root files that may import it.
 THIRD_PARTY = {
     "IPython": ("notebook",),
+    "aiohttp": ("integrations/proxy",),
     "anywidget": ("notebook",),
     "distributed": ("evals/engines.py",),
     "httpx": ("middleware/correction", "runner"),
@@ -54,6 +55,7 @@ THIRD_PARTY = {
     "litellm": ("integrations/litellm_bridge", "runner"),
     "lxml": ("formats/rxml",),
     "markupsafe": ("views",),
+    "multidict": ("integrations/proxy",),
     "numpy": ("evals", "experiments/ablation"),
     "opentelemetry": ("integrations/telemetry.py",),
     "pandas": ("evals", "experiments/ablation"),
@@ -75,6 +77,7 @@ THIRD_PARTY = {
     "voila": ("notebook",),
     "xllamacpp": ("runner/local",),
     "yaml": ("formats/yaml",),
+    "yarl": ("integrations/proxy",),
 }
 # The late names of core/hooks.py: what low layers may reach upward for, and nothing else.
 UPWARD = {

@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
     from .formats.xml.morph_xml import morph_xml_protocol
+    from .integrations.litellm_bridge.callback import Recorder
+    from .integrations.proxy import proxy
     from .lab import Lab
     from .middleware import (
         create_dynamic_if_then_else_schema,
@@ -101,6 +103,7 @@ _LATE = {
     "Lab": "toolparse_lab.lab",
     "LawReport": "toolparse_lab.parser.laws.check_protocol",
     "Model": "toolparse_lab.runner.exchange.types",
+    "Recorder": "toolparse_lab.integrations.litellm_bridge.callback",
     "Settings": "toolparse_lab.runner.settings",
     "StreamReport": "toolparse_lab.parser.laws.check_stream",
     "Until": "toolparse_lab.experiments.until",
@@ -121,6 +124,7 @@ _LATE = {
     "load_settings": "toolparse_lab.runner.settings",
     "morph_xml_protocol": "toolparse_lab.formats.xml.morph_xml",
     "protocol_for": "toolparse_lab.formats.models",
+    "proxy": "toolparse_lab.integrations.proxy",
     "reader": "toolparse_lab.evals.readings.readers",
     "report": "toolparse_lab.evals.reports.figures.report",
     "shrink": "toolparse_lab.evals.scoring.shrink",
@@ -154,6 +158,7 @@ __all__ = [
     "ProtocolLike",
     "RawLike",
     "ReasoningDelta",
+    "Recorder",
     "Recovered",
     "RequestLike",
     "Retract",
@@ -193,6 +198,7 @@ __all__ = [
     "parse",
     "protocol_for",
     "protocols",
+    "proxy",
     "reader",
     "report",
     "rjson",

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from . import __version__
-from .core.errors import BadOptions, BadPlan, ProviderError, ToolparseError, UnknownName, near
+from .core.errors import (
+    BadOptions,
+    BadPlan,
+    ProviderError,
+    StoreError,
+    ToolparseError,
+    UnknownName,
+    near,
+)
 from .core.toolspec import ToolsLike, tool_specs
 from .core.types import ParseOptions, ParseResult, Policy
 from .core.values.printable import counted
@@ -26,6 +34,7 @@ from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiments.endpoint_check import check_cells, refuse_failed
 from .experiments.ingest.build import ingest
+from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map
 from .experiments.plan import (
     Plan,
@@ -324,6 +333,7 @@ class Lab:
         Raises BadOptions for an unknown run, and BadPlan for models and protocols that are not the
         run's.
         """
+        self._take_in()
         record = find_run(self.store, run_id)
         plan = stored_plan(
             self.store,
@@ -431,8 +441,28 @@ class Lab:
         plan = replace(ingested.plan, models=models)
         return Run(self.store, ingested.run_id, plan, ingested.summary, partial(self._retry, plan))
 
+    def live(self, app: str | None = None) -> LiveRun:
+        """Return the answers that an application got, as a run that grows.
+
+        They are recorded by `tp.proxy`, `tp.Recorder` or `toolparse proxy`. Every view shows what
+        has come by now; `follow` yields each answer when it comes, and `alarms` counts what did not
+        arrive as the model wrote it.
+
+        Args:
+            app: the name that the recorder was given. It may be left out where there is one alone.
+
+        Raises BadOptions for a name that is not recorded.
+        """
+        return live_run(self.store, app)
+
+    def _take_in(self) -> None:
+        # A store that cannot be written now is read as it is.
+        with suppress(StoreError):
+            take_in(self.store)
+
     def runs(self) -> list[RunRecord]:
         """Return the runs of this store, newest first."""
+        self._take_in()
         return self.store.runs()[::-1]
 
     def runs_df(self) -> Frame:

@@ -14,7 +14,7 @@ from .console import as_flags, shell_streams, shortened
 from .parser import lazy_parser
 
 # The verbs that write into a store while they work.
-_RECORDING = ("ingest", "run", "retry", "check", "ablation", "record", "serve")
+_RECORDING = ("ingest", "run", "retry", "check", "ablation", "record", "serve", "proxy")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -166,8 +166,19 @@ class Run:
         self.plan = plan
         self.summary = summary
         self.stopping: Stopping | None = None  # where it ran with a rule; see `until`
-        self._reader = RunReader(store, run_id, plan, asker)
-        self._readings = KeptReadings(self._reader)
+        reader = RunReader(store, run_id, plan, asker)
+        self._own_views = reader, KeptReadings(reader)
+
+    def _views(self) -> tuple[RunReader, KeptReadings]:
+        return self._own_views
+
+    @property
+    def _reader(self) -> RunReader:
+        return self._views()[0]
+
+    @property
+    def _readings(self) -> KeptReadings:
+        return self._views()[1]
 
     def __repr__(self) -> str:
         summary = f": {self.summary}" if self.summary else ""

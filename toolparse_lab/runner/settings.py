@@ -25,7 +25,8 @@ FILE = "toolparse.toml"
 PROJECT = "pyproject.toml"
 PREFIX = "TOOLPARSE_"
 CONFIG = "TOOLPARSE_CONFIG"
-_ELSEWHERE = ("TOOLPARSE_LOCAL_THREADS",)  # read where the embedded model is started
+# Read where the embedded model is started, and by the recorder of an application.
+_ELSEWHERE = ("TOOLPARSE_LOCAL_THREADS", "TOOLPARSE_APP")
 
 
 @dataclass(frozen=True, slots=True)

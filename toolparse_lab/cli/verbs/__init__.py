@@ -63,6 +63,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "config": ("project", "show the settings that hold, and where they came from"),
     },
     "serve models": {
+        "proxy": (
+            "models",
+            "pass requests on to a server as they are, and record what its models answer",
+        ),
         "serve": (
             "models",
             "stand before an OpenAI-compatible endpoint and give its models tool calls",

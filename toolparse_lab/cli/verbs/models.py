@@ -8,10 +8,23 @@ import threading
 from typing import Any
 
 from ...core.errors import BadOptions
+from ...core.values.printable import counted
 from ...integrations.gateway import serve_local_with_tools
 from ...runner.local.setup import setup_local
 from ..console import put, say
-from ..options import COLOR, CONFIG, HOST, SERVED_PORT, Option, color, need_lab, settings_of, verb
+from ..options import (
+    COLOR,
+    CONFIG,
+    HOST,
+    SERVED_PORT,
+    STORE,
+    Option,
+    color,
+    need_lab,
+    port_number,
+    settings_of,
+    verb,
+)
 
 
 @verb(
@@ -84,6 +97,63 @@ def _serve(options: Any) -> int:
         raise
     with gateway:
         _wait(f"serving at {gateway.url}")
+    return 0
+
+
+@verb(
+    "proxy",
+    CONFIG,
+    Option("--upstream", required=True, metavar="URL", help="the server that requests go on to"),
+    STORE,
+    Option("--app", metavar="NAME", help="the name they are recorded under (default: app)"),
+    Option(
+        "--ask-raw",
+        metavar="SERVER",
+        help="add to each request what makes this server show the model's own text: vllm, sglang, "
+        "llama.cpp, or a JSON object of members (default: nothing is added)",
+    ),
+    Option(
+        "--upstream-key-env",
+        metavar="NAME",
+        help="environment variable with the server's key (default: callers send theirs)",
+    ),
+    HOST,
+    Option(
+        "--port", type=port_number, default=8765, help="port, 0 for any free one (default: 8765)"
+    ),
+    Option(
+        "--key-env",
+        metavar="NAME",
+        help="environment variable with the key that callers must send; needed off loopback",
+    ),
+    examples=(
+        "toolparse proxy --upstream http://gpu:8000 --store live.db --app support-bot",
+        "toolparse view --follow --store live.db",
+    ),
+)
+def _proxy(options: Any) -> int:
+    """Serve until Ctrl-C, which leaves with 130 after what has ended is written."""
+    need_lab()
+    from ...integrations.proxy import proxy  # the store and the HTTP server: a second, and an extra
+
+    store = settings_of(options)["store"]
+    running = proxy(
+        options.upstream,
+        store=store,
+        app=options.app,
+        host=options.host,
+        port=options.port,
+        api_key=_variable(options.key_env),
+        upstream_key=_variable(options.upstream_key_env),
+        ask_raw=options.ask_raw,
+        tell=lambda message: say(f"toolparse: {message}"),
+    )
+    try:
+        _wait(f"passing on at {running.url}, recording in {store}")
+    finally:
+        running.close()
+        dropped = f"; {running.dropped:,} could not be" if running.dropped else ""
+        say(f"toolparse: {counted(running.recorded, 'answer')} recorded{dropped}")
     return 0
 
 

@@ -351,6 +351,9 @@ def take_response(obj: Any, assembly: Assembly) -> bool:
     if error is not None and get(obj, "role") is None:
         assembly.fail(error)
         return True
+    if _is_ollama(obj):
+        _take_ollama(obj, assembly)
+        return True
     if get(obj, "message") is not None or isinstance(get(obj, "text"), str):
         return _take_choice(obj, assembly)
     if _is_message(obj):
@@ -455,6 +458,38 @@ def _end_response(response: Any, assembly: Assembly) -> None:
         assembly.fail(get(response, "error"))
 
 
+# Ollama's own API, whose pieces have the shape of its whole answers: `message` of /api/chat,
+# `response` of /api/generate. Its calls come whole, one a piece.
+
+_OLLAMA_COUNTS = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
+
+
+def _is_ollama(obj: Any) -> bool:
+    has_text = get(obj, "message") is not None or isinstance(get(obj, "response"), str)
+    return has_text and isinstance(get(obj, "done"), bool)
+
+
+def _take_ollama(obj: Any, assembly: Assembly) -> None:
+    assembly.choices = max(assembly.choices, 1)
+    assembly.identify(obj)
+    message = get(obj, "message")
+    if message is not None:
+        assembly.think(get(message, "thinking"))
+        assembly.say(get(message, "content"))
+        for call in items(get(message, "tool_calls")):
+            name, arguments = name_and_arguments(call)
+            assembly.call(("ollama", len(assembly.calls)), name=name, arguments=arguments)
+    else:
+        assembly.completion = True
+        assembly.think(get(obj, "thinking"))
+        assembly.say(get(obj, "response"))
+    assembly.tokens.take_logprobs(get(obj, "logprobs"))
+    if get(obj, "done"):
+        assembly.finish(get(obj, "done_reason") or "stop")
+        counts = {ours: get(obj, theirs) for theirs, ours in _OLLAMA_COUNTS.items()}
+        assembly.usage = {k: v for k, v in counts.items() if isinstance(v, int)} or None
+
+
 # Chunks of a stream. Each is read on its own: all that must be remembered between two of them is
 # in the Assembly.
 
@@ -486,6 +521,9 @@ def take_chunk(chunk: Any, assembly: Assembly) -> bool:
 
     if error is not None:
         assembly.fail(error)
+        return True
+    if _is_ollama(chunk):
+        _take_ollama(chunk, assembly)
         return True
     # A whole Responses API object in a list of its own.
     return isinstance(get(chunk, "output"), (list, tuple)) and take_response(chunk, assembly)

@@ -173,6 +173,36 @@ def secrets_in(value: Any) -> list[str]:
     return [s for s in dict.fromkeys(_found(value)) if len(s) >= _MIN_SECRET]
 
 
+# Members of a request that people and models write. A tool may have a parameter `password`, whose
+# description is no credential.
+_WORDS = frozenset(
+    ("messages", "input", "prompt", "system", "instructions", "tools", "functions",
+     "response_format", "text", "format")
+)  # fmt: skip
+# What clients send that must send a key, to servers that want none.
+_NO_KEYS = frozenset(
+    ("none", "null", "empty", "dummy", "none-needed", "no-key", "no-key-required", "not-needed",
+     "sk-no-key-required", "token-abc123", "ollama", "lm-studio", "local", "test")
+)  # fmt: skip
+
+
+def secrets_of_request(
+    headers: Iterable[tuple[str, str]], body: Any = None, address: str = ""
+) -> tuple[str, ...]:
+    """Return the credentials in a request over HTTP, with the parts that may turn up alone.
+
+    body: its JSON, of which the members that people and models write are not looked at. address:
+    its path and query. A word such as `none`, which a client sends because it must send a key,
+    is not a credential.
+    """
+    members = body if isinstance(body, dict) else {}
+    params = {name: value for name, value in members.items() if name not in _WORDS}
+    passing = secrets_in({"headers": [list(pair) for pair in headers], "body": params})
+    query = [s for s in url_secrets(address) if len(s) >= _MIN_SECRET]
+    known = dict.fromkeys((*passing, *query))
+    return tuple(s for s in known if s.lower().removeprefix("bearer ") not in _NO_KEYS)
+
+
 def _found(value: Any) -> Iterator[str]:
     # Not by recursion: depth may be hostile. What is found twice comes twice.
     waiting: list[tuple[Any, str]] = [(value, "")]
@@ -263,6 +293,13 @@ def url_secrets(url: str) -> tuple[str, ...]:
 # -- the forms in which it may turn up
 
 
+def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Return every form in which these secrets, and those of the environment, may be in a text,
+    longest first.
+    """
+    return _forms_of((*secrets, *_environment_secrets()))
+
+
 @functools.lru_cache(maxsize=256)
 def _forms_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
     # Every form of these secrets that may be in a text, longest first: as it is, and escaped for
@@ -347,7 +384,7 @@ def redact_exact(text: str, secrets: Iterable[str] = ()) -> str:
     key-like environment variables, in the forms that they have in an address, in JSON, in HTML and
     in base64, too. Nothing is guessed.
     """
-    for form in _forms_of((*secrets, *_environment_secrets())):
+    for form in forms_of(secrets):
         if form in text:
             text = text.replace(form, REDACTED)
     return text
@@ -446,7 +483,7 @@ def redact_strings(value: Any, secrets: Iterable[str] = ()) -> Any:
 
     Nothing is guessed (see `redact_exact`). If nothing changes, the value itself comes back.
     """
-    forms = _forms_of((*secrets, *_environment_secrets()))
+    forms = forms_of(secrets)
     if not forms or not _may_hold(value, forms):
         return value
     return _without(value, forms, len(forms[-1]))

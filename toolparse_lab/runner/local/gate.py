@@ -127,7 +127,7 @@ class Gate:
         self._rules = rules
         self._inside = ("", 0)
         self._inner_key = ""
-        self._socket = _bound(host, port)
+        self._socket = bound(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -210,7 +210,8 @@ class Gate:
             inner_writer.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there. Raises SetupError if it cannot."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -256,10 +257,15 @@ def parsed_head(head: bytes) -> tuple[str, list[tuple[str, str]]]:
     return line, [(m[1].lower(), m[2].rstrip(" \t")) for m in matches if m is not None]
 
 
+def refusal_body(e: Refusal) -> bytes:
+    """Return the body of that response."""
+    kind = _KINDS.get(e.status, "server_error" if e.status >= 500 else "invalid_request_error")
+    return json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
+
+
 def refusal_bytes(e: Refusal) -> bytes:
     """Return the response that says why a request was refused, in the shape of OpenAI's errors."""
-    kind = _KINDS.get(e.status, "server_error" if e.status >= 500 else "invalid_request_error")
-    body = json.dumps({"error": {"code": e.status, "message": e.sentence, "type": kind}}).encode()
+    body = refusal_body(e)
     head = (
         f"HTTP/1.1 {e.status} {HTTPStatus(e.status).phrase}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

@@ -74,7 +74,7 @@ MIGRATIONS: Mapping[int, Migration] = MappingProxyType({
 
 tables = sa.MetaData()
 # SQLite gives ids of its own only to a column that is exactly INTEGER.
-_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 schema_version = sa.Table(
     "toolparse_schema", tables, sa.Column("version", sa.Integer, nullable=False)
@@ -89,7 +89,7 @@ runs = sa.Table(
     sa.Column("status", sa.String(16), nullable=False),
     sa.Column(
         "floor",
-        _Id,
+        Id,
         nullable=False,
         comment="newest completion when the run began: what it may reuse",
     ),
@@ -105,7 +105,7 @@ runs = sa.Table(
 items = sa.Table(
     "plan_items",
     tables,
-    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("id", Id, primary_key=True, autoincrement=True),
     sa.Column("run_id", sa.ForeignKey("runs.run_id"), nullable=False),
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("case_id", sa.Text, nullable=False),
@@ -129,7 +129,7 @@ requests = sa.Table(
 completions = sa.Table(
     "completions",
     tables,
-    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("id", Id, primary_key=True, autoincrement=True),
     sa.Column("key", sa.String(64), nullable=False),
     sa.Column("run_id", sa.String(64)),
     sa.Column("status", sa.String(8), nullable=False),
@@ -174,7 +174,7 @@ tool_results = sa.Table(
 remarks = sa.Table(
     "remarks",
     tables,
-    sa.Column("id", _Id, primary_key=True, autoincrement=True),
+    sa.Column("id", Id, primary_key=True, autoincrement=True),
     sa.Column("run_id", sa.ForeignKey("runs.run_id"), nullable=False),
     sa.Column("trial_id", sa.String(64), nullable=False),
     sa.Column("created", sa.String(40), nullable=False),

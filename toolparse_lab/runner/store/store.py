@@ -23,9 +23,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from ...core.errors import StoreError, StoreLost
+from ..exchange.passed import Passed
 from ..exchange.redaction import redact_named, redact_strings, secrets_in
 from ..exchange.types import Completion, PlanItem, Questions, Request, questions_of
-from . import claims, database, readings, rows, schema
+from . import claims, database, exchanges, readings, rows, schema
 from .batches import BATCH, batches
 from .database import Anchor, translated
 from .rows import RunRecord
@@ -58,6 +59,7 @@ class Store:
         # The keys of plans whose runs go on: their requests are there, and are not looked up again
         # with each answer.
         self._kept: set[str] = set()
+        self._has_exchanges = False  # not known yet
         self._patience = 0.0  # an address that is wrong is told at once
         self.writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolparse-store")
         self._anchor: Anchor | None = None
@@ -542,6 +544,81 @@ class Store:
     def answer_ids(self, run_id: str, keys: Iterable[str]) -> dict[str, int]:
         """Return the id of the row of the answer that a run has, by key. See `completions`."""
         return self._chosen(run_id, keys)
+
+    # -- what passed by, see `exchanges`
+
+    def record_exchanges(self, passed: Iterable[Passed]) -> None:
+        """Write exchanges in one transaction: all of them, or none."""
+        packed = list(map(exchanges.packed, passed))
+        with self._writing() as connection:
+            if not self._has_exchanges:
+                exchanges.make(connection)
+            exchanges.write(connection, packed)
+        self._has_exchanges = True
+
+    def exchange_apps(self) -> dict[str, int]:
+        """Return the newest exchange of each application that was recorded, by its name."""
+        with self._reading() as connection:
+            return exchanges.apps(connection) if self._exchanges_in(connection) else {}
+
+    def newest_exchange(self, app: str) -> int:
+        """Return the number of the newest exchange of an application, 0 for none."""
+        with self._reading() as connection:
+            there = self._exchanges_in(connection)
+            return exchanges.newest(connection, app) if there else 0
+
+    def exchanges(self, app: str, after: int = 0, most: int = BATCH) -> list[tuple[int, Passed]]:
+        """Return the exchanges of an application after one of them, oldest first."""
+        with self._reading() as connection:
+            there = self._exchanges_in(connection)
+            return list(exchanges.after(connection, app, after, most)) if there else []
+
+    def _exchanges_in(self, connection: sa.Connection) -> bool:
+        self._has_exchanges = self._has_exchanges or exchanges.is_there(connection)
+        return self._has_exchanges
+
+    def grow_run(
+        self,
+        run_id: str,
+        known: int,
+        plan: Mapping[str, Any],
+        summary: Mapping[str, Any],
+        items: Sequence[PlanItem],
+        completions: Sequence[Completion],
+    ) -> bool:
+        """Add answers with their items to a run that has `known` items, in one transaction, and
+        begin the run where there is none. Return False, and change nothing, where another process
+        has added some meanwhile.
+
+        plan, summary: of the whole run (JSON), in the place of those before.
+        """
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        values = {
+            "plan": _json_text(_without_credentials(plan)),
+            "summary": _json_text(dict(summary)),
+            "status": "complete",
+        }
+        packed = [rows.completion_row(completion, run_id) for completion in completions]
+        requests = {c.key: c.request for c in completions}
+        r, i = schema.runs.c, schema.items.c
+        with self._sharing() as connection:
+            count = sa.select(sa.func.count()).select_from(schema.items).where(i.run_id == run_id)
+            if connection.execute(count).scalar_one() != known:
+                return False
+            update = schema.runs.update().where(r.run_id == run_id)
+            if not connection.execute(update.values(**values)).rowcount:
+                newest = sa.select(sa.func.max(schema.completions.c.id))
+                row = {
+                    "run_id": run_id,
+                    "created": now,
+                    "floor": connection.execute(newest).scalar() or 0,
+                }
+                connection.execute(schema.runs.insert().values(**row, **values))
+            rows.keep_requests(connection, requests, requests.__getitem__)
+            if packed:
+                connection.execute(rows.INSERT_COMPLETION, packed)
+            _insert_items(connection, run_id, items, known)
+        return True
 
     # -- below
 

@@ -1,0 +1,319 @@
+"""An exchange as it passed by, read: the question as a case, and each answer as a completion."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from ...core.errors import ToolparseError
+from ...core.toolspec import ToolSpec, tool_specs
+from ...core.values import write_canonical
+from ...evals.cases.case import Case, is_storable
+from ...evals.cases.collection import pack_cases, unpack_cases
+from ...parser.capture import Captured, capture
+from ...parser.capture.shapes import Assembly, take_chunk
+from ...runner.exchange.passed import Passed
+from ...runner.exchange.redaction import redact, redact_named
+from ...runner.exchange.types import Chunk, Completion, EndpointKind
+from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
+from ..ingest.columns import LARGEST, tool_choice_of
+
+# How it works. The path says which API was asked, and so which members of the request are the
+# question. The response is read by the same shapes as every other one. Each event of a stream has
+# the time of the piece in which it became whole.
+
+_EVENT = re.compile(rb"^(?:data:[ ]?)?([^\r\n]+)(?:\r\n|\r|\n|\Z)", re.M)
+_OF_THE_QUESTION = (
+    "model", "messages", "tools", "functions", "prompt", "input", "instructions", "system",
+)  # fmt: skip
+_UNKNOWN = "unknown"
+_CUT = {
+    "cut": "the server broke the response off before its end",
+    "caller": "the caller went away before the end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAnswer:
+    """One answer of an exchange: number `choice` of those that it has."""
+
+    case: Case
+    model: str
+    tool_choice: Any
+    choice: int
+    completion: Completion
+    captured: Captured
+    final: Captured | None  # the whole answer that some APIs send at the end of a stream
+    offers: bool  # whether the request offered tools that the server itself reads calls of
+
+
+def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
+    """Yield the answers of an exchange, at least one.
+
+    number: of the exchange in its store, which names its case.
+    """
+    body = _json(passed.request)
+    asked = body if isinstance(body, dict) else {}
+    case = _case(f"{number:06}", passed.path, asked)
+    is_completion = passed.path.endswith("/api/generate") or (
+        passed.path.endswith("/completions") and not passed.path.endswith("/chat/completions")
+    )
+    offers = bool(case.tools) and not is_completion
+    model = asked.get("model")
+    if not isinstance(model, str) or not model.strip() or not is_storable(model):
+        model = _UNKNOWN
+    choice, count = 0, 1
+    while choice < count:
+        captured, message = _captured(passed, choice)
+        if offers and not captured.token_text:
+            captured = captured.as_native()
+        if captured.fidelity in ("sdk", "replayed", "wire"):
+            captured = replace(captured, fidelity=passed.fidelity)
+        completion = _completion(passed, number, choice, asked, case, model, captured, message)
+        tool_choice = tool_choice_of(asked.get("tool_choice"))
+        final = _final(passed) if captured.stream and passed.path.endswith("/responses") else None
+        yield LiveAnswer(case, model, tool_choice, choice, completion, captured, final, offers)
+        choice, count = choice + 1, captured.choices
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
+
+
+# -- the question
+
+
+def _case(id: str, path: str, body: Mapping[str, Any]) -> Case:
+    try:
+        case = Case(id, _question(path, body), _tools(body))
+        unpack_cases(pack_cases([case]))
+    except ToolparseError:
+        # What a case cannot contain was asked all the same, and can be looked at as text.
+        members = [body.get(name) for name in _OF_THE_QUESTION[1:] if body.get(name) is not None]
+        return Case(id, write_canonical(members))
+    return case
+
+
+def _question(path: str, body: Mapping[str, Any]) -> Any:
+    for name in ("messages", "input", "prompt"):
+        if (asked := body.get(name)) is not None:
+            break
+    else:
+        return ""
+    before = body.get("instructions" if path.endswith("/responses") else "system")
+    system = [{"role": "system", "content": before}] if before and name != "messages" else []
+    if name == "messages":
+        # Anthropic's has its system prompt beside them.
+        system = [{"role": "system", "content": _text(before)}] if before else []
+    if isinstance(asked, str):
+        return [*system, {"role": "user", "content": asked}] if system else asked
+    if isinstance(asked, list) and all(isinstance(m, dict) and "role" in m for m in asked):
+        return [*system, *asked]
+    return write_canonical(asked)
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict))
+
+
+def _tools(body: Mapping[str, Any]) -> tuple[ToolSpec, ...]:
+    # Without those that only a provider runs, which have no schema.
+    tools = body.get("tools") or body.get("functions")
+    specs: list[ToolSpec] = []
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and tool.get("type", "function") in ("function", "custom"):
+            specs += tool_specs([tool])
+    return tuple(specs)
+
+
+# -- the answer
+
+
+def _captured(passed: Passed, choice: int) -> tuple[Captured, str]:
+    # With the message of a failure, "" for none.
+    text = passed.response.decode("utf-8", "surrogateescape")
+    if passed.end == "unreachable" or _is_failed(passed):
+        return Captured(fidelity="replayed"), str(passed.facts.get("error") or "")
+    if passed.status is not None and passed.status >= 400:
+        return Captured(fidelity="replayed"), _message(text) or f"status {passed.status}"
+    lines = [line for line in text.splitlines() if line.strip()]
+    try:
+        if len(lines) > 1 and all(line.startswith("{") for line in lines):
+            # Ollama's streams are JSON lines, of which the last may be cut off.
+            messages = [m for m in map(_line, lines) if m is not None]
+            return _timed(passed, capture(messages, choice)), ""
+        captured = capture(text, choice)
+        if not captured.stream and captured.fidelity == "replayed":
+            captured = capture(json.loads(text), choice)
+        return _timed(passed, captured), ""
+    except (ToolparseError, ValueError, RecursionError):
+        said = str(passed.facts.get("left_out") or passed.facts.get("error") or "")
+        return Captured(fidelity="replayed"), said or "the response is no answer of a model"
+
+
+def _is_failed(passed: Passed) -> bool:
+    # A client knows what kind of failure it was.
+    return passed.facts.get("error_kind") is not None
+
+
+def _final(passed: Passed) -> Captured | None:
+    for match in _EVENT.finditer(passed.response):
+        if b'"response.completed"' in match[1] and isinstance(event := _json(match[1]), dict):
+            response = event.get("response")
+            if isinstance(response, dict) and response.get("output"):
+                return capture(response)
+    return None
+
+
+def _line(line: str) -> Any:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _message(text: str) -> str:
+    error = _line(text)
+    if error is None:
+        return text
+    inner = error.get("error", error)
+    if isinstance(inner, dict):
+        inner = inner.get("message") or write_canonical(inner)
+    return str(inner)
+
+
+def _timed(passed: Passed, captured: Captured) -> Captured:
+    # A response that ended with its connection has no finish part, whatever came of it before.
+    if passed.end in _CUT and captured.stream and captured.finish_reason is None:
+        return replace(captured, cut=True)
+    return captured
+
+
+def _chunks(passed: Passed, captured: Captured) -> tuple[Chunk, ...]:
+    if not captured.chunks:
+        return ()
+    ends = list(accumulate(size for _, size in passed.pieces))
+    times: list[float] = []
+    assembly = Assembly(0, streamed=True)
+    for match in _EVENT.finditer(passed.response):
+        if (message := _json(match[1])) is None or not isinstance(message, dict):
+            continue
+        before = len(assembly.chunks)
+        take_chunk(message, assembly)
+        piece = min(bisect_left(ends, match.end(1)), len(ends) - 1)
+        times += [passed.pieces[piece][0] if ends else 0.0] * (len(assembly.chunks) - before)
+    # Of an event that is spread over several lines nobody knows the time.
+    times += [passed.seconds] * (len(captured.chunks) - len(times))
+    return tuple(
+        Chunk(at, text, kind)
+        for at, (kind, text) in zip(times[: len(captured.chunks)], captured.chunks, strict=True)
+    )
+
+
+def _failure(passed: Passed, captured: Captured, message: str) -> tuple[str | None, str | None]:
+    if _is_failed(passed):
+        return str(passed.facts["error_kind"]), message
+    if passed.end == "unreachable":
+        return "connection", message
+    if passed.status is not None and passed.status >= 400:
+        body = _json(passed.response)
+        error = body.get("error") if isinstance(body, dict) else None
+        kind = kind_of_status(passed.status) or reported_kind(error)
+        return kind or ("server_error" if passed.status >= 500 else "bad_request"), message
+    if captured.error is not None:
+        return ("cut_stream" if captured.content else "server_error"), captured.error
+    if captured.cut:
+        return "cut_stream", _CUT.get(passed.end, "the stream ended without a finish part")
+    if message:
+        return ("connection" if passed.end != "whole" else "other"), message
+    return None, None
+
+
+def _completion(
+    passed: Passed,
+    number: int,
+    choice: int,
+    asked: Mapping[str, Any],
+    case: Case,
+    model: str,
+    captured: Captured,
+    message: str,
+) -> Completion:
+    kind, why = _failure(passed, captured, message)
+    usage = captured.usage or {}
+    server = captured.server() if captured.token_text else None
+    response: dict[str, Any] = {
+        "id": captured.id,
+        "model": captured.model,
+        "usage": dict(usage) or None,
+        "server": None if server is None else server.to_dict(),
+        "status_code": passed.status,
+        "asked": passed.facts.get("asked"),
+        "retry_after": _seconds(passed.facts.get("response_headers")),
+        "body": passed.response.decode("utf-8", "replace")[:LONGEST_MESSAGE] if message else None,
+    }
+    chunks = _chunks(passed, captured) if choice == 0 else ()
+    endpoint: EndpointKind = captured.endpoint_kind
+    messages = case.messages
+    request = {
+        "model": {"name": model},
+        "model_alias": model,
+        "messages": [dict(m) for m in messages],
+        "params": redact_named({k: v for k, v in asked.items() if k not in _OF_THE_QUESTION}),
+        "stream": captured.stream,
+        "trial": choice,
+    }
+    if isinstance(asked.get("tools"), list):
+        request["tools"] = asked["tools"]
+    # An exchange happened once, whatever was asked before: its number is its identity.
+    subject = ["live", passed.app, passed.created, number, choice]
+    return Completion(
+        key=hashlib.sha256(write_canonical(subject).encode()).hexdigest(),
+        raw=captured.raw if captured.content or captured.tool_calls or kind is None else "",
+        status="ok" if kind is None else "error",
+        error_kind=kind,
+        error_message=None if why is None else redact(why)[:LONGEST_MESSAGE],
+        finish_reason=captured.finish_reason,
+        prompt_tokens=_count(usage.get("prompt_tokens", usage.get("input_tokens"))),
+        completion_tokens=_count(usage.get("completion_tokens", usage.get("output_tokens"))),
+        latency=round(passed.seconds, 6),
+        ttft=chunks[0].at if chunks else None,
+        chunks=chunks,
+        reasoning=captured.reasoning,
+        endpoint_kind=endpoint,
+        fidelity=captured.fidelity,
+        stream=captured.stream or (passed.fidelity == "sdk" and asked.get("stream") is True),
+        cut=kind == "cut_stream",
+        system_fingerprint=captured.system_fingerprint,
+        created=passed.created,
+        request=request,
+        response={name: value for name, value in response.items() if value is not None},
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and abs(value) < LARGEST else None
+
+
+def _seconds(headers: Any) -> float | None:
+    # What the server asked to wait.
+    for name, value in headers or ():
+        if str(name).lower() == "retry-after":
+            try:
+                return float(value)
+            except ValueError:
+                return None
+    return None

@@ -1,0 +1,534 @@
+"""The HTTP server and client of the proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import threading
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import (
+    ClientError,
+    ClientPayloadError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+    hdrs,
+    web,
+)
+from multidict import CIMultiDict
+from yarl import URL
+
+from ...core.errors import BadOptions
+from ...runner.exchange.passed import End, Passed, without_secrets
+from ...runner.exchange.redaction import (
+    is_http_address,
+    redact,
+    redact_url,
+    secrets_of_request,
+    url_secrets,
+)
+from ...runner.local.gate import Refusal, Rules, bound, is_loopback, refusal_body
+from ..recording import Writer, app_name, say
+from .ask_raw import raw_flags, with_flags
+
+# How it works. A request's bytes go to the upstream server and the response's bytes come back, in
+# the pieces in which they arrive, without being read. Both are kept meanwhile if the path is one
+# that models answer at; when the response has ended, credentials are removed from the copies, and
+# they go to the writer's queue. aiohttp is told to add nothing: no redirections, no cookies, no
+# decompression, no headers of its own. A writer that cannot keep up, or a disk that is full, is
+# told and counted, and no request waits for it.
+#
+# A response that breaks off must break off for the caller as well: its connection is closed
+# without the last chunk. What was received before goes out first.
+
+_HOP_BY_HOP = frozenset(
+    ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection",
+     "te", "trailer", "transfer-encoding", "upgrade")
+)  # fmt: skip
+_OF_REQUEST = _HOP_BY_HOP | {"host", "expect"}
+_UNTOUCHED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_ENDINGS = ("/chat/completions", "/completions", "/responses", "/api/chat", "/api/generate")
+_MESSAGES = ("/v1/messages", "/messages")  # /v1/threads/…/messages is another thing
+_KEPT = 32 * 2**20  # bytes of a body that are recorded; of more there is no record
+_AT_ONCE = 2**20  # bytes of a request that are read before they are passed on
+_LONGEST_LINE = 65_536  # bytes of a header
+_CONNECTING = 30.0  # seconds
+# Below the five seconds after which common servers close an idle connection.
+_IDLE = 4.0
+_CLOSING = 10.0  # seconds
+
+
+class Proxy:
+    """A running proxy, a context manager. `url` is what clients take as their base address.
+
+    recorded, dropped: how many exchanges were written, and how many could not be.
+    """
+
+    def __init__(
+        self, service: _Service, host: str, port: int, prefix: str, writer: Writer | None
+    ) -> None:
+        self._service = service
+        self._writer = writer
+        name = f"[{host}]" if ":" in host else host
+        self._socket = bound(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{name}:{self.port}{prefix}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="toolparse-proxy", daemon=True
+        )
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(service.start(self._socket), self._loop).result()
+
+    @property
+    def recorded(self) -> int:
+        return 0 if self._writer is None else self._writer.recorded
+
+    @property
+    def dropped(self) -> int:
+        return 0 if self._writer is None else self._writer.dropped
+
+    def flush(self) -> None:
+        """Wait until everything that has ended is written."""
+        if self._writer is not None:
+            # A caller has the end of its answer a moment before its record is made.
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0.02), self._loop).result()
+            self._writer.flush()
+
+    def close(self) -> None:
+        """End all connections, free the port and write what waits. A second call does nothing."""
+        if self._thread.is_alive():
+            ending = asyncio.run_coroutine_threadsafe(self._service.end(), self._loop)
+            with suppress(TimeoutError):
+                ending.result(_CLOSING)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._socket.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.url!r})"
+
+
+class _Service:
+    def __init__(
+        self,
+        upstream: str,
+        rules: Rules,
+        key: str,
+        writer: Writer | None,
+        app: str,
+        flags: Mapping[str, Any],
+    ) -> None:
+        parts = urlsplit(upstream)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        port = f":{parts.port}" if parts.port else ""
+        self._origin = f"{parts.scheme}://{host}{port}"
+        self.prefix = parts.path.rstrip("/")
+        self._login = _login_of(upstream)
+        self._own_secrets = tuple(s for s in (key, *url_secrets(upstream)) if s)
+        self._rules = rules
+        self._key = key
+        self._writer = writer
+        self._app = app
+        self._flags = flags
+
+    async def start(self, socket: Any) -> None:
+        # `limit` is that of connections at once; aiohttp's own is 100.
+        self._session = ClientSession(
+            connector=TCPConnector(limit=0, keepalive_timeout=_IDLE),
+            cookie_jar=DummyCookieJar(),
+            auto_decompress=False,
+            timeout=ClientTimeout(total=None, sock_connect=_CONNECTING),
+            skip_auto_headers=_UNTOUCHED,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+        )
+        application = web.Application()
+        application.router.add_route("*", "/{path:.*}", self._answer)
+        application.on_response_prepare.append(_without_additions)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handler_cancellation=True,
+            auto_decompress=False,
+            max_line_size=_LONGEST_LINE,
+            max_field_size=_LONGEST_LINE,
+            shutdown_timeout=0.1,
+        )
+        await self._runner.setup()
+        await web.SockSite(self._runner, socket, backlog=1024).start()
+
+    async def end(self) -> None:
+        await self._runner.cleanup()
+        await self._session.close()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        headers = [(name.lower(), value) for name, value in request.headers.items()]
+        try:
+            self._rules.check(request.raw_path, headers)
+        except Refusal as e:
+            return _error(e.status, refusal_body(e))
+        is_kept = self._writer is not None and request.method == "POST" and _is_asked(request.path)
+        exchange = _Exchange(request, is_kept)
+        sent = _end_to_end(request.headers, _OF_REQUEST)
+        self._put_key(sent)
+        try:
+            body = await self._body(request, exchange, sent)
+            asking = self._session.request(
+                request.method,
+                URL(self._origin + self._target(request.raw_path), encoded=True),
+                headers=sent,
+                data=body,
+                allow_redirects=False,
+            )
+            upstream = await asking.__aenter__()
+        except asyncio.CancelledError:
+            self._record(exchange, "caller")
+            raise
+        except Exception as e:
+            # Of whatever kind: nothing was answered yet, and the caller is told who failed.
+            secrets = exchange.secrets(self._own_secrets)
+            reason = redact(f"{type(e).__name__}: {e}" if str(e) else type(e).__name__, secrets)
+            message = f"The upstream server did not answer: {reason}"
+            exchange.facts["error"] = message
+            self._record(exchange, "unreachable")
+            return _error(502, _upstream_error(message))
+        try:
+            return await self._pass_back(request, upstream, exchange)
+        finally:
+            upstream.release() if upstream.content.is_eof() else upstream.close()
+
+    async def _pass_back(
+        self, request: web.Request, upstream: ClientResponse, exchange: _Exchange
+    ) -> web.StreamResponse:
+        exchange.began(upstream)
+        headers = _end_to_end(upstream.headers, _HOP_BY_HOP)
+        response = _PassedBack(status=upstream.status, reason=upstream.reason)
+        response.headers.extend(headers)
+        response.sent = frozenset(name.lower() for name in headers)
+        end: End = "caller"
+        try:
+            await response.prepare(request)
+            content = upstream.content
+            while True:
+                piece, is_chunk = await content.readchunk()
+                if piece:
+                    exchange.received(piece)
+                    await response.write(piece)
+                elif not is_chunk or content.at_eof():
+                    break
+            end = "whole"
+            await response.write_eof()
+        except (ClientPayloadError, ClientError, TimeoutError) as e:
+            if isinstance(e, ConnectionError) and _is_closing(request):
+                raise
+            end = "cut"
+            exchange.facts["error"] = redact(f"{type(e).__name__}: {e}", self._own_secrets)
+            # Without the last chunk, so that nobody takes the part for the whole.
+            response.force_close()
+            if request.transport is not None:
+                request.transport.close()
+        finally:
+            self._record(exchange, end)
+        return response
+
+    async def _body(
+        self, request: web.Request, exchange: _Exchange, headers: CIMultiDict[str]
+    ) -> bytes | AsyncIterator[bytes] | None:
+        if not request.can_read_body:
+            return None
+        size = request.content_length
+        flags = self._flags if exchange.is_kept else {}
+        if flags or (size is not None and size <= _AT_ONCE):
+            pieces = [piece async for piece in request.content.iter_any()]
+            body = b"".join(pieces)
+            if flags:
+                body, asked = with_flags(request.path, body, flags)
+                if asked:
+                    exchange.facts["asked"] = dict(asked)
+                    headers.popall(hdrs.CONTENT_LENGTH, None)
+            exchange.sent(body)
+            return body
+        return _kept(request.content.iter_any(), exchange)
+
+    def _target(self, raw_path: str) -> str:
+        # Clients are given either address, that of the proxy or that with the upstream's path.
+        if not self.prefix or raw_path == self.prefix or raw_path.startswith(f"{self.prefix}/"):
+            return raw_path
+        return self.prefix + raw_path
+
+    def _put_key(self, headers: CIMultiDict[str]) -> None:
+        # A key of the proxy's own says who may ask here, and is nobody else's business.
+        if self._rules.api_key:
+            own = self._rules.api_key
+            for name in ("Authorization", "x-api-key"):
+                if any(own in value for value in headers.getall(name, ())):
+                    del headers[name]
+                    if self._key:
+                        value = self._key if name == "x-api-key" else f"Bearer {self._key}"
+                        headers[name] = value
+        elif self._key and "x-api-key" in headers:
+            headers["x-api-key"] = self._key
+        elif self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        if self._login and "Authorization" not in headers:
+            headers["Authorization"] = self._login
+
+    def _record(self, exchange: _Exchange, end: End) -> None:
+        if self._writer is None or not exchange.is_kept:
+            return
+        try:
+            passed = exchange.passed(self._app, end)
+            secrets = exchange.secrets((*self._own_secrets, self._rules.api_key))
+            self._writer.add(without_secrets(passed, secrets))
+        except Exception as e:  # a record is never a reason to fail
+            self._writer.dropped += 1
+            say(f"not recorded: {redact(f'{type(e).__name__}: {e}')}")
+
+
+class _Exchange:
+    # One request on its way, with copies of its bytes where they will be recorded.
+
+    def __init__(self, request: web.Request, is_kept: bool) -> None:
+        self.is_kept = is_kept
+        self.facts: dict[str, Any] = {}
+        if is_kept:
+            self._started = time.perf_counter()
+            self._created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._request = request
+        self._sent: list[bytes] = []
+        self._pieces: list[bytes] = []
+        self._times: list[float] = []
+        self._room = _KEPT
+        self._status: int | None = None
+        self._headers: list[list[str]] = []
+        self._coding = ""
+
+    def sent(self, piece: bytes) -> None:
+        if self.is_kept:
+            self._take(self._sent, piece)
+
+    def began(self, upstream: ClientResponse) -> None:
+        if self.is_kept:
+            self._status = upstream.status
+            self._headers = [[name, value] for name, value in upstream.headers.items()]
+            self._coding = upstream.headers.get(hdrs.CONTENT_ENCODING, "")
+
+    def received(self, piece: bytes) -> None:
+        if self.is_kept:
+            self._times.append(time.perf_counter() - self._started)
+            self._take(self._pieces, piece)
+
+    def _take(self, pieces: list[bytes], piece: bytes) -> None:
+        self._room -= len(piece)
+        if self._room < 0:
+            self._sent.clear()
+            self._pieces.clear()
+            self._times.clear()
+            self.facts["left_out"] = f"more than {_KEPT:,} bytes"
+        else:
+            pieces.append(piece)
+
+    def passed(self, app: str, end: End) -> Passed:
+        request = self._request
+        sent = b"".join(self._sent)
+        coding = request.headers.get(hdrs.CONTENT_ENCODING, "")
+        sent = self._decoded([sent], coding, "request")[0]
+        pieces = self._decoded(self._pieces, self._coding, "response")
+        times = self._times[: len(pieces)]
+        self.facts |= {
+            "method": request.method,
+            "query": request.query_string,
+            "headers": [[name, value] for name, value in request.headers.items()],
+            "response_headers": self._headers,
+        }
+        return Passed(
+            app=app,
+            created=self._created,
+            path=request.path,
+            request=sent,
+            response=b"".join(pieces),
+            status=self._status,
+            pieces=tuple(zip(times, map(len, pieces), strict=True)),
+            seconds=time.perf_counter() - self._started,
+            end=end,
+            facts=self.facts,
+        )
+
+    def _decoded(self, pieces: list[bytes], coding: str, name: str) -> list[bytes]:
+        # Of what cannot be decoded there is no record: nobody could say what is in it.
+        try:
+            return _decompressed(pieces, coding)
+        except (ValueError, zlib.error):
+            self.facts["left_out"] = f"the {name}, whose Content-Encoding is {coding[:40]!r}"
+            return [b""] if name == "request" else []
+
+    def secrets(self, more: tuple[str, ...]) -> tuple[str, ...]:
+        body: Any = None
+        with suppress(ValueError, RecursionError):
+            body = json.loads(b"".join(self._sent) or b"null")
+        request = self._request
+        headers = tuple((name.lower(), value) for name, value in request.headers.items())
+        return (*secrets_of_request(headers, body, request.raw_path), *filter(None, more))
+
+
+def _decompressed(pieces: list[bytes], coding: str) -> list[bytes]:
+    coding = coding.strip().lower()
+    if coding in ("", "identity"):
+        return pieces
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise ValueError(coding)
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # either head
+    room = _KEPT
+    out = []
+    for piece in pieces:
+        text = unpack.decompress(piece, room)
+        room -= len(text)
+        if unpack.unconsumed_tail or room <= 0:
+            raise ValueError("more than is recorded")
+        out.append(text)
+    return out
+
+
+async def _kept(pieces: AsyncIterator[bytes], exchange: _Exchange) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        exchange.sent(piece)
+        yield piece
+
+
+def _is_asked(path: str) -> bool:
+    return path.endswith(_ENDINGS) or path == _MESSAGES[1] or path.endswith(_MESSAGES[0])
+
+
+def _end_to_end(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiDict[str]:
+    # Without the headers that belong to one connection, those that `Connection` names among them.
+    named: set[str] = set()
+    for name, value in headers.items():
+        if name.lower() == "connection":
+            named.update(part.strip().lower() for part in value.split(","))
+    kept: CIMultiDict[str] = CIMultiDict()
+    for name, value in headers.items():
+        if name.lower() not in dropped and name.lower() not in named:
+            kept.add(name, value)
+    return kept
+
+
+class _PassedBack(web.StreamResponse):
+    # sent: the names of the headers that the upstream server sent.
+    __slots__ = ("sent",)
+    sent: frozenset[str]
+
+
+async def _without_additions(request: web.Request, response: web.StreamResponse) -> None:
+    # aiohttp adds these where a response lacks them.
+    if isinstance(response, _PassedBack):
+        for name in (hdrs.DATE, hdrs.SERVER, hdrs.CONTENT_TYPE):
+            if name.lower() not in response.sent:
+                response.headers.popall(name, None)
+
+
+def _is_closing(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
+def _login_of(upstream: str) -> str:
+    url = URL(upstream)
+    if url.user is None:
+        return ""
+    login = f"{url.user}:{url.password or ''}".encode()
+    return f"Basic {base64.b64encode(login).decode()}"
+
+
+def _error(status: int, body: bytes) -> web.Response:
+    return web.Response(status=status, body=body, content_type="application/json")
+
+
+def _upstream_error(message: str) -> bytes:
+    error = {"message": message, "type": "upstream", "param": None, "code": 502}
+    return json.dumps({"error": error}).encode()
+
+
+def proxy(
+    upstream: str,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    app: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    api_key: str | None = None,
+    upstream_key: str | None = None,
+    ask_raw: str | Mapping[str, Any] | None = None,
+    tell: Callable[[str], None] = say,
+) -> Proxy:
+    """Pass requests on to a server as they come, at `http://host:port` (port 0 = any free one), and
+    record what models are asked and answer.
+
+    Recorded are POST requests for chat completions, completions, Responses, Anthropic's messages,
+    and Ollama's /api/chat and /api/generate. All others pass as well.
+
+    Args:
+        upstream: the other server's address. A path of it, such as /v1, may be left out by clients.
+        store: a path or an SQLAlchemy URL. None records nothing.
+        app: the name under which `Lab.live` shows the answers (default: app).
+        api_key: the key that callers must send. Without one the proxy stays on loopback.
+        upstream_key: the upstream server's key. Without one callers send theirs.
+        ask_raw: the server's name (vllm, sglang, llama.cpp) or request members of your own, which
+            every recorded request then gets. The record says which were added.
+        tell: is called with a sentence where something cannot be recorded.
+
+    Raises BadOptions for an address or a port that cannot be one and for an open proxy on a public
+    address, SetupError where the port is taken, StoreError for a store that cannot be opened.
+    """
+    if not is_http_address(upstream) or urlsplit(upstream).query or urlsplit(upstream).fragment:
+        raise BadOptions(
+            "the upstream server is an address",
+            got=redact_url(str(upstream)),
+            expected="for example http://127.0.0.1:8000, without a query",
+        )
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
+        raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
+    if not api_key and not is_loopback(host):
+        raise BadOptions(
+            "a proxy that others can reach needs a key",
+            got=host,
+            hint="pass api_key=..., or stay on 127.0.0.1",
+        )
+    name, flags = app_name(app), raw_flags(ask_raw)
+    writer = None
+    if store is not None:
+        writer = Writer(store, tell)
+        writer.open()
+    try:
+        rules = Rules(host, api_key or "")
+        service = _Service(upstream, rules, upstream_key or "", writer, name, flags)
+        return Proxy(service, host, port, service.prefix, writer)
+    except BaseException:
+        if writer is not None:
+            writer.close()
+        raise
+
+
+__all__ = ["Proxy", "proxy"]
