@@ -483,10 +483,9 @@ def proxy(
     ask_raw: str | Mapping[str, Any] | None = None,
     tell: Callable[[str], None] = say,
 ) -> Proxy:
-    """Pass requests on to a server as they come, at `http://host:port` (port 0 = any free one), and
-    record what models are asked and answer.
+    """Pass requests on to a server as they come, and record what models answer.
 
-    Recorded are POST requests for chat completions, completions, Responses, Anthropic's messages,
+    It listens at `http://host:port` (port 0 = any free one). Recorded are POST requests for chat completions, completions, Responses, Anthropic's messages,
     and Ollama's /api/chat and /api/generate. All others pass as well.
 
     Args:
