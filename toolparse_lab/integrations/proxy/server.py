@@ -485,8 +485,9 @@ def proxy(
 ) -> Proxy:
     """Pass requests on to a server as they come, and record what models answer.
 
-    It listens at `http://host:port` (port 0 = any free one). Recorded are POST requests for chat completions, completions, Responses, Anthropic's messages,
-    and Ollama's /api/chat and /api/generate. All others pass as well.
+    It listens at `http://host:port` (port 0 = any free one). Recorded are POST requests for chat
+    completions, completions, Responses, Anthropic's messages, and Ollama's /api/chat and
+    /api/generate. All others pass as well.
 
     Args:
         upstream: the other server's address. A path of it, such as /v1, may be left out by clients.
