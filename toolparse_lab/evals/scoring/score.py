@@ -320,8 +320,10 @@ class _Scoring:
         return self._lose("reasoning_only", code, "nothing follows the reasoning" + because)
 
     def _unread(self) -> Score | None:
-        # Another project's parser failed on the whole text, which says nothing of the model.
-        failed = (p.message for p in self.result.problems if p.code == "parser.failed")
+        # Another project's parser failed on the whole text, which says nothing of the model. An
+        # object of the caller's own may raise to refuse a text.
+        problems = (p for p in self.result.problems if p.code == "parser.failed")
+        failed = (p.message for p in problems if " raised ReaderFailed" in p.message)
         why = next(failed, None)
         return None if why is None else self._lose("reader_error", "", why)
 

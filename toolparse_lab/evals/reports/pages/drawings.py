@@ -43,6 +43,7 @@ FILLS: Mapping[str, tuple[str, str, bool]] = {
     "self_answered": (style.YELLOW, "#000", False),
     "attempted_unparseable": (style.PURPLE, "#000", False),
     "fabricated": ("#000000", "#fff", False),
+    "reader_error": ("#000000", "#fff", True),
     "truncated": (style.SKY, "#000", False),
     "reasoning_only": (style.SKY, "#000", True),
     "empty": (style.BLUE, "#fff", False),
