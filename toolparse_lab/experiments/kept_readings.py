@@ -167,8 +167,11 @@ class KeptReadings:
         if (bodies := self._all_kept(protocol, policies)) is not None:
             with suppress(_Gone):
                 kept = list(bodies)
-                ids = unpacked(kept, "trials", ["trial_id"])["trial_id"].tolist()
-                return unpacked_table(kept, "trials", engine, self._remarks_on(ids))
+                remarks = {}
+                if self.store.remarks(self.run_id):
+                    ids = unpacked(kept, "trials", ["trial_id"])["trial_id"].tolist()
+                    remarks = self._remarks_on(ids)
+                return unpacked_table(kept, "trials", engine, remarks)
         return convert_frame(self.frame("trials", {}, protocol, policies), "trials", engine)
 
     def _all_kept(

@@ -439,18 +439,21 @@ def unpacked_table(
     """Return what `convert_frame` does of `packed` frames, one after the other, without a pandas
     frame on the way.
 
-    others: texts of columns that the packed frames have not.
+    others: texts of columns that the packed frames have not. Declared columns of text that are in
+    neither are missing in every row.
     """
     import pyarrow as pa
 
     parts = _parts_of(sources, None, None, coded=True, told_apart=())
+    length = sum(map(len, parts["trial_id"]))
     columns: dict[str, Any] = {}
     # Column by column, as in `unpacked`.
     for name in dict.fromkeys([*(column.name for column in columns_of(kind)), *parts]):
-        if name in others:
-            columns[name] = _coded(pa.array(others[name], pa.large_string()))
-        else:
+        if name in parts:
             columns[name] = _coded(_joined(parts.pop(name)).combine_chunks())
+        else:
+            texts = pa.array(others.get(name, [None] * length), pa.large_string())
+            columns[name] = _coded(texts)
     return _of_library(columns, engine)
 
 

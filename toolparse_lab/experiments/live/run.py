@@ -155,13 +155,7 @@ class _Added:
         self.items.append(PlanItem(case.id, answer.model, completion.key, answer.choice, levels))
         self.completions.append(completion)
         self._trials = max(self._trials, answer.choice + 1)
-        self.summary.planned += 1
-        self.summary.calls += 1
-        if completion.ok:
-            self.summary.done += 1
-        else:
-            self.summary.failed += 1
-            self.summary.failures.update([str(completion.error_kind)])
+        self.summary.count(None if completion.ok else str(completion.error_kind))
 
     def plan(self) -> dict[str, Any]:
         live = {**self._plan["live"], "alarms": dict(self._alarms), "tools": self._tools}

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -143,13 +142,7 @@ class _RunSoFar:
         levels = {"arm": arm.name, "prompt_protocol": prompt_protocol(arm.protocol), **arm.levels}
         self._cases.append(case)
         self.items.append(PlanItem(case.id, alias, key, 0, levels))
-        self.summary.planned += 1
-        self.summary.calls += 1
-        if completion.ok:
-            self.summary.done += 1
-        else:
-            self.summary.failed += 1
-            self.summary.failures.update(Counter([str(completion.error_kind)]))
+        self.summary.count(None if completion.ok else str(completion.error_kind))
         return completion
 
     def record(self) -> Mapping[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ from ...middleware import ToolCallMiddleware
 from ...runner.exchange.redaction import is_http_address, redact, redact_url
 from ...runner.litellm_door import close_clients, recording_litellm
 from ...runner.litellm_faults import allow_tools_without_mcp, hold_logging_worker
-from ...runner.local.gate import Gate, Refusal, Rules, is_loopback, until_first
+from ...runner.local.gate import Gate, Listener, Refusal, Rules, address, check_address, until_first
 from ...runner.local.server import LocalServer, serve_local
 from ..litellm_bridge.options import middleware_for
 from .chat import Chat, Headers, Question, Upstream, json_object, json_response
@@ -148,7 +147,7 @@ def _offers_tools(body: bytes) -> bool:
     return bool(members.get("tools") or members.get("functions"))
 
 
-class Gateway:
+class Gateway(Listener):
     """A running gateway, a context manager. `url` ends in /v1."""
 
     def __init__(self, gate: Gate, url: str, recorder: Recorder | None = None) -> None:
@@ -166,17 +165,6 @@ class Gateway:
         self._gate.close()
         if self._recorder is not None:
             self._recorder.close()
-
-    def __enter__(self) -> Gateway:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Gateway({self.url!r})"
 
 
 def serve(
@@ -208,14 +196,7 @@ def serve(
             got=redact_url(upstream),
             expected="for example http://127.0.0.1:8000/v1",
         )
-    if not 0 <= port <= 65_535:
-        raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
-    if not api_key and not is_loopback(host):
-        raise BadOptions(
-            "a gateway that others can reach needs a key",
-            got=host,
-            hint="pass api_key=..., or stay on 127.0.0.1",
-        )
+    check_address("a gateway", host, port, api_key)
     if api_key and not upstream_key:
         # The caller's own key says who may ask here; it is nobody else's business.
         upstream_key = "none-needed"
@@ -225,8 +206,7 @@ def serve(
     chat = Chat(Upstream(upstream.rstrip("/"), upstream_key or ""), middleware, record)
     gate = ChatGate(host, port, Rules(host, api_key or ""), chat)
     gate.start()
-    name = f"[{host}]" if ":" in host else host
-    return Gateway(gate, f"http://{name}:{gate.port}/v1", recorder)
+    return Gateway(gate, f"{address(host, gate.port)}/v1", recorder)
 
 
 def _set_up_litellm() -> None:

@@ -12,7 +12,6 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,7 +38,15 @@ from ...runner.exchange.redaction import (
     secrets_of_request,
     url_secrets,
 )
-from ...runner.local.gate import Refusal, Rules, bound, is_loopback, refusal_body
+from ...runner.local.gate import (
+    Listener,
+    Refusal,
+    Rules,
+    address,
+    bound,
+    check_address,
+    refusal_body,
+)
 from ..recording import Writer, app_name, say
 from .ask_raw import raw_flags, with_flags
 
@@ -70,7 +77,7 @@ _IDLE = 4.0
 _CLOSING = 10.0  # seconds
 
 
-class Proxy:
+class Proxy(Listener):
     """A running proxy, a context manager. `url` is what clients take as their base address.
 
     recorded, dropped: how many exchanges were written, and how many could not be.
@@ -81,10 +88,9 @@ class Proxy:
     ) -> None:
         self._service = service
         self._writer = writer
-        name = f"[{host}]" if ":" in host else host
         self._socket = bound(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.url = f"http://{name}:{self.port}{prefix}"
+        self.url = f"{address(host, self.port)}{prefix}"
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="toolparse-proxy", daemon=True
@@ -119,17 +125,6 @@ class Proxy:
             self._socket.close()
         if self._writer is not None:
             self._writer.close()
-
-    def __enter__(self) -> Proxy:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"Proxy({self.url!r})"
 
 
 class _Service:
@@ -508,14 +503,7 @@ def proxy(
             got=redact_url(str(upstream)),
             expected="for example http://127.0.0.1:8000, without a query",
         )
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
-        raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
-    if not api_key and not is_loopback(host):
-        raise BadOptions(
-            "a proxy that others can reach needs a key",
-            got=host,
-            hint="pass api_key=..., or stay on 127.0.0.1",
-        )
+    check_address("a proxy", host, port, api_key)
     name, flags = app_name(app), raw_flags(ask_raw)
     writer = None
     if store is not None:

@@ -77,6 +77,16 @@ class Summary:
         """
         return self.missing == 0
 
+    def count(self, error_kind: str | None) -> None:
+        """Count one more question, which was asked once. error_kind: None for an answer."""
+        self.planned += 1
+        self.calls += 1
+        if error_kind is None:
+            self.done += 1
+        else:
+            self.failed += 1
+            self.failures[error_kind] += 1
+
     def to_dict(self) -> dict[str, Any]:
         """Return JSON, as it is stored with the run."""
         return {**dataclasses.asdict(self), "failures": dict(self.failures)}

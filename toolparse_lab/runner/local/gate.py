@@ -20,14 +20,16 @@ import json
 import re
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
-from ...core.errors import SetupError
+from ...core.errors import BadOptions, SetupError
 
 _MOST_HEAD = 65_536  # bytes of a request's head
 _HEAD_SECONDS = 30.0
@@ -118,6 +120,52 @@ def is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def check_address(what: str, host: str, port: int, api_key: str | None) -> None:
+    """Raise BadOptions for a port that cannot be one, and for others' access without a key.
+
+    what: what listens there, with its article.
+    """
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_535:
+        raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
+    if not api_key and not is_loopback(host):
+        raise BadOptions(
+            f"{what} that others can reach needs a key",
+            got=host,
+            hint="pass api_key=..., or stay on 127.0.0.1",
+        )
+
+
+def address(host: str, port: int) -> str:
+    """Return the address of a server.
+
+    >>> address("127.0.0.1", 80), address("::1", 80)
+    ('http://127.0.0.1:80', 'http://[::1]:80')
+    """
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{port}"
+
+
+class Listener(ABC):
+    """A running server, and a context manager. `url` is what clients take as their base address."""
+
+    url: str
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free the port. A second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
 
 
 class Gate:

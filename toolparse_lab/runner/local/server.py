@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...core.errors import BadOptions, SetupError
+from ...core.errors import SetupError
 from ..exchange.types import Model
 from .engine import MODEL_NAME, engine_params
-from .gate import Gate, Rules, is_loopback
-
-_LAST_PORT = 65_535
+from .gate import Gate, Listener, Rules, address, check_address
 
 
-class LocalServer:
+class LocalServer(Listener):
     """A running endpoint, and a context manager. `url` ends in /v1."""
 
     def __init__(self, server: Any, gate: Gate, url: str, api_key: str) -> None:
@@ -42,14 +39,6 @@ class LocalServer:
         self._gate.close()
         self._server = None
 
-    def __enter__(self) -> LocalServer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"LocalServer({self.url!r}{'' if self._server else ', closed'})"
 
@@ -69,14 +58,7 @@ def serve_local(
     BadOptions for an open endpoint on a public address and for anything that is not a port,
     SetupError where the packages are missing, SetupError where the port is taken.
     """
-    if not 0 <= port <= _LAST_PORT:
-        raise BadOptions("A port is a number up to 65535.", got=port, expected="0 for a free one")
-    if not api_key and not is_loopback(host):
-        raise BadOptions(
-            "an endpoint that others can reach needs a key",
-            got=host,
-            hint="pass api_key=..., or stay on 127.0.0.1",
-        )
+    check_address("an endpoint", host, port, api_key)
     inner_key = secrets.token_urlsafe(24)
     params = engine_params(threads=threads, api_key=inner_key)
     import xllamacpp  # after `engine_params`, which says what to install where it is missing
@@ -94,5 +76,4 @@ def serve_local(
     except BaseException:
         front.close()
         raise
-    name = f"[{host}]" if ":" in host else host
-    return LocalServer(server, front, f"http://{name}:{front.port}/v1", api_key or "")
+    return LocalServer(server, front, f"{address(host, front.port)}/v1", api_key or "")
