@@ -387,14 +387,17 @@ class Lab:
         errors: Errors = "raise",
         split: str | None = None,
         max_rows: int | None = None,
+        shape: str | None = None,
+        requests: Any = None,
         progress: Show = None,
     ) -> Run:
         """Record outputs from elsewhere as a run, to parse, score and debug.
 
         Args:
-            source: a path (JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them), a
-                frame, rows, texts, response objects of any client or their dicts, the chunks of one
-                stream.
+            source: a path (JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of
+                them), a frame, rows, texts, response objects of any client or their dicts, the
+                chunks of one stream. Logs of other tools are known by their keys, see
+                `tp.shapes()`.
             tools: for rows that name none.
             cases: the inputs of `load_cases`. Rows then say by `case_id` or `input` which they
                 answer.
@@ -404,6 +407,9 @@ class Lab:
             model, protocol: for rows that name none. A provider's own calls are read as such.
             errors: "raise" reports all bad rows at once, "skip" counts them in
                 `run.plan.cases.skipped`. Rows that the store holds already are not written again.
+            shape: the name of the shape that all rows have, "rows" for columns of your own. By
+                default each row's keys tell, unless `columns` are given.
+            requests: the file of requests of a batch, whose results say only `custom_id`.
             max_rows: a source with more is refused. None is no limit, but 100,000 for a packed file
                 (.gz), of which a small one can hold any number.
             progress: None shows it where someone can see it, "lines" a line now and then elsewhere.
@@ -431,6 +437,8 @@ class Lab:
             errors=errors,
             split=split,
             max_rows=max_rows,
+            shape=shape,
+            requests=requests,
             progress=progress,
         )
         self._remember_protocols(ingested.plan.arms)

@@ -19,7 +19,9 @@ from ..core.types import ParseOptions, Policy
 from ..evals.cases.case import Case
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Remarks, Trial, TrialProtocols
-from ..middleware.flow import OPEN, Conversation, asked_of, drive, read_answer
+from ..formats.auto import AUTO
+from ..formats.json.openai_json import OPENAI_JSON
+from ..middleware.flow import OPEN, Conversation, asked_of, drive, is_unlifted, read_answer
 from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
@@ -145,7 +147,8 @@ class RunReader:
     def answers(self, items: Iterable[PlanItem]) -> Iterator[Trial]:
         """Yield each item's trial with its recorded answer, which is not parsed."""
         for item, completion, recorded in self._recorded(items):
-            yield self._trial(item, completion, recorded, None, self._reader(item, None), "safe")
+            reader = self._reader(item, None, completion)
+            yield self._trial(item, completion, recorded, None, reader, "safe")
 
     def last_read(self) -> Iterator[Trial]:
         """Return the trials that stay, the latest first."""
@@ -192,9 +195,15 @@ class RunReader:
         created = completion.created if completion else ""
         return f"{item.key}:{item.case_id}:{item.arm['arm']}:{created}"
 
-    def _reader(self, item: PlanItem, protocol: AnyProtocol | None) -> AnyProtocol:
-        # By default the protocol of its arm.
-        return protocol or self.arms[str(item.arm["arm"])].reader
+    def _reader(
+        self, item: PlanItem, protocol: AnyProtocol | None, completion: Completion | None
+    ) -> AnyProtocol:
+        # By default the protocol of its arm. A call that a server left in its text was written in
+        # nobody knows which format.
+        reader = protocol or self.arms[str(item.arm["arm"])].reader
+        if reader is OPENAI_JSON and completion is not None:
+            return AUTO if is_unlifted(completion) else reader
+        return reader
 
     def _read(
         self,
@@ -204,7 +213,7 @@ class RunReader:
         protocol: AnyProtocol | None,
         policy: Policy,
     ) -> Trial:
-        reader, result = self._reader(item, protocol), None
+        reader, result = self._reader(item, protocol, completion), None
         if completion is not None and completion.ok:
             case = self.plan.cases[item.case_id]
             choice = self.arms[str(item.arm["arm"])].levels["tool_choice"]
@@ -219,6 +228,7 @@ class RunReader:
                 reason,
                 request=question,
                 reasoning=completion.reasoning or "",
+                unlifted=is_unlifted(completion),
             )
         return self._trial(item, completion, recorded, result, reader, policy)
 

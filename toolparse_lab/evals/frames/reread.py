@@ -29,7 +29,7 @@ from ...core.types import DEFAULT_OPTIONS, ParseOptions, ParseResult, Policy
 from ...core.values import read_strict
 from ...formats.base import Signs
 from ...formats.registry import is_shipped, protocol_of
-from ...middleware.flow import answer_reader
+from ...middleware.flow import answer_reader, is_unlifted
 from ...parser.foreign.protocol import AnyProtocol, any_protocol, listed_names
 from ...runner.exchange.types import Completion, EndpointKind
 from ..cases.case import Case
@@ -382,8 +382,10 @@ def _fill(
     case = _case(answer.tools_json, answer.target, answer.choice)
     result = None  # of a provider's failure there is nothing to parse
     if completion is not None and completion.ok:
-        reason = completion.finish_reason
-        reader = _reader(protocol, answer.tools_json, answer.choice, options, reason)
+        reason, unlifted = completion.finish_reason, is_unlifted(completion)
+        if unlifted and getattr(protocol, "id", protocol) == "openai_json":
+            protocol = "auto"
+        reader = _reader(protocol, answer.tools_json, answer.choice, options, reason, unlifted)
         result = reader(completion.raw, answer.request(), completion.reasoning or "")
 
     score, result, fault = score_in_isolation(case, completion, result, signs=signs)
@@ -445,9 +447,10 @@ def _reader(
     choice: str,
     options: ParseOptions,
     finish_reason: str | None,
+    unlifted: bool = False,
 ) -> Any:
     level = json.loads(choice) if choice.startswith("{") else choice
-    return answer_reader(protocol, _tools(tools_json), options, level, finish_reason)
+    return answer_reader(protocol, _tools(tools_json), options, level, finish_reason, unlifted)
 
 
 @lru_cache(maxsize=64)

@@ -25,6 +25,7 @@ from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec
 from ...core.types import ParseResult, ToolCall
 from ...core.types.call import is_repeat
+from ...core.types.server import IN_CONTENT
 from ...core.values import Value, read_strict, same, write_canonical
 from ...core.values.printable import printable
 from ...formats.base import Signs
@@ -60,6 +61,7 @@ _BECAUSE = {
 # Steps that undo what a provider's API asks for: the model could not write the dots of a tool's
 # name, nor leave out a parameter in a strict mode.
 _OF_THE_API = ("read.dotted-name", "read.strict-null")
+_UNLIFTED = "the server left the call in its text"
 _MOST_SHOWN = 80
 
 
@@ -68,7 +70,8 @@ class Score:
     """The outcome of one trial, with its success on every level.
 
     `success` is under the trial's own policy, or None if there is nothing to judge (no target,
-    provider failed). `strict`: as written, no edit, no reading step, no coercion. `repaired`: edits
+    provider failed). `strict`: as written, no edit, no reading step, no coercion; None where the log
+    kept no text of the arguments. `repaired`: edits
     allowed, no coercion. `safe`: with lossless coercion only. `naive`: success of a regex for a
     JSON object and `json.loads`, which take every text they cannot read for an abstention.
     `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
@@ -408,7 +411,8 @@ class _Scoring:
 
         if target is None:
             fabricated = False if self.ok_calls else None
-            return Score("ungraded", "", "the case has no target", fabricated=fabricated)
+            detail = self._told("the case has no target")
+            return Score("ungraded", self._unlifted_code(), detail, fabricated=fabricated)
         if not self.ok_calls:
             if any(not is_optional(want) for want in target):
                 return self._lose("abstained_wrongly", "", "a call was wanted and none was tried")
@@ -426,10 +430,18 @@ class _Scoring:
         match = match_calls(calls, self.target, self.tools, self.matchers)
         self._matched = calls, match
         if match.ok:
-            return self._at_each_level("correct", "", "the calls are the wanted ones")
+            detail = self._told("the calls are the wanted ones")
+            return self._at_each_level("correct", self._unlifted_code(), detail)
 
         detail = f"{match.detail} ({match.note})" if match.note else match.detail
-        return self._at_each_level("wrong_call", match.code, detail)
+        return self._at_each_level("wrong_call", match.code, self._told(detail))
+
+    def _unlifted_code(self) -> str:
+        is_left = any(problem.code == IN_CONTENT for problem in self.result.problems)
+        return "not_lifted" if is_left and self.ok_calls else ""
+
+    def _told(self, detail: str) -> str:
+        return f"{detail}; {_UNLIFTED}" if self._unlifted_code() else detail
 
     # levels of success
 
@@ -450,7 +462,8 @@ class _Scoring:
             return Score(outcome, sub_code, detail, fabricated=fabricated)
 
         success = outcome in SUCCESSES
-        strict = source = safe = False  # source: of the arguments before coercion
+        strict: bool | None = False
+        source = safe = False  # source: of the arguments before coercion
         # Unreadable or unknown calls among the readable ones spoil every level alike.
         if self.ok_calls and not self.broken and not self.unknown:
             source = self._source_level(success, fabricated)
@@ -458,7 +471,8 @@ class _Scoring:
             # As written: the calls are the model's own writing in its own format alone, not
             # repaired, changed by a step, recovered from a text that is not a call as it is, or
             # ended by a rule because the closer is missing.
-            strict = source and not any(
+            lost = (self.completion.response or {}).get("arguments_text") == "lost"
+            strict = None if lost and source else source and not any(
                 call.edits
                 or call.steps
                 or call.segment.kind == "recovered"

@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...core.errors import BadOptions, UnreadableInput
+from ...core.errors import BadOptions, ToolparseError, UnreadableInput
+from ...core.toolspec import ToolSpec
 from ...core.values import read_strict, write_canonical
 from ...evals.cases.rows import listed
 from ...parser.capture import Captured, capture
+from ...parser.parse import parse_text
 from ...runner.exchange.types import ERROR_KINDS
 from .columns import ANSWERS, Place, is_true, json_or_text
 from .sources import is_chunk, is_response
@@ -97,6 +99,20 @@ def captured_of(
     if isinstance(cells.get("system_fingerprint"), str):
         changes["system_fingerprint"] = cells["system_fingerprint"]
     return replace(answer, **changes) if changes else answer
+
+
+def is_left_in_text(captured: Captured, tools: tuple[ToolSpec, ...]) -> bool:
+    """Return True if an answer to a request that offered tools has a call in its text alone.
+
+    Local servers do so whose parser is not set, or is another model's. Such a text says more than
+    the empty list beside it.
+    """
+    if captured.tool_calls or not captured.content.strip():
+        return False
+    try:
+        return any(call.readable for call in parse_text(captured.content, "auto", tools).calls)
+    except ToolparseError:
+        return False
 
 
 def _text_of(place: Place, cells: Mapping[str, Any], choice: int) -> Captured:

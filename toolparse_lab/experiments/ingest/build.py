@@ -40,6 +40,7 @@ from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan
 from .rows import Observed, RowReader, question_id, tools_digest
+from .shapes import CONVERSATION, Log, requests_by_id, shaped
 from .sources import answers_of
 
 _VERSION = 1  # of the keys; another one makes old rows new answers
@@ -57,6 +58,7 @@ class Ingested:
     run_id: str
     plan: Plan
     summary: Summary
+    log: Log
 
 
 def ingest(
@@ -72,6 +74,8 @@ def ingest(
     errors: Errors = "raise",
     split: str | None = None,
     max_rows: int | None = None,
+    shape: str | None = None,
+    requests: Any = None,
     progress: Show = None,
 ) -> Ingested:
     """Record the answers of a source, without asking anybody. See `Lab.ingest`.
@@ -83,6 +87,10 @@ def ingest(
     if max_rows is not None and (isinstance(max_rows, bool) or max_rows < 1):
         raise BadOptions("max_rows is the most rows that are read", got=max_rows, expected=">= 1")
     rows = _at_most(answers_of(source, split=split), source, max_rows)
+    log = Log(rows.name, {} if requests is None else requests_by_id(requests))
+    # Whose columns are mapped has said what they are.
+    if shape is not None or not columns:
+        rows = shaped(rows, log, shape)
     reader = RowReader(
         rows, tools=tools, columns=columns, others=others, model=model, protocol=protocol
     )
@@ -97,12 +105,13 @@ def ingest(
             Skipped(f"column {column}", n, "it has the name of a credential")
             for column, n in reader.names.secrets.items()
         ]
+        left_out += [Skipped(what, n, why) for (what, why), n in log.left_out.items()]
         plan = building.plan(rows, left_out)
         building.record(progress)
     summary = building.summary
     summary.seconds = time.monotonic() - start
-    run_id = _record_run(store, plan, summary)
-    return Ingested(run_id, plan, summary)
+    run_id = _record_run(store, plan, summary, log)
+    return Ingested(run_id, plan, summary, log)
 
 
 def _at_most(rows: RowSource, source: Any, most: int | None) -> RowSource:
@@ -390,12 +399,13 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
     captured = observed.captured
     kind, message = observed.error or (None, None)
     # Worth keeping only next to what the model wrote: elsewhere `raw` holds these calls, or none.
-    server = captured.server() if captured.token_text else None
+    server = captured.server() if captured.token_text or observed.unlifted else None
     response = {
         "id": captured.id,
         "model": captured.model,
         "usage": None if captured.usage is None else dict(captured.usage),
         "server": None if server is None else server.to_dict(),
+        "arguments_text": "lost" if observed.arguments_lost else None,
     }
     return Completion(
         key=key,
@@ -463,7 +473,7 @@ def _key(observed: Observed, case_id: str, arm: Arm, trial: int) -> str:
     return hashlib.sha256(json.dumps(subject, ensure_ascii=True).encode()).hexdigest()
 
 
-def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
+def _record_run(store: Store, plan: Plan, summary: Summary, log: Log) -> str:
     # The id is the same for the same rows and cases, which count in their order; the name of the
     # source does not. A run that is there already is only finished again.
     digest = hashlib.sha256()
@@ -481,7 +491,7 @@ def _record_run(store: Store, plan: Plan, summary: Summary) -> str:
         record = {
             **plan.to_dict(),
             "version": __version__,
-            "ingested": {"source": plan.cases.source, "skipped": skipped},
+            "ingested": {"source": plan.cases.source, "skipped": skipped, **log.to_dict()},
         }
         store.begin_run(record, plan.items, run_id=run_id)
     status = "complete" if summary.complete else "incomplete"

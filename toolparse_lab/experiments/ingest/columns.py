@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,6 +81,9 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "stream": ("Whether it was a stream.",),
     "cut": ("Whether the stream ended without a finish part.",),
     "endpoint_kind": ("`raw_completion` for a text that no chat template was around.",),
+    "arguments_text": (
+        "`lost` where the calls' arguments were kept as objects: strictness is not judged there.",
+    ),
     "system_fingerprint": ("The server's own version mark.",),
     "raw_surrogates_json": ("In frames of this package: what `raw` could not hold.",),
     "metadata": ("An object of your own; so is every column `metadata_…`.",),
@@ -237,16 +240,24 @@ class ColumnNames:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The row that is read. line: its number in the source, None if rows have none."""
+    """The row that is read. line: its number in the source, None if rows have none.
+
+    shape, keys: the name of its shape, if it has one, and where that has each of our columns.
+    """
 
     source: RowSource
     line: int | None
+    shape: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     def bad(self, message: str, column: str | None = None, **more: Any) -> BadCase:
         """Return an error about this row. more: got, expected and hint.
 
         column: the name of the cell's column, None if the whole row is wrong.
         """
+        if self.shape:
+            message = f"{self.shape}: {message}"
+            column = None if column is None else self.keys.get(column, column)
         return self.source.bad(message, self.line, column, **more)
 
     def json(self, x: Any, column: str) -> Any:

@@ -19,13 +19,14 @@ from ...evals.cases.case import Case, is_storable
 from ...evals.cases.loading import case_of_members
 from ...evals.cases.row_files import RowSource
 from ...evals.cases.rows import Others, is_missing, listed
+from ...formats.auto import AUTO
 from ...formats.json.openai_json import OPENAI_JSON
 from ...parser.capture import Captured
 from ...parser.foreign.protocol import AnyProtocol, any_protocol
 from ...runner.exchange.redaction import redact_named
 from ...runner.exchange.types import EndpointKind
 from ..arms import prompt_protocol
-from .answers import captured_of, error_of, take_last_message
+from .answers import captured_of, error_of, is_left_in_text, take_last_message
 from .columns import (
     LARGEST,
     NAMES,
@@ -35,6 +36,7 @@ from .columns import (
     json_or_text,
     tool_choice_of,
 )
+from .shapes import ShapedRow
 from .sources import is_chunk, is_response
 
 _CASE = ("input", "messages", "tools", "target", "metadata")
@@ -52,7 +54,8 @@ class Observed:
     """One row: the answer, and the row's facts about who gave it to what.
 
     case has only the row's own facts (`id` always). `columns` are the names of its members that
-    it says.
+    it says. unlifted: tools were offered, and a call stands in the text instead of the server's own
+    calls. arguments_lost: the arguments of the calls are not the text that the model wrote.
     """
 
     line: int | None
@@ -69,6 +72,8 @@ class Observed:
     numbers: Mapping[str, Any]
     created: str
     request: Mapping[str, Any] | None
+    arguments_lost: bool
+    unlifted: bool
 
 
 class RowReader:
@@ -107,7 +112,9 @@ class RowReader:
         if isinstance(row, BadCase):
             raise row
         place = Place(self.source, line)
-        if isinstance(row, Mapping) and not is_response(row):
+        if type(row) is ShapedRow:
+            place = Place(self.source, line, row.shape.name, row.shape.keys)
+        if isinstance(row, Mapping) and (place.shape or not is_response(row)):
             # Only the first line of a recording, which has a reader of its own, has this format.
             if row.get("format") == "toolparse-recording":
                 raise UnreadableInput(
@@ -165,10 +172,16 @@ class RowReader:
         # A chat request that offered tools, to which the provider may answer by calls. What the
         # model wrote says more than what the provider made of it.
         offers = bool(case.tools) and "tools" in body and captured.completion is False
+        told = cells.get("prompt_protocol")
+        unlifted = False
         if offers and not captured.token_text:
-            captured = captured.as_native()
+            unlifted = is_left_in_text(captured, case.tools)
+            captured = captured if unlifted else captured.as_native()
 
-        protocol = self._protocol(place, cells.get("prompt_protocol"), captured)
+        protocol = None
+        # A call that the server left in the text was asked for as its other calls were.
+        if not unlifted or told is not None or self.protocol is not AUTO:
+            protocol = self._protocol(place, told, captured)
         # Of the row, the response, the request, or the whole source.
         candidates = (cells.get("model"), captured.model, body.get("model"), self.model)
         model = next((name for name in candidates if name), "unknown")
@@ -184,7 +197,9 @@ class RowReader:
         return Observed(
             line=place.line,
             captured=captured,
-            endpoint_kind="native_tools" if protocol is None else captured.endpoint_kind,
+            endpoint_kind=(
+                "native_tools" if protocol is None and not unlifted else captured.endpoint_kind
+            ),
             case=case,
             columns=columns,
             model=model,
@@ -196,6 +211,8 @@ class RowReader:
             numbers=_numbers(place, cells, captured),
             created=place.time(cells.get("created")),
             request=request,
+            arguments_lost=cells.get("arguments_text") == "lost",
+            unlifted=unlifted,
         )
 
     def _case(

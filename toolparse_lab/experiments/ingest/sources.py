@@ -4,15 +4,20 @@ event streams.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import BadCase, UnreadableInput
-from ...evals.cases.row_files import RowSource, text_lines
+from ...core.errors import BadCase, MissingExtra, UnreadableInput
+from ...core.values import read_strict
+from ...evals.cases.row_files import MAX_UNPACKED, RowSource, read_json, text_lines
 from ...evals.cases.rows import rows_of
 from ...parser.capture.captured import is_event_stream
+
+
+_SAMPLE = re.compile(r"samples/[^/]+\.json")
 
 
 def answers_of(source: Any, *, split: str | None = None) -> RowSource:
@@ -28,14 +33,62 @@ def answers_of(source: Any, *, split: str | None = None) -> RowSource:
         path = Path(source)
         if path.is_dir() or path.suffix.lower() == ".sse":
             return _streams(path)
+        if path.suffix.lower() == ".eval" and path.is_file():
+            return _inspect_log(path)
+        if path.suffixes[-2:] == [".json", ".gz"] or path.suffix.lower() == ".json":
+            return read_json(path, whole=True)
         return rows_of(path, split=split)
     # An empty list is a source without rows.
     if isinstance(source, (list, tuple)) and source and all(map(is_chunk, source)):
         return RowSource("stream", iter([(1, list(source))]), unit="row")
     if is_response(source):
         return RowSource("response", iter([(1, source)]), unit="row")
+    if isinstance(source, Mapping) and source and all(isinstance(key, str) for key in source):
+        # A row alone: a whole export, or one line of it. A data set's splits are a mapping, too.
+        if not any(hasattr(value, "column_names") for value in source.values()):
+            return RowSource("rows", iter([(1, source)]), unit="row")
     rows = rows_of(source, split=split)
     return rows if rows.name else replace(rows, name="rows")
+
+
+def _inspect_log(path: Path) -> RowSource:
+    # A zip with the log's header and a file for each sample, packed by zstd.
+    try:
+        from backports.zstd import zipfile
+    except ImportError:
+        import zipfile  # type: ignore[no-redef]  # knows zstd from Python 3.14 on
+
+    def rows() -> Iterator[tuple[int | None, Any]]:
+        try:
+            with zipfile.ZipFile(path) as log:
+                header = _member(log, "header.json") if "header.json" in log.namelist() else {}
+                names = [name for name in log.namelist() if _SAMPLE.fullmatch(name)]
+                for number, name in enumerate(names, 1):
+                    try:
+                        yield number, {**_member(log, name), "header": header}
+                    except ValueError as e:
+                        yield number, BadCase(
+                            f"this sample is no JSON: {e}", source=f"{path}:{name}", line=number
+                        )
+        except NotImplementedError as e:
+            raise MissingExtra(
+                "the samples of this log are packed by zstd",
+                got=f"{path}: {e}",
+                hint="pip install 'toolparse_lab[lab]', or write it as JSON: inspect log dump",
+            ) from None
+        except (zipfile.BadZipFile, OSError) as e:
+            raise UnreadableInput("this is no log of inspect", got=f"{path}: {e}") from None
+
+    return RowSource(str(path), rows(), unit="sample", from_json=True)
+
+
+def _member(log: Any, name: str) -> dict[str, Any]:
+    if log.getinfo(name).file_size > MAX_UNPACKED:
+        raise ValueError(f"more than {MAX_UNPACKED:,} bytes")
+    value = read_strict(log.read(name).decode("utf-8", "surrogatepass"))
+    if not isinstance(value, dict):
+        raise ValueError("no object")
+    return value
 
 
 def _streams(path: Path) -> RowSource:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..drive import Flow, adrive, advance, drive
 from .native import NativeTools
-from .reading import answer_reader, asked_of, read_answer
+from .reading import answer_reader, asked_of, is_unlifted, read_answer
 from .tool_loop import (
     OPEN,
     STOPS,
@@ -38,6 +38,7 @@ __all__ = [
     "answer_reader",
     "asked_of",
     "drive",
+    "is_unlifted",
     "read_answer",
     "result_row",
     "tool_loop",

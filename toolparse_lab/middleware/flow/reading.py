@@ -5,11 +5,13 @@ JSON.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ...core.errors import ToolparseError
 from ...core.toolspec import tool_specs
 from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
+from ...core.types.server import IN_CONTENT
 from ...parser.echoes import judged
 from ...parser.parse import Reader, with_lost_calls
 from ...runner.exchange.types import Completion
@@ -20,6 +22,7 @@ from ..forced import parse_forced
 # The code of an answer at which our own code failed.
 INTERNAL_ERROR = "read.internal-error"
 _LONGEST_MESSAGE = 300
+_UNLIFTED = "the server was offered tools and left this call in its text"
 _NATIVE = ("native", "openai_json", "openai_strict")
 
 
@@ -33,13 +36,15 @@ def read_answer(
     *,
     request: Any = None,
     reasoning: str = "",
+    unlifted: bool = False,
 ) -> ParseResult:
     """`parse`, and where `tool_choice` (in any shape the middleware takes) forces a call, the
     forced reading. A provider's own calls are calls whether they were forced or not.
 
     finish_reason: the words that the provider said of the answer's end. A forced call that ended
     early has to close by itself. reasoning: what the provider gave as such next to the text. Both
-    may tell of a call that the answer lost.
+    may tell of a call that the answer lost. unlifted: the server was offered tools and left its
+    calls in this text, see `is_unlifted`.
 
     Raises the errors of `parse`, and BadToolChoice.
 
@@ -47,8 +52,19 @@ def read_answer(
     >>> read_answer('{"name": "f", "arguments": {}}', "hermes", [f], tool_choice="required").ok
     True
     """
-    reader = answer_reader(protocol, tools, options, tool_choice, finish_reason)
+    reader = answer_reader(protocol, tools, options, tool_choice, finish_reason, unlifted)
     return reader(raw, request, reasoning)
+
+
+def is_unlifted(completion: Completion) -> bool:
+    """Return True for a recorded text in which a server left calls that it was to read itself."""
+    server = (completion.response or {}).get("server")
+    return (
+        isinstance(server, dict)
+        and server.get("calls") == []
+        and server.get("fidelity") in ("sdk", "wire")
+        and completion.endpoint_kind == "chat_text"
+    )
 
 
 def answer_reader(
@@ -57,6 +73,7 @@ def answer_reader(
     options: Any = None,
     tool_choice: Any = "auto",
     finish_reason: str | None = None,
+    unlifted: bool = False,
 ) -> Callable[..., ParseResult]:
     """`read_answer` for many texts: a function of the text and, where they are known, of its
     request and its reasoning. The rest is looked at once. Raises UnknownProtocol, BadToolSpec,
@@ -82,6 +99,9 @@ def answer_reader(
             else:
                 forced = parse_forced(raw, protocol, specs, candidates, allowed, cut=cut)
                 result = judged(forced, request)
+            if unlifted and any(call.readable for call in result.calls):
+                problem = Problem("read", IN_CONTENT, "error", _UNLIFTED)
+                result = replace(result, problems=(*result.problems, problem))
             return with_lost_calls(result, finish_reason, reasoning)
         except ToolparseError:
             raise
