@@ -49,7 +49,7 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
     if isinstance(source, RowSource):
         return source
     # Before all other kinds, since splits are a mapping and the only source with a choice.
-    if isinstance(source, Mapping) and source and all(map(_is_dataset, source.values())):
+    if isinstance(source, Mapping) and source and all(map(is_dataset, source.values())):
         if split is None and len(source) == 1:
             split = next(iter(source))
         if split is None or split not in source:
@@ -73,7 +73,7 @@ def rows_of(source: Any, *, split: str | None = None) -> RowSource:
     kinds = ((t.__module__.partition(".")[0], t.__name__) for t in type(source).__mro__)
     if ("pandas", "DataFrame") in kinds:
         return _frame_rows(source)
-    if _is_dataset(source):
+    if is_dataset(source):
         return _dataset_rows(source)
     # One mapping is more likely a row that was to be in a list than a list of rows.
     if isinstance(source, (Mapping, bytes)) or not isinstance(source, Iterable):
@@ -93,7 +93,7 @@ def _frame_rows(frame: Any) -> RowSource:
     return source
 
 
-def _is_dataset(x: Any) -> bool:
+def is_dataset(x: Any) -> bool:
     # By shape, so that `datasets` need not be installed; a class has these names, too.
     names = ("features", "column_names", "__iter__")
     return not isinstance(x, type) and all(hasattr(x, name) for name in names)

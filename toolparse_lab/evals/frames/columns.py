@@ -136,6 +136,8 @@ trials keys
       them.
   blame string Whether the model or the server's parser is at fault, in a sentence; missing where
       there is no server_json.
+  arguments_text category lost where a log kept the arguments as objects and not as the model wrote
+      them; score_strict is missing there.
   completion_key string Key of the recorded completion.
   created string When it was recorded, ISO time.
 calls keys

@@ -267,6 +267,7 @@ class _Answer(NamedTuple):
     cut: bool | None
     input: str | None
     server_json: str | None
+    arguments_text: str | None
 
     @property
     def is_recorded(self) -> bool:
@@ -296,7 +297,7 @@ class _Answer(NamedTuple):
         reasoning = _digest(self.reasoning) if self.reasoning else ""
         question = _digest(self.input) if self.input else ""
         plain = self[2:10]  # from the tools to the kind of endpoint
-        more = reasoning, self.cut, question, self.server_json
+        more = reasoning, self.cut, question, self.server_json, self.arguments_text
         return _digest(text), self.is_recorded, *plain, *more
 
     def request(self) -> Any:
@@ -306,10 +307,12 @@ class _Answer(NamedTuple):
         # It has no key, since no one looks it up.
         if not self.is_recorded:
             return None
-        response = None
+        response: dict[str, Any] = {}
+        if self.arguments_text:
+            response["arguments_text"] = self.arguments_text
         if self.server_json:
             try:
-                response = {"server": read_strict(self.server_json)}
+                response["server"] = read_strict(self.server_json)
             except ValueError:
                 got = self.server_json[:80]
                 raise UnreadableInput("server_json is no JSON", got=got) from None
@@ -318,7 +321,7 @@ class _Answer(NamedTuple):
         return Completion(
             "", text, status, self.error, self.error_message, self.finish_reason,
             reasoning=self.reasoning or "", endpoint_kind=self.endpoint_kind or "chat_text",
-            cut=bool(self.cut), response=response,
+            cut=bool(self.cut), response=response or None,
         )  # fmt: skip
 
 

@@ -203,6 +203,7 @@ def completion_row(c: Completion) -> dict[str, Any]:
         ),
         "model_name": name if isinstance(name, str) else None,
         "server_json": None if server is None else _json(server),
+        "arguments_text": (c.response or {}).get("arguments_text"),
         "error": c.error_kind,
         "sampling_json": None if sampling is None else _json(sampling),
         "error_param": c.refused_param,

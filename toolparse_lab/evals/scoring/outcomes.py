@@ -90,7 +90,7 @@ SUB_CODES: dict[str, str] = {
     "no_calls": "The response ends with a call by its finish reason, and holds none.",
     "in_reasoning": "A call is in the reasoning, and nothing follows it.",
     "escaped": "The text holds a call whose marks are escaped, but no call was found.",
-    "not_lifted": "Tools were offered, and the server left the call in its text, where it was read.",
+    "not_lifted": "The server was offered tools, and left the call in its text, where it was read.",
     "undecodable": "The body of the call could not be read.",
     "incomplete": "The model ended its answer inside a call.",
     "delimiter": "The text holds a call delimiter, but no call was found.",

@@ -70,10 +70,10 @@ class Score:
     """The outcome of one trial, with its success on every level.
 
     `success` is under the trial's own policy, or None if there is nothing to judge (no target,
-    provider failed). `strict`: as written, no edit, no reading step, no coercion; None where the log
-    kept no text of the arguments. `repaired`: edits
-    allowed, no coercion. `safe`: with lossless coercion only. `naive`: success of a regex for a
-    JSON object and `json.loads`, which take every text they cannot read for an abstention.
+    provider failed). `strict`: as written, no edit, no reading step, no coercion; None where the
+    log kept no text of the arguments. `repaired`: edits allowed, no coercion. `safe`: with lossless
+    coercion only. `naive`: success of a regex for a JSON object and `json.loads`, which take every
+    text they cannot read for an abstention.
     `fabricated`: a call holds values that are not in the text, None without calls. `answer`: the
     conversation ended with the wanted text, see `score_answer`. `rescues`: each rule that changed
     something, with how many of the changed values are right and wrong, see `judge_rescues`.
@@ -472,12 +472,17 @@ class _Scoring:
             # repaired, changed by a step, recovered from a text that is not a call as it is, or
             # ended by a rule because the closer is missing.
             lost = (self.completion.response or {}).get("arguments_text") == "lost"
-            strict = None if lost and source else source and not any(
-                call.edits
-                or call.steps
-                or call.segment.kind == "recovered"
-                or any(is_recovery(problem.code) for problem in call.problems)
-                for call in self.ok_calls
+            strict = (
+                None
+                if lost and source
+                else source
+                and not any(
+                    call.edits
+                    or call.steps
+                    or call.segment.kind == "recovered"
+                    or any(is_recovery(problem.code) for problem in call.problems)
+                    for call in self.ok_calls
+                )
             )
         levels = (success, strict, source, safe, self._naive(), fabricated)
         matching = "exact" if success else self._looser() if outcome == "wrong_call" else ""

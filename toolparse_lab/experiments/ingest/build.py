@@ -40,7 +40,7 @@ from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan
 from .rows import Observed, RowReader, question_id, tools_digest
-from .shapes import CONVERSATION, Log, requests_by_id, shaped
+from .shapes import Log, requests_by_id, shaped
 from .sources import answers_of
 
 _VERSION = 1  # of the keys; another one makes old rows new answers

@@ -111,9 +111,10 @@ class RowReader:
         """
         if isinstance(row, BadCase):
             raise row
-        place = Place(self.source, line)
+        place, offers = Place(self.source, line), False
         if type(row) is ShapedRow:
             place = Place(self.source, line, row.shape.name, row.shape.keys)
+            offers = row.offers
         if isinstance(row, Mapping) and (place.shape or not is_response(row)):
             # Only the first line of a recording, which has a reader of its own, has this format.
             if row.get("format") == "toolparse-recording":
@@ -137,10 +138,10 @@ class RowReader:
         first = captured_of(place, cells, error, 0)
         if first.choices > 1:
             cells.pop("trial", None)  # they are answers of one request, and counted
-        yield self._observed(place, cells, request, error, first)
+        yield self._observed(place, cells, request, error, first, offers)
         for choice in range(1, first.choices):
             further = captured_of(place, cells, error, choice)
-            yield self._observed(place, cells, request, error, further)
+            yield self._observed(place, cells, request, error, further, offers)
 
     def _cells(self, row: Mapping[str, Any]) -> dict[str, Any]:
         # A cell is missing where it is None, or a mark of its library for that. CSV is the only
@@ -161,6 +162,7 @@ class RowReader:
         request: Mapping[str, Any] | None,
         error: tuple[str, str] | None,
         captured: Captured,
+        offers: bool,
     ) -> Observed:
         # Adds messages and tools of the request to `cells` where the row has no column of them.
         body = request or {}
@@ -171,7 +173,8 @@ class RowReader:
         case, columns = self._case(place, cells, captured)
         # A chat request that offered tools, to which the provider may answer by calls. What the
         # model wrote says more than what the provider made of it.
-        offers = bool(case.tools) and "tools" in body and captured.completion is False
+        offers |= bool(case.tools) and "tools" in body
+        offers &= captured.completion is False
         told = cells.get("prompt_protocol")
         unlifted = False
         if offers and not captured.token_text:

@@ -13,9 +13,8 @@ from typing import Any
 from ...core.errors import BadCase, MissingExtra, UnreadableInput
 from ...core.values import read_strict
 from ...evals.cases.row_files import MAX_UNPACKED, RowSource, read_json, text_lines
-from ...evals.cases.rows import rows_of
+from ...evals.cases.rows import is_dataset, rows_of
 from ...parser.capture.captured import is_event_stream
-
 
 _SAMPLE = re.compile(r"samples/[^/]+\.json")
 
@@ -43,10 +42,9 @@ def answers_of(source: Any, *, split: str | None = None) -> RowSource:
         return RowSource("stream", iter([(1, list(source))]), unit="row")
     if is_response(source):
         return RowSource("response", iter([(1, source)]), unit="row")
-    if isinstance(source, Mapping) and source and all(isinstance(key, str) for key in source):
-        # A row alone: a whole export, or one line of it. A data set's splits are a mapping, too.
-        if not any(hasattr(value, "column_names") for value in source.values()):
-            return RowSource("rows", iter([(1, source)]), unit="row")
+    # A row alone: a whole export, or one line of it. A data set's splits are a mapping, too.
+    if isinstance(source, Mapping) and source and not any(map(is_dataset, source.values())):
+        return RowSource("rows", iter([(1, source)]), unit="row")
     rows = rows_of(source, split=split)
     return rows if rows.name else replace(rows, name="rows")
 
@@ -67,8 +65,11 @@ def _inspect_log(path: Path) -> RowSource:
                     try:
                         yield number, {**_member(log, name), "header": header}
                     except ValueError as e:
-                        yield number, BadCase(
-                            f"this sample is no JSON: {e}", source=f"{path}:{name}", line=number
+                        yield (
+                            number,
+                            BadCase(
+                                f"this sample is no JSON: {e}", source=f"{path}:{name}", line=number
+                            ),
                         )
         except NotImplementedError as e:
             raise MissingExtra(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .columns import json_or_text
+from ..columns import json_or_text
 
 _LEAVES = frozenset((
     "arguments", "content", "definitions", "invocation_parameters", "json_schema", "messages",
@@ -72,11 +72,11 @@ def items_of(x: Any) -> list[Any]:
 def _pairs(attributes: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(attributes, Mapping):
         return [(str(name), value) for name, value in attributes.items()]
-    pairs = []
-    for item in attributes if isinstance(attributes, (list, tuple)) else ():
-        if isinstance(item, Mapping) and isinstance(item.get("key"), str):
-            pairs.append((item["key"], _typed(item.get("value"), 0)))
-    return pairs
+    return [
+        (item["key"], _typed(item.get("value"), 0))
+        for item in items_of(attributes)
+        if isinstance(item, Mapping) and isinstance(item.get("key"), str)
+    ]
 
 
 def _typed(value: Any, depth: int) -> Any:

@@ -1,0 +1,367 @@
+"""Exports of tracing tools and APIs: litellm, Langfuse, LangSmith, Weave, batches, responses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ....core.values import write_canonical
+from ..sources import is_response
+from .attributes import at, items_of, value_of
+from .parts import (
+    PARAMS,
+    Message,
+    answer_of,
+    conversation,
+    first,
+    message_of,
+    number_of,
+    of_request,
+    question_of,
+    request_of,
+    role_of,
+    text_of,
+    times,
+    tokens,
+    tools_of,
+    whole_of,
+)
+from .shape import Cells, Damaged, Log, Row, shape
+
+
+@shape(
+    "litellm",
+    "litellm's standard log and the spend logs of its proxy",
+    {
+        "response": "response",
+        "messages": "messages",
+        "tools": "model_parameters.tools",
+        "model": "model",
+        "case_id": "id, request_id",
+        "cost": "response_cost, spend",
+        "error": "error_information, error_str",
+        "created": "startTime",
+    },
+    "wire text and chunks; messages where they are redacted",
+    lambda row: "call_type" in row and "startTime" in row,
+)
+def litellm(row: Row, log: Log) -> Iterator[Cells]:
+    failed = row.get("status") in ("failure", "error")
+    information = value_of(row.get("error_information"))
+    said = first(row.get("error_str"), at(information, "error_message"))
+    kind = first(at(information, "error_class"), "other")
+    if failed and not is_response(value_of(row.get("response"))):
+        answer: Cells = {"error": kind, "error_message": str(said or "")}
+    else:
+        answer = whole_of(row.get("response"))
+    params = value_of(row.get("model_parameters")) or value_of(row.get("optional_params")) or {}
+    sent = value_of(row.get("proxy_server_request"))
+    body = sent if isinstance(sent, Mapping) else {}
+    asked = first(value_of(row.get("messages")) or None, body.get("messages"))
+    id, trace = first(row.get("id"), row.get("request_id")), row.get("trace_id")
+    yield {
+        **answer,
+        **question_of(asked),
+        "request": request_of(
+            tools_of(first(at(params, "tools"), body.get("tools")), "tools"),
+            {k: v for k, v in params.items() if k != "tools"},
+            model=row.get("model"),
+        ),
+        "model": row.get("model"),
+        "case_id": id,
+        "cost": number_of(first(row.get("response_cost"), row.get("spend"))),
+        **tokens(row.get("prompt_tokens"), row.get("completion_tokens")),
+        **times(row.get("startTime"), row.get("endTime"), row.get("completionStartTime")),
+        **conversation(first(row.get("session_id"), trace if trace != id else None)),
+    }
+
+
+_OBSERVATIONS = frozenset((
+    "GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
+    "GUARDRAIL",
+))  # fmt: skip
+_OF_LANGFUSE = frozenset((
+    "traceId", "trace_id", "usageDetails", "usage_details", "modelParameters", "model_parameters",
+    "costDetails", "cost_details", "parentObservationId", "completionStartTime",
+))  # fmt: skip
+
+
+@shape(
+    "langfuse",
+    "Langfuse observations",
+    {
+        "response": "output",
+        "messages": "input.messages, input",
+        "tools": "input.tools",
+        "model": "model",
+        "case_id": "id",
+        "prompt_tokens": "usageDetails.input",
+        "completion_tokens": "usageDetails.output",
+        "cost": "costDetails.total, totalCost",
+        "error": "statusMessage",
+    },
+    "tools unless they stand in the input, arguments' text where objects were stored, chunks",
+    lambda row: str(row.get("type")).upper() in _OBSERVATIONS and bool(row.keys() & _OF_LANGFUSE),
+)
+def langfuse(row: Row, log: Log) -> Iterator[Cells]:
+    def of(name: str) -> Any:
+        # Clients in Python write `usage_details` for `usageDetails`.
+        return first(row.get(name), row.get(re.sub("[A-Z]", lambda m: f"_{m[0].lower()}", name)))
+
+    if str(row["type"]).upper() != "GENERATION":
+        log.leave_out(f"{row['type']} observations", "they are no answer of a model")
+        return
+    output, sent = value_of(row.get("output")), value_of(row.get("input"))
+    if isinstance(output, list) and output and all(isinstance(x, Mapping) for x in output):
+        # Messages, or calls without one.
+        if any("role" in x for x in output):
+            output = next(
+                (x for x in reversed(output) if role_of(x.get("role")) == "assistant"), output[-1]
+            )
+        else:
+            output = {"role": "assistant", "tool_calls": output}
+    if isinstance(output, Mapping) and isinstance(output.get("completion"), str):
+        output = output["completion"]
+    if output is None or output == "":
+        if row.get("level") == "ERROR" or of("statusMessage"):
+            answer: Cells = {"error": "other", "error_message": str(of("statusMessage") or "")}
+        elif output is None:
+            raise Damaged("response", "this generation has no output", None)
+        else:
+            answer = Message("").cells()
+    elif isinstance(output, Mapping) and isinstance(output.get("choices"), list):
+        answer = {"response": output}
+    elif isinstance(output, Mapping) and output.keys() & {"content", "tool_calls", "role"}:
+        answer = message_of(output).cells(at(output, "finish_reason"))
+    else:
+        text = output if isinstance(output, str) else write_canonical(output)
+        answer = Message(text).cells()
+    body = sent if isinstance(sent, Mapping) and "messages" in sent else {}
+    usage, costs = of("usageDetails") or row.get("usage"), of("costDetails")
+    params = value_of(of("modelParameters"))
+    params = params if isinstance(params, Mapping) else {}
+    tools = first(body.get("tools"), params.get("tools"), at(row, "metadata", "tools"))
+    yield {
+        **answer,
+        **question_of(body.get("messages") if body else sent),
+        "request": request_of(tools_of(tools, "tools"), params),
+        "model": first(row.get("model"), of("providedModelName")),
+        "case_id": row.get("id"),
+        "cost": number_of(first(at(costs, "total"), of("totalCost"), of("calculatedTotalCost"))),
+        **tokens(
+            first(at(usage, "input"), at(usage, "promptTokens"), at(usage, "prompt_tokens")),
+            first(
+                at(usage, "output"), at(usage, "completionTokens"), at(usage, "completion_tokens")
+            ),
+        ),
+        **times(of("startTime"), of("endTime"), of("completionStartTime")),
+        **conversation(first(of("sessionId"), of("traceId"))),
+    }
+
+
+@shape(
+    "langsmith",
+    "LangSmith runs",
+    {
+        "response": "outputs.generations",
+        "messages": "inputs.messages",
+        "tools": "extra.invocation_params.tools",
+        "model": "extra.invocation_params.model",
+        "case_id": "id",
+        "error": "error",
+        "created": "start_time",
+    },
+    "arguments' text but for additional_kwargs.tool_calls and invalid_tool_calls, chunks",
+    lambda row: "run_type" in row and ("outputs" in row or "inputs" in row),
+)
+def langsmith(row: Row, log: Log) -> Iterator[Cells]:
+    if row["run_type"] != "llm":
+        log.leave_out(f"{row['run_type']} runs", "they are no answer of a model")
+        return
+    metadata = at(row, "extra", "metadata")
+    outputs, params = value_of(row.get("outputs")), at(row, "extra", "invocation_params")
+    generations = items_of(at(outputs, "generations"))
+    # A list of lists, one for each prompt; some exports have one list alone.
+    if generations and isinstance(generations[0], list):
+        generations = generations[0]
+    kwargs: Any = {}
+    if generations:
+        messages = [_langchain_message(x) for x in generations]
+        finishes = [
+            first(
+                at(x, "generation_info", "finish_reason"),
+                at(x, "message", "kwargs", "response_metadata", "finish_reason"),
+            )
+            for x in generations
+        ]
+        answer = answer_of(messages, finishes)
+        kwargs = at(generations[0], "message", "kwargs")
+    elif is_response(outputs):
+        answer = {"response": outputs}
+    elif isinstance(output := first(at(outputs, "message"), at(outputs, "output"),
+                                     at(outputs, "messages", -1)), Mapping):  # fmt: skip
+        answer = _langchain_message({"message": output}).cells()
+    elif isinstance(output, str):
+        answer = Message(output).cells()
+    elif row.get("error"):
+        answer = {"error": "other", "error_message": str(row["error"])}
+    else:
+        raise Damaged("response", "this run has neither an output nor an error", outputs)
+    asked = items_of(first(at(row, "inputs", "messages"), at(row, "inputs", "input")))
+    if asked and isinstance(asked[0], list):
+        asked = asked[0]
+    question = question_of([_langchain_asked(x) for x in asked]) if asked else question_of(
+        first(at(row, "inputs", "prompts", 0), at(row, "inputs", "prompt"))
+    )  # fmt: skip
+    tools = first(
+        at(params, "tools"),
+        at(params, "functions"),
+        at(row, "extra", "tools"),
+        at(row, "inputs", "tools"),
+    )
+    usage = first(at(kwargs, "usage_metadata"), at(outputs, "usage_metadata"),
+                   at(outputs, "llm_output", "token_usage"), {})  # fmt: skip
+    yield {
+        **answer,
+        **question,
+        "request": request_of(
+            tools_of(tools, "tools"), {k: v for k in PARAMS if (v := at(params, k)) is not None}
+        ),
+        "model": first(
+            at(params, "model"), at(params, "model_name"), at(metadata, "ls_model_name"),
+            at(kwargs, "response_metadata", "model_name"), at(outputs, "model"),
+        ),
+        "case_id": row.get("id"),
+        "cost": number_of(row.get("total_cost")),
+        **tokens(
+            first(at(usage, "input_tokens"), at(usage, "prompt_tokens"), row.get("prompt_tokens")),
+            first(at(usage, "output_tokens"), at(usage, "completion_tokens"),
+                   row.get("completion_tokens")),
+        ),
+        **times(row.get("start_time"), row.get("end_time"), row.get("first_token_time")),
+        **conversation(
+            first(
+                at(metadata, "thread_id"), at(metadata, "session_id"),
+                row.get("trace_id") if row.get("trace_id") != row.get("id") else None,
+            )
+        ),
+    }  # fmt: skip
+
+
+def _langchain_body(x: Any) -> Any:
+    # A message as LangChain stores it: {lc, id, kwargs}, {type, data}, or the message alone.
+    for name in ("kwargs", "data"):
+        if isinstance(at(x, name), Mapping):
+            return at(x, name)
+    return x
+
+
+def _langchain_message(generation: Any) -> Message:
+    body = _langchain_body(at(generation, "message"))
+    if not isinstance(body, Mapping):
+        return Message(at(generation, "text"))
+    made = Message(first(text_of(body.get("content")), at(generation, "text")))
+    extra = at(body, "additional_kwargs")
+    made.reasoning = text_of(at(extra, "reasoning_content")) or ""
+    written = items_of(at(extra, "tool_calls"))
+    if written:
+        made.take_calls(written)
+    else:
+        made.take_calls(body.get("tool_calls"))
+        # Calls that LangChain could not read have their text still.
+        made.take_calls(body.get("invalid_tool_calls"))
+    if not made.calls and isinstance(legacy := at(extra, "function_call"), Mapping):
+        made.call(at(legacy, "name"), at(legacy, "arguments"))
+    return made
+
+
+def _langchain_asked(x: Any) -> Cells:
+    body = _langchain_body(x)
+    kind = first(at(x, "id", -1) if at(x, "lc") else None, at(x, "type"), at(x, "role"), "human")
+    message: Cells = {"role": role_of(kind), "content": at(body, "content")}
+    made = _langchain_message({"message": x})
+    if made.calls:
+        message["tool_calls"] = made.calls
+    for name in ("tool_call_id", "name"):
+        if isinstance(at(body, name), str):
+            message[name] = at(body, name)
+    return message
+
+
+@shape(
+    "weave",
+    "Weave calls",
+    {
+        "response": "output",
+        "messages": "inputs.messages",
+        "tools": "inputs.tools",
+        "model": "inputs.model",
+        "case_id": "id",
+        "created": "started_at",
+        "error": "exception",
+    },
+    "chunks",
+    lambda row: "op_name" in row and "inputs" in row,
+)
+def weave(row: Row, log: Log) -> Iterator[Cells]:
+    inputs, output = value_of(row.get("inputs")), value_of(row.get("output"))
+    asks = isinstance(inputs, Mapping) and bool(inputs.keys() & {"messages", "prompt", "model"})
+    if not asks and not is_response(output):
+        log.leave_out("other calls", "they are no answer of a model")
+        return
+    usage = next(iter((at(row, "summary", "usage") or {}).values()), None)
+    counted = at(output, "usage") is not None
+    yield {
+        **whole_of(output, row.get("exception")),
+        **of_request(inputs),
+        "case_id": row.get("id"),
+        **({} if counted else tokens(at(usage, "prompt_tokens"), at(usage, "completion_tokens"))),
+        **times(row.get("started_at"), row.get("ended_at")),
+        **conversation(first(row.get("thread_id"), row.get("trace_id"))),
+    }
+
+
+@shape(
+    "batch",
+    "results of a batch: OpenAI's, and Anthropic's",
+    {
+        "response": "response.body, result.message",
+        "case_id": "custom_id",
+        "error": "error, result.error",
+    },
+    "messages and tools: requests= takes the file of the batch that was asked",
+    lambda row: "custom_id" in row and ("response" in row or "result" in row),
+)
+def batch(row: Row, log: Log) -> Iterator[Cells]:
+    result = row.get("result")
+    body = first(at(row, "response", "body"), at(result, "message"))
+    error = first(row.get("error"), at(result, "error"))
+    if at(result, "type") in ("errored", "expired", "canceled"):
+        error = error or at(result, "type")
+    asked = log.requests.get(str(row["custom_id"]))
+    yield {
+        **whole_of(None if at(body, "error") else body, first(error, at(body, "error"))),
+        **(of_request(first(at(asked, "body"), at(asked, "params"))) if asked else {}),
+        **({} if at(body, "model") is None else {"model": at(body, "model")}),
+        "case_id": row["custom_id"],
+        "created": at(body, "created"),
+    }
+
+
+@shape(
+    "responses",
+    "objects of OpenAI's Responses API",
+    {"response": "output", "tools": "tools", "model": "model", "created": "created_at"},
+    "what was asked",
+    lambda row: row.get("object") == "response" and isinstance(row.get("output"), list),
+)
+def responses(row: Row, log: Log) -> Iterator[Cells]:
+    params = {k: row[k] for k in PARAMS if row.get(k) is not None}
+    yield {
+        "response": row,
+        "request": request_of(tools_of(row.get("tools"), "tools"), params),
+        "model": row.get("model"),
+        "created": row.get("created_at"),
+        **conversation(at(row, "conversation", "id")),
+    }

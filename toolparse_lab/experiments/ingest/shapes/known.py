@@ -1,0 +1,172 @@
+"""Shapes of other people's logs, known by their keys: spans, exports, results of benchmarks,
+training data.
+
+`tp.shapes()` lists them; `Lab.ingest` finds the shape of a source by itself.
+"""
+
+# How it works. A row of a shape becomes rows under our own names of columns (`columns.NAMES`), one
+# for each answer in it, and is read like every other from there on. A shape is a predicate on the
+# row's keys and a reader of a few lines, found in the order of `_IN_ORDER`: what holds others, such
+# as a file of spans, comes first, and what has few keys of its own last. The shape of the row
+# before is tried first. Rows of no shape go on as they came.
+#
+# Readers ask for members by `at`, which never fails, and raise `Damaged` where a key that should
+# hold the answer holds something else: a row of a shape that is damaged is refused with its line,
+# its shape and the key. What is no answer at all (a span of a tool, say) is counted and left out.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from ....core.errors import BadCase, UnknownName, near
+from ....evals.cases.row_files import RowSource
+from ....evals.cases.rows import is_missing, json_value
+from ..sources import answers_of
+from . import benchmarks, conversations, exports, spans
+from .shape import Damaged, Log, Row, Shape, ShapedRow
+
+PLAIN = "rows"
+"""The name by which `shape=` says that a source has no shape but columns of its own."""
+
+_IN_ORDER = (
+    spans.otlp, benchmarks.inspect, benchmarks.promptfoo, benchmarks.tau2, benchmarks.k2vv,
+    exports.litellm, exports.langfuse, exports.langsmith, exports.weave, spans.openinference,
+    spans.otel, exports.batch, benchmarks.bfcl, exports.responses, conversations.sharegpt,
+    conversations.messages,
+)  # fmt: skip
+_SHAPES = {shape.name: shape for shape in _IN_ORDER}
+
+
+def requests_by_id(source: Any) -> dict[str, Row]:
+    """Return the requests of a batch by `custom_id`. source: its file, or rows."""
+    rows = (row for _, row in answers_of(source).rows if isinstance(row, Mapping))
+    return {str(row["custom_id"]): row for row in rows if "custom_id" in row}
+
+
+def shapes() -> dict[str, Shape]:
+    """Return the shapes that `Lab.ingest` knows by their keys, by name."""
+    return dict(_SHAPES)
+
+
+def shaped(rows: RowSource, log: Log, name: str | None = None) -> RowSource:
+    """Return a source whose rows of a known shape are `ShapedRow`s, one for each answer.
+
+    name: of the shape that all rows have; None to know each by its keys. A table is of a shape if
+    its first row is. Raises UnknownName for a shape that does not exist.
+    """
+    if name == PLAIN:
+        return rows
+    if name is not None and name not in _SHAPES:
+        raise UnknownName(
+            "there is no such shape of a log",
+            got=name,
+            expected=", ".join((*_SHAPES, PLAIN)),
+            hint=near(name, (*_SHAPES, PLAIN)) or "tp.shapes() says how each is known",
+        )
+    forced = None if name is None else _SHAPES[name]
+    if rows.table and forced is None:
+        first = next(rows.rows, None)
+        if first is None:
+            return rows
+        rows = replace(rows, rows=chain([first], rows.rows))
+        if not isinstance(first[1], Mapping) or _shape_of(_plain(rows, *first), None) is None:
+            return rows
+    all_rows = _Rows(rows, log, forced)
+    return replace(rows, rows=iter(all_rows), columns=None, table=False)
+
+
+class _Rows:
+    def __init__(self, rows: RowSource, log: Log, forced: Shape | None) -> None:
+        self._source, self._log, self._forced = rows, log, forced
+        self._last: Shape | None = None
+        self._responses: set[type] = set()  # of clients' objects that have no shape
+
+    def __iter__(self) -> Iterator[tuple[int | None, Any]]:
+        for line, row in self._source.rows:
+            try:
+                for one in self._read(line, row):
+                    yield line, one
+            except BadCase as e:
+                yield line, e
+
+    def _read(self, line: int | None, row: Any) -> Iterator[Any]:
+        known = row if isinstance(row, Mapping) else self._dumped(row)
+        shape = None if known is None else self._shape_of(known)
+        inner = _inside(known) if known is not None and shape is None else None
+        if known is not None and shape is not None:
+            yield from self._answers(shape, line, _plain(self._source, line, known))
+        elif inner is not None:
+            for item in inner:
+                yield from self._read(line, item)
+        elif self._forced is not None and not isinstance(row, BadCase):
+            got = row if known is None else ", ".join(map(str, list(known)[:12]))
+            raise self._source.bad(
+                f"this is no row of {self._forced.name} ({self._forced.title})",
+                line,
+                got=got,
+                expected=", ".join(dict.fromkeys(self._forced.keys.values())),
+                hint="leave shape out to have each row known by its keys",
+            )
+        else:
+            yield row
+
+    def _shape_of(self, row: Row) -> Shape | None:
+        if self._forced is not None:
+            return self._forced if self._forced.knows(row) else None
+        return _shape_of(row, self._last)
+
+    def _dumped(self, row: Any) -> Row | None:
+        # A client's own object of a span or a run, as its JSON.
+        if type(row) in self._responses or not hasattr(row, "model_dump"):
+            return None
+        dumped = row.model_dump(mode="json", by_alias=True)
+        if isinstance(dumped, Mapping) and self._shape_of(dumped) is not None:
+            return dumped
+        self._responses.add(type(row))
+        return None
+
+    def _answers(self, shape: Shape, line: int | None, row: Row) -> Iterator[ShapedRow]:
+        self._last = shape
+        self._log.line = line
+        try:
+            for cells in shape.read(row, self._log):
+                kept = {k: v for k, v in cells.items() if not is_missing(v)}
+                self._log.count(shape, kept)
+                yield ShapedRow(shape, kept)
+        except Damaged as e:
+            raise self._source.bad(
+                f"{shape.name}: {e.message}", line, e.key, got=e.got, expected=shape.keys.get(e.key)
+            ) from None
+
+
+def _plain(source: RowSource, line: int | None, row: Row) -> Row:
+    # Frames and clients have values of their own; what came as JSON is plain.
+    if source.from_json:
+        return row
+    return {
+        str(name): json_value(value, source, line, str(name))
+        for name, value in row.items()
+        if not (source.table and is_missing(value))
+    }
+
+
+# Exports that wrap their rows in an object, by the members that hold them.
+_WRAPPERS = ("data", "observations", "runs", "spans", "calls", "rows", "results", "samples")
+
+
+def _inside(row: Row) -> list[Row] | None:
+    for name in _WRAPPERS:
+        inner = row.get(name)
+        items = [x for x in inner if isinstance(x, Mapping)] if isinstance(inner, list) else []
+        if any(_shape_of(x, None) for x in items[:20]):
+            return items
+    return None
+
+
+def _shape_of(row: Row, last: Shape | None) -> Shape | None:
+    if last is not None and last.knows(row):
+        return last
+    return next((shape for shape in _SHAPES.values() if shape.knows(row)), None)

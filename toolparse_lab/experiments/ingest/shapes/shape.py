@@ -1,0 +1,130 @@
+"""What a shape of another tool's log is, and what is counted while such a log is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Row: TypeAlias = Mapping[str, Any]
+Cells: TypeAlias = dict[str, Any]
+Reader: TypeAlias = "Callable[[Row, Log], Iterator[Cells]]"
+
+OFFERS = "offers"
+"""The cell that says that tools were offered, where the row does not have them."""
+
+CONVERSATION = "conversation_id"
+"""The metadata that holds the answers of one conversation together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One shape that `Lab.ingest` knows.
+
+    Attributes:
+        name: as `shape=` takes it.
+        title: what writes it.
+        keys: the columns that are read of it -> where each stands.
+        lost: what such a log no longer has.
+        knows: returns True for a row of this shape.
+
+    >>> import toolparse_lab as tp
+    >>> tp.shapes()["langsmith"].keys["model"]
+    'extra.invocation_params.model'
+    """
+
+    name: str
+    title: str
+    keys: Mapping[str, str]
+    lost: str
+    knows: Callable[[Row], bool] = field(repr=False)
+    read: Reader = field(repr=False)
+
+
+class ShapedRow(dict[str, Any]):
+    """One answer of a shape's row, by our own names of columns.
+
+    offers: tools were offered to the server, whether the row still has them or not.
+    """
+
+    __slots__ = ("offers", "shape")
+
+    def __init__(self, shape: Shape, cells: Cells) -> None:
+        super().__init__(cells)
+        self.shape = shape
+        self.offers = bool(self.pop(OFFERS, False))
+
+
+class Log:
+    """What is known of a source beside the row that is read.
+
+    requests: the lines of the batch that was asked, by `custom_id`.
+    """
+
+    def __init__(self, name: str, requests: Mapping[str, Row] | None = None) -> None:
+        self.name = name
+        self.requests = requests or {}
+        self.line: int | None = None
+        self.shapes: dict[str, Shape] = {}
+        self.answers: Counter[str] = Counter()  # by the name of their shape
+        self.left_out: Counter[tuple[str, str]] = Counter()  # (what, why)
+        self.conversations = False
+        self._without: Counter[str] = Counter()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a run's record says of its source's shapes."""
+        if not self.answers:
+            return {}
+        return {
+            "shapes": dict(self.answers),
+            "lost": self.losses(),
+            **({"cluster": f"metadata_{CONVERSATION}"} if self.conversations else {}),
+        }
+
+    def leave_out(self, what: str, why: str) -> None:
+        self.left_out[what, why] += 1
+
+    def count(self, shape: Shape, cells: Cells) -> None:
+        self.shapes[shape.name] = shape
+        self.answers[shape.name] += 1
+        body = cells.get("request") or {}
+        self._without["tools"] += not (cells.get("tools") or body.get("tools"))
+        self._without["question"] += not any(
+            (cells.get("messages"), cells.get("input"), body.get("messages"))
+        )
+        self._without["arguments"] += cells.get("arguments_text") == "lost"
+        self.conversations |= f"metadata_{CONVERSATION}" in cells
+
+    def losses(self) -> list[str]:
+        """Return what the answers of this source no longer have, a sentence each."""
+        total = self.answers.total()
+        lost = [f"{name}: {shape.lost}" for name, shape in self.shapes.items()]
+        if n := self._without["tools"]:
+            lost.append(f"no tools are in {n} of {total} answers: pass tools= or cases=")
+        if n := self._without["question"]:
+            lost.append(f"no question is in {n} of {total} answers")
+        if n := self._without["arguments"]:
+            lost.append(
+                f"the text of arguments is gone in {n} of {total} answers, which were kept as "
+                "objects: strictness is not judged there"
+            )
+        return lost
+
+
+class Damaged(Exception):
+    """Raised where a key of a shape holds something else than it should.
+
+    key: the column of ours that stands there.
+    """
+
+    def __init__(self, key: str, message: str, got: Any = None) -> None:
+        super().__init__(message)
+        self.key, self.message, self.got = key, message, got
+
+
+def shape(
+    name: str, title: str, keys: Mapping[str, str], lost: str, knows: Callable[[Row], bool]
+) -> Callable[[Reader], Shape]:
+    """Make a shape of the function that reads its rows. See `Shape` for the rest."""
+    return lambda read: Shape(name, title, keys, lost, knows, read)

@@ -1,0 +1,306 @@
+"""Spans: OpenTelemetry, OTLP, OpenInference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..sources import is_response
+from .attributes import at, attributes_of, items_of, value_of
+from .parts import (
+    PARAMS,
+    Message,
+    answer_of,
+    first,
+    message_of,
+    number_of,
+    question_of,
+    request_of,
+    role_of,
+    text_of,
+    times,
+    tokens,
+    tools_of,
+)
+from .shape import Cells, Damaged, Log, Row, shape
+
+_GENAI_KEYS = {
+    "response": "gen_ai.output.messages",
+    "messages": "gen_ai.input.messages",
+    "tools": "gen_ai.tool.definitions",
+    "model": "gen_ai.response.model, gen_ai.request.model",
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+}
+_OTLP_LISTS = (
+    ("resourceSpans", "scopeSpans", "spans"),
+    ("resourceSpans", "instrumentationLibrarySpans", "spans"),
+    ("resourceLogs", "scopeLogs", "logRecords"),
+)
+
+
+@shape(
+    "otlp",
+    "OTLP as JSON: spans or log records",
+    {**_GENAI_KEYS, "response": "resourceSpans.scopeSpans.spans.attributes"},
+    "as of the convention inside: otel, or openinference",
+    lambda row: isinstance(row.get("resourceSpans") or row.get("resourceLogs"), list),
+)
+def otlp(row: Row, log: Log) -> Iterator[Cells]:
+    for outer, scopes, leaves in _OTLP_LISTS:
+        for resource in items_of(row.get(outer)):
+            for scope in items_of(at(resource, scopes)):
+                for span in items_of(at(scope, leaves)):
+                    if isinstance(span, Mapping):
+                        yield from _span(span, log)
+
+
+def _span(span: Row, log: Log) -> Iterator[Cells]:
+    attributes = attributes_of(span)
+    if "gen_ai" not in attributes and attributes.keys() & {"llm", "openinference"}:
+        return _inference(span, attributes, log)
+    return _genai(span, attributes, log)
+
+
+def _is_span(row: Row, roots: tuple[str, ...]) -> bool:
+    if any(str(name).startswith(roots) for name in row):
+        return True
+    attributes = row.get("attributes")
+    if isinstance(attributes, str):
+        attributes = value_of(attributes)
+    if isinstance(attributes, Mapping):
+        return any(str(name).startswith(roots) or f"{name}." in roots for name in attributes)
+    if isinstance(attributes, list):
+        return any(str(at(one, "key")).startswith(roots) for one in attributes)
+    return False
+
+
+@shape(
+    "openinference",
+    "OpenInference spans: Phoenix, Arize, and their frames",
+    {
+        "response": "llm.output_messages, output.value",
+        "messages": "llm.input_messages, input.value",
+        "tools": "llm.tools",
+        "model": "llm.model_name",
+        "prompt_tokens": "llm.token_count.prompt",
+        "completion_tokens": "llm.token_count.completion",
+        "cost": "llm.cost.total",
+    },
+    "chunks, special tokens, what a masking setting hid",
+    lambda row: _is_span(
+        row,
+        (
+            "llm.", "openinference.", "attributes.llm.", "attributes.openinference.",
+        ),
+    )
+    and not _is_span(row, ("gen_ai.", "attributes.gen_ai.")),
+)  # fmt: skip
+def openinference(row: Row, log: Log) -> Iterator[Cells]:
+    return _inference(row, attributes_of(row), log)
+
+
+def _inference(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
+    llm = at(attributes, "llm")
+    kind = first(at(attributes, "openinference", "span", "kind"), span.get("span_kind"))
+    if isinstance(kind, str) and kind.upper() not in ("LLM", "UNKNOWN", "INTERNAL"):
+        log.leave_out(f"{kind.upper()} spans", "they are no answer of a model")
+        return
+    sent = value_of(at(attributes, "input", "value"))
+    body = sent if isinstance(sent, Mapping) else {}
+    whole = value_of(at(attributes, "output", "value"))
+    written = [at(item, "message") or item for item in items_of(at(llm, "output_messages"))]
+    if is_response(whole):
+        answer: Cells = {"response": whole}
+    elif written:
+        reason = at(llm, "finish_reason")
+        answer = answer_of([_openinference_message(x) for x in written], [reason] * len(written))
+    elif isinstance(whole, str) and whole:
+        answer = Message(whole).cells()
+    elif (error := _error_of_span(span)) is not None:
+        answer = error
+    else:
+        log.leave_out("spans without an answer", "their contents were not recorded")
+        return
+    tools = [
+        value_of(at(tool, "tool", "json_schema") or at(tool, "json_schema"))
+        for tool in items_of(at(llm, "tools"))
+    ]
+    asked = [
+        _openinference_asked(at(x, "message") or x) for x in items_of(at(llm, "input_messages"))
+    ]
+    params = value_of(at(llm, "invocation_parameters"))
+    params = params if isinstance(params, Mapping) else body
+    yield {
+        **answer,
+        **(question_of(asked or body.get("messages") or (None if body else sent))),
+        "request": request_of(
+            tools_of(tools or params.get("tools") or body.get("tools"), "tools"),
+            {k: params[k] for k in PARAMS if k in params},
+        ),
+        "model": first(at(llm, "model_name"), body.get("model")),
+        **tokens(at(llm, "token_count", "prompt"), at(llm, "token_count", "completion")),
+        "cost": number_of(at(llm, "cost", "total")),
+        **_of_span(span, at(attributes, "session", "id")),
+    }
+
+
+def _openinference_message(x: Any) -> Message:
+    parts = [at(part, "message_content", "text") for part in items_of(at(x, "contents"))]
+    made = Message(first(text_of(at(x, "content")), "".join(filter(None, parts)) or None))
+    for call in items_of(at(x, "tool_calls")):
+        inner = at(call, "tool_call") or call
+        made.call(
+            at(inner, "function", "name"), at(inner, "function", "arguments"), at(inner, "id")
+        )
+    return made
+
+
+def _openinference_asked(x: Any) -> Cells:
+    made = _openinference_message(x)
+    message: Cells = {"role": role_of(at(x, "role")), "content": made.text}
+    if made.calls:
+        message["tool_calls"] = made.calls
+    for name in ("tool_call_id", "name"):
+        if isinstance(at(x, name), str):
+            message[name] = at(x, name)
+    return message
+
+
+@shape(
+    "otel",
+    "OpenTelemetry's gen_ai spans and events",
+    _GENAI_KEYS,
+    "wire text and chunks, cost; contents and tools where the instrumentation was not told to "
+    "write them",
+    lambda row: _is_span(row, ("gen_ai.", "attributes.gen_ai.", "traceloop.")),
+)
+def otel(row: Row, log: Log) -> Iterator[Cells]:
+    return _genai(row, attributes_of(row), log)
+
+
+def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
+    genai: Cells = dict(at(attributes, "gen_ai") or {})
+    # The contents stand on the span, or on its events.
+    chosen = []
+    for event in items_of(span.get("events")):
+        name = str(first(at(event, "name"), at(event, "event_name"), ""))
+        of_event = attributes_of(event) if isinstance(event, Mapping) else {}
+        if name == "gen_ai.choice":
+            chosen.append(value_of(at(event, "body")) or of_event)
+        inner = at(of_event, "gen_ai")
+        for key, value in inner.items() if isinstance(inner, Mapping) else ():
+            genai.setdefault(key, value)
+    output = at(genai, "output", "messages")
+    listed = value_of(output)
+    if isinstance(output, str) and not isinstance(listed, list):
+        raise Damaged("response", "gen_ai.output.messages is no JSON of messages", output[:120])
+    reasons = items_of(at(genai, "response", "finish_reasons"))
+    if isinstance(listed, list):
+        messages = [_genai_message(x) for x in listed]
+        finishes = [first(at(x, "finish_reason"), *reasons[:1]) for x in listed]
+    else:
+        # As before 1.37: an event for each choice, or traceloop's numbered completions.
+        chosen = chosen or items_of(at(genai, "completion"))
+        messages = [_genai_message(at(x, "message") or x) for x in chosen]
+        finishes = [first(at(x, "finish_reason"), *reasons[:1]) for x in chosen]
+    operation = at(genai, "operation", "name")
+    if messages:
+        answer = answer_of(messages, finishes)
+    elif operation in ("execute_tool", "embeddings", "invoke_agent", "create_agent"):
+        log.leave_out(f"{operation} spans", "they are no answer of a model")
+        return
+    elif (error := _error_of_span(span, at(attributes, "error", "type"))) is not None:
+        answer = error
+    elif genai:
+        log.leave_out(
+            "spans without an answer",
+            "no contents were recorded: OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
+        )
+        return
+    else:
+        log.leave_out("other spans", "they are no answer of a model")
+        return
+    functions = items_of(at(attributes, "llm", "request", "functions"))
+    instructions = value_of(at(genai, "system_instructions"))
+    asked = [
+        _genai_asked(x)
+        for x in items_of(first(at(genai, "input", "messages"), at(genai, "prompt")))
+    ]
+    if instructions and asked and asked[0]["role"] != "system":
+        asked.insert(0, {"role": "system", "content": text_of(instructions)})
+    usage = at(genai, "usage")
+    params = {k: at(genai, "request", k) for k in PARAMS if at(genai, "request", k) is not None}
+    yield {
+        **answer,
+        **question_of(asked),
+        "request": request_of(
+            tools_of(at(genai, "tool", "definitions") or functions, "tools"), params
+        ),
+        "model": first(at(genai, "response", "model"), at(genai, "request", "model")),
+        **tokens(
+            first(at(usage, "input_tokens"), at(usage, "prompt_tokens")),
+            first(at(usage, "output_tokens"), at(usage, "completion_tokens")),
+        ),
+        **_of_span(span, at(genai, "conversation", "id"), at(genai, "response", "id")),
+    }
+
+
+def _genai_message(x: Any) -> Message:
+    parts = at(x, "parts")
+    if parts is None:
+        return message_of(x)
+    made = Message()
+    for part in items_of(parts):
+        kind, content = at(part, "type"), at(part, "content")
+        if kind == "tool_call":
+            made.call(at(part, "name"), at(part, "arguments"), at(part, "id"))
+        elif kind in ("reasoning", "thinking"):
+            made.reasoning += text_of(content) or ""
+        elif kind in ("text", None) and content is not None:
+            made.text = (made.text or "") + (text_of(content) or "")
+    return made
+
+
+def _genai_asked(x: Any) -> Cells:
+    made = _genai_message(x)
+    message: Cells = {"role": role_of(at(x, "role")), "content": made.text}
+    if made.calls:
+        message["tool_calls"] = made.calls
+    for part in items_of(at(x, "parts")):
+        if at(part, "type") == "tool_call_response":
+            result = first(at(part, "response"), at(part, "result"))
+            message |= {"content": text_of(result), "tool_call_id": str(at(part, "id") or "")}
+    return message
+
+
+def _error_of_span(span: Row, kind: Any = None) -> Cells | None:
+    code = first(
+        at(span, "status", "status_code"), at(span, "status", "code"), span.get("status_code")
+    )
+    if kind is None and str(code).upper() not in ("ERROR", "STATUS_CODE_ERROR", "2"):
+        return None
+    message = first(
+        at(span, "status", "description"), at(span, "status", "message"),
+        span.get("status_message"),
+    )  # fmt: skip
+    return {"error": str(kind or "other"), "error_message": str(message or kind or "")}
+
+
+def _of_span(span: Row, conversation: Any = None, id: Any = None) -> Cells:
+    context = span.get("context")
+    return {
+        "case_id": first(
+            span.get("spanId"), span.get("span_id"), span.get("context.span_id"),
+            at(context, "span_id"), span.get("id"), id,
+        ),
+        **times(
+            first(span.get("startTimeUnixNano"), span.get("start_time"), span.get("startTime"),
+                   span.get("timeUnixNano"), span.get("timestamp")),
+            first(span.get("endTimeUnixNano"), span.get("end_time"), span.get("endTime")),
+        ),
+        **conversation(
+            first(conversation, span.get("traceId"), span.get("trace_id"),
+                   span.get("context.trace_id"), at(context, "trace_id"))
+        ),
+    }  # fmt: skip
