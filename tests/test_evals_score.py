@@ -27,6 +27,7 @@ from toolparse_lab.core.types import (
     Step,
     ToolCall,
 )
+from toolparse_lab.core.types.server import IN_CONTENT
 from toolparse_lab.core.values import pointer_set, read_strict, write_canonical
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.scoring.fabrication import find_fabrication
@@ -76,6 +77,9 @@ def score_row(row: dict[str, Any]) -> Score:
         cut=row.get("cut", False),
     )
     result = parse(row["raw"], row["protocol"], TOOLS, {"coerce": row.get("policy", "safe")})
+    if row.get("unlifted"):
+        problem = Problem("read", IN_CONTENT, "error", "left in the text")
+        result = replace(result, problems=(*result.problems, problem))
     if "lossy_step" in row:
         result = coerced_lossily(result, row["lossy_step"])
     score = score_completion(case, completion, None if row.get("error_kind") else result)

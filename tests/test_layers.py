@@ -48,6 +48,7 @@ THIRD_PARTY = {
     "IPython": ("notebook",),
     "aiohttp": ("integrations/proxy",),
     "anywidget": ("notebook",),
+    "backports": ("experiments/ingest",),
     "distributed": ("evals/engines.py",),
     "httpx": ("middleware/correction", "runner"),
     "jinja2": ("parser/derivation", "views"),

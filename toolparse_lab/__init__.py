@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .evals.readings.readers import reader
     from .evals.reports.figures.report import report
     from .evals.scoring.shrink import shrink
+    from .experiments.ingest.shapes import shapes
     from .experiments.until import Until
     from .formats.json.mix import json_mix_protocol
     from .formats.models import protocol_for
@@ -127,6 +128,7 @@ _LATE = {
     "proxy": "toolparse_lab.integrations.proxy",
     "reader": "toolparse_lab.evals.readings.readers",
     "report": "toolparse_lab.evals.reports.figures.report",
+    "shapes": "toolparse_lab.experiments.ingest.shapes",
     "shrink": "toolparse_lab.evals.scoring.shrink",
     "workbench": "toolparse_lab.notebook.display",
     "xml_tool_middleware": "toolparse_lab.middleware",
@@ -203,6 +205,7 @@ __all__ = [
     "report",
     "rjson",
     "rxml",
+    "shapes",
     "shrink",
     "stream",
     "unwrap_json_schema",

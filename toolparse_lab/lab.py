@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -412,7 +413,8 @@ class Lab:
             requests: the file of requests of a batch, whose results say only `custom_id`.
             max_rows: a source with more is refused. None is no limit, but 100,000 for a packed file
                 (.gz), of which a small one can hold any number.
-            progress: None shows it where someone can see it, "lines" a line now and then elsewhere.
+            progress: None shows it where someone can see it, "lines" a line now and then elsewhere,
+                False says nothing. Else the shape of a log, and what it lost, are printed.
 
         Raises BadCase naming the place, UnreadableInput, BadOptions, UnknownProtocol and
         BadToolSpec.
@@ -441,6 +443,8 @@ class Lab:
             requests=requests,
             progress=progress,
         )
+        if progress is not False and (news := str(ingested.log)):
+            print(news, file=sys.stderr)
         self._remember_protocols(ingested.plan.arms)
         # An output names its model; one of that alias here can be asked again, too.
         models = {

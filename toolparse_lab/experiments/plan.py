@@ -69,6 +69,8 @@ class Plan:
     chat_prompts: ChatPrompts = field(
         default_factory=lambda: ChatPrompts({}), repr=False, compare=False
     )
+    # The column that holds the answers of one conversation together, "" for none.
+    cluster: str = field(default="", repr=False, compare=False)
 
     def cells(self) -> list[tuple[tuple[str, Model], Arm]]:
         """Return each model, by its alias, with each arm that it is asked in."""

@@ -408,7 +408,7 @@ class Run:
     ) -> Report:
         """Return success and its reasons by any columns.
 
-        See `evals.reports.report.Report`.
+        See `evals.reports.report.Report`. The answers of one conversation of a log are one cluster.
 
         by: columns, by default those of `columns_by`. matchers: the comparison of values with those
         of the targets, where equality is too strict. options: other arguments of `Report`.
@@ -418,6 +418,8 @@ class Run:
 
         policies = tuple(dict.fromkeys((policy, *COLUMN_POLICIES)))
         by = columns_by(self.plan) if by is None else by
+        if self.plan.cluster and options.get("cluster") is None:
+            options["cluster"] = self.plan.cluster
         opener, whole_rows = self.trial, None
         if matchers is None:
             others = [] if by is None else [by] if isinstance(by, str) else by

@@ -132,6 +132,7 @@ def stored_plan(
         {**dict.fromkeys(plan.get("runnable") or ()), **check_runnable(runnable)},
         prompts=Prompts(issues=(PromptIssue(**row) for row in plan.get("prompt_issues") or ())),
         # An older version sent every model the same: its later turns are found by those keys.
+        cluster=(ingested or {}).get("cluster", ""),
         fitting=Fitting.of_record(plan["left_out"]) if "left_out" in plan else None,
         chat_prompts=ChatPrompts.of_record(plan.get("chat_templates") or {}),
     )

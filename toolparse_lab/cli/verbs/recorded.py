@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     CONFIG,
     Option(
         "source",
-        help="JSONL, a JSON array, CSV, Parquet, .sse dumps or a folder of them, or a recording, "
-        "whose answers are added to the store",
+        help="JSONL, JSON, CSV, Parquet, inspect's .eval, .sse dumps or a folder of them; an "
+        "export of a tracing tool; or a recording, whose answers are added to the store",
     ),
     Option("--tools", metavar="FILE", help="JSON file with the tools of rows that name none"),
     Option("--cases", metavar="FILE", help="the cases that rows answer, by case_id or input"),
@@ -87,6 +87,13 @@ if TYPE_CHECKING:
         help="the protocol of rows that name none (auto)",
     ),
     Option(
+        "--shape",
+        metavar="NAME",
+        help="the shape of all rows, such as langsmith; rows: columns of your own (default: known "
+        "by its keys)",
+    ),
+    Option("--requests", metavar="FILE", help="the requests of a batch whose results are read"),
+    Option(
         "--skip-bad", action="store_true", help="leave out rows that cannot be read, and count them"
     ),
     Option(
@@ -100,6 +107,7 @@ if TYPE_CHECKING:
     examples=(
         "toolparse ingest answers.jsonl --tools tools.json --protocol hermes",
         "toolparse ingest log.csv --columns completion_text=raw,user= --cases cases.jsonl",
+        "toolparse ingest langfuse-export.jsonl",
         "toolparse ingest recording.jsonl",
     ),
 )
@@ -141,6 +149,8 @@ def _ingest(options: Any) -> int:
             protocol=options.protocol,
             errors="skip" if options.skip_bad else "raise",
             max_rows=options.max_rows,
+            shape=options.shape,
+            requests=options.requests,
             progress="lines",
         )
         skipped = [

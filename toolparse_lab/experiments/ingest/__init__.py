@@ -3,5 +3,6 @@ other.
 """
 
 from .build import Ingested, ingest
+from .shapes import Shape
 
-__all__ = ["Ingested", "ingest"]
+__all__ = ["Ingested", "Shape", "ingest"]

@@ -40,7 +40,7 @@ from ...runner.store.store import Store
 from ..arms import Arm, prompt_protocol
 from ..plan import Plan
 from .rows import Observed, RowReader, question_id, tools_digest
-from .shapes import Log, requests_by_id, shaped
+from .shapes import CONVERSATION, Log, requests_by_id, shaped
 from .sources import answers_of
 
 _VERSION = 1  # of the keys; another one makes old rows new answers
@@ -106,7 +106,7 @@ def ingest(
             for column, n in reader.names.secrets.items()
         ]
         left_out += [Skipped(what, n, why) for (what, why), n in log.left_out.items()]
-        plan = building.plan(rows, left_out)
+        plan = building.plan(rows, left_out, log)
         building.record(progress)
     summary = building.summary
     summary.seconds = time.monotonic() - start
@@ -364,7 +364,7 @@ class _Building:
         self._arms[identity] = Arm(observed.protocol, levels, name), row_levels
         return self._arms[identity]
 
-    def plan(self, source: RowSource, left_out: list[Skipped]) -> Plan:
+    def plan(self, source: RowSource, left_out: list[Skipped], log: Log) -> Plan:
         # What asking for all of this would have been. Nothing in it can be asked: the answers are
         # there. Complete only after the last row.
         skipped = list(left_out)
@@ -373,6 +373,9 @@ class _Building:
         for name, n in sorted(self._varying.items()):
             why = "it differs between the rows of one case"
             skipped.append(Skipped(f"metadata {name}", n, why))
+        cluster = f"metadata_{CONVERSATION}" if log.conversations else ""
+        if CONVERSATION in self._varying:
+            cluster = ""
         # Without the metadata that belongs to rows, and without credentials, for which the
         # environment is looked through once for all cases.
         cases = list(self._cases.values())
@@ -391,6 +394,7 @@ class _Building:
             max(self._trials.values()),
             tuple(self.items),
             Held(()),
+            cluster=cluster,
         )
 
 
@@ -491,7 +495,12 @@ def _record_run(store: Store, plan: Plan, summary: Summary, log: Log) -> str:
         record = {
             **plan.to_dict(),
             "version": __version__,
-            "ingested": {"source": plan.cases.source, "skipped": skipped, **log.to_dict()},
+            "ingested": {
+                "source": plan.cases.source,
+                "skipped": skipped,
+                **log.to_dict(),
+                "cluster": plan.cluster,
+            },
         }
         store.begin_run(record, plan.items, run_id=run_id)
     status = "complete" if summary.complete else "incomplete"

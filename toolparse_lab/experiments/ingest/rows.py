@@ -214,7 +214,7 @@ class RowReader:
             numbers=_numbers(place, cells, captured),
             created=place.time(cells.get("created")),
             request=request,
-            arguments_lost=cells.get("arguments_text") == "lost",
+            arguments_lost=bool(captured.tool_calls) and cells.get("arguments_text") == "lost",
             unlifted=unlifted,
         )
 

@@ -13,7 +13,7 @@ from .attributes import at, items_of, value_of
 from .parts import (
     Message,
     answer_of,
-    conversation,
+    conversation_of,
     count_of,
     first,
     message_of,
@@ -21,7 +21,7 @@ from .parts import (
     of_request,
     question_of,
     request_of,
-    tokens,
+    token_cells,
     tools_of,
     turns,
     whole_of,
@@ -67,7 +67,7 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
                     **message_of(message).cells(),
                     "model": first(at(message, "model"), of_log),
                     "trial": epoch - 1,
-                    **conversation(same),
+                    **conversation_of(same),
                 }
             continue
         for number, event in enumerate(events):
@@ -96,8 +96,8 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
                 "trial": epoch - 1,
                 "created": at(event, "timestamp"),
                 "latency": number_of(first(at(event, "output", "time"), at(event, "working_time"))),
-                **tokens(at(usage, "input_tokens"), at(usage, "output_tokens")),
-                **conversation(name),
+                **token_cells(at(usage, "input_tokens"), at(usage, "output_tokens")),
+                **conversation_of(name),
             }
 
 
@@ -147,6 +147,8 @@ def promptfoo(row: Row, log: Log) -> Iterator[Cells]:
         response = at(result, "response")
         output, error = at(response, "output"), first(at(response, "error"), at(result, "error"))
         raw = at(response, "raw")
+        if _is_calls(value_of(output)):
+            output = value_of(output)
         if is_response(value_of(raw)):
             answer: Cells = {"response": value_of(raw)}
         elif isinstance(output, list):
@@ -179,8 +181,16 @@ def promptfoo(row: Row, log: Log) -> Iterator[Cells]:
             "latency": None if milliseconds is None else milliseconds / 1000,
             "cost": number_of(first(at(response, "cost"), at(result, "cost"))),
             "metadata_success": at(result, "success"),
-            **tokens(at(tokens, "prompt"), at(tokens, "completion")),
+            **token_cells(at(tokens, "prompt"), at(tokens, "completion")),
         }
+
+
+def _is_calls(x: Any) -> bool:
+    # What promptfoo makes of an answer of calls alone.
+    calls = isinstance(x, list) and bool(x)
+    return calls and all(
+        at(call, "function", "name") or at(call, "type") == "tool_use" for call in x
+    )
 
 
 @shape(
@@ -223,8 +233,8 @@ def tau2(row: Row, log: Log) -> Iterator[Cells]:
                 "trial": count_of(at(simulation, "trial")),
                 "created": at(message, "timestamp"),
                 "cost": number_of(at(message, "cost")),
-                **tokens(at(usage, "prompt_tokens"), at(usage, "completion_tokens")),
-                **conversation(first(task, id)),
+                **token_cells(at(usage, "prompt_tokens"), at(usage, "completion_tokens")),
+                **conversation_of(first(task, id)),
             }
 
 
@@ -309,9 +319,9 @@ def bfcl(row: Row, log: Log) -> Iterator[Cells]:
             **answer,
             "case_id": name,
             "model": _bfcl_model(log.name),
-            **tokens(sent, received),
+            **token_cells(sent, received),
             "latency": number_of(latency),
-            **(conversation(id) if several else {}),
+            **(conversation_of(id) if several else {}),
         }
 
 

@@ -13,7 +13,7 @@ from .parts import (
     PARAMS,
     Message,
     answer_of,
-    conversation,
+    conversation_of,
     first,
     message_of,
     number_of,
@@ -22,8 +22,8 @@ from .parts import (
     request_of,
     role_of,
     text_of,
-    times,
-    tokens,
+    time_cells,
+    token_cells,
     tools_of,
     whole_of,
 )
@@ -71,9 +71,9 @@ def litellm(row: Row, log: Log) -> Iterator[Cells]:
         "model": row.get("model"),
         "case_id": id,
         "cost": number_of(first(row.get("response_cost"), row.get("spend"))),
-        **tokens(row.get("prompt_tokens"), row.get("completion_tokens")),
-        **times(row.get("startTime"), row.get("endTime"), row.get("completionStartTime")),
-        **conversation(first(row.get("session_id"), trace if trace != id else None)),
+        **token_cells(row.get("prompt_tokens"), row.get("completion_tokens")),
+        **time_cells(row.get("startTime"), row.get("endTime"), row.get("completionStartTime")),
+        **conversation_of(first(row.get("session_id"), trace if trace != id else None)),
     }
 
 
@@ -149,14 +149,14 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
         "model": first(row.get("model"), of("providedModelName")),
         "case_id": row.get("id"),
         "cost": number_of(first(at(costs, "total"), of("totalCost"), of("calculatedTotalCost"))),
-        **tokens(
+        **token_cells(
             first(at(usage, "input"), at(usage, "promptTokens"), at(usage, "prompt_tokens")),
             first(
                 at(usage, "output"), at(usage, "completionTokens"), at(usage, "completion_tokens")
             ),
         ),
-        **times(of("startTime"), of("endTime"), of("completionStartTime")),
-        **conversation(first(of("sessionId"), of("traceId"))),
+        **time_cells(of("startTime"), of("endTime"), of("completionStartTime")),
+        **conversation_of(first(of("sessionId"), of("traceId"))),
     }
 
 
@@ -196,7 +196,7 @@ def langsmith(row: Row, log: Log) -> Iterator[Cells]:
             for x in generations
         ]
         answer = answer_of(messages, finishes)
-        kwargs = at(generations[0], "message", "kwargs")
+        kwargs = _langchain_body(at(generations[0], "message"))
     elif is_response(outputs):
         answer = {"response": outputs}
     elif isinstance(output := first(at(outputs, "message"), at(outputs, "output"),
@@ -234,13 +234,13 @@ def langsmith(row: Row, log: Log) -> Iterator[Cells]:
         ),
         "case_id": row.get("id"),
         "cost": number_of(row.get("total_cost")),
-        **tokens(
+        **token_cells(
             first(at(usage, "input_tokens"), at(usage, "prompt_tokens"), row.get("prompt_tokens")),
             first(at(usage, "output_tokens"), at(usage, "completion_tokens"),
                    row.get("completion_tokens")),
         ),
-        **times(row.get("start_time"), row.get("end_time"), row.get("first_token_time")),
-        **conversation(
+        **time_cells(row.get("start_time"), row.get("end_time"), row.get("first_token_time")),
+        **conversation_of(
             first(
                 at(metadata, "thread_id"), at(metadata, "session_id"),
                 row.get("trace_id") if row.get("trace_id") != row.get("id") else None,
@@ -311,14 +311,16 @@ def weave(row: Row, log: Log) -> Iterator[Cells]:
         log.leave_out("other calls", "they are no answer of a model")
         return
     usage = next(iter((at(row, "summary", "usage") or {}).values()), None)
-    counted = at(output, "usage") is not None
+    sent, received = at(usage, "prompt_tokens"), at(usage, "completion_tokens")
+    if at(output, "usage") is not None:
+        sent = received = None  # the response says it
     yield {
         **whole_of(output, row.get("exception")),
         **of_request(inputs),
         "case_id": row.get("id"),
-        **({} if counted else tokens(at(usage, "prompt_tokens"), at(usage, "completion_tokens"))),
-        **times(row.get("started_at"), row.get("ended_at")),
-        **conversation(first(row.get("thread_id"), row.get("trace_id"))),
+        **token_cells(sent, received),
+        **time_cells(row.get("started_at"), row.get("ended_at")),
+        **conversation_of(first(row.get("thread_id"), row.get("trace_id"))),
     }
 
 
@@ -363,5 +365,5 @@ def responses(row: Row, log: Log) -> Iterator[Cells]:
         "request": request_of(tools_of(row.get("tools"), "tools"), params),
         "model": row.get("model"),
         "created": row.get("created_at"),
-        **conversation(at(row, "conversation", "id")),
+        **conversation_of(at(row, "conversation", "id")),
     }

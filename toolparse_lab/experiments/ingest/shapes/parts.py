@@ -152,7 +152,11 @@ def tools_of(x: Any, key: str) -> list[Any] | None:
             schema = at(spec, "inputSchema", "json") or at(spec, "inputSchema")
             tools.append({**spec, "inputSchema": schema})
         elif isinstance(tool, Mapping) and (at(tool, "function", "name") or tool.get("name")):
-            tools.append(tool)
+            # Attributes of spans are texts, a schema's as well.
+            schema = tool.get("parameters")
+            tools.append(
+                {**tool, "parameters": value_of(schema)} if isinstance(schema, str) else tool
+            )
     return tools or None
 
 
@@ -180,7 +184,7 @@ def _seconds(x: Any) -> float | None:
     return float(x) / scale
 
 
-def times(start: Any, end: Any, first: Any = None) -> Cells:
+def time_cells(start: Any, end: Any, first: Any = None) -> Cells:
     begun, ended, came = _seconds(start), _seconds(end), _seconds(first)
     is_date = isinstance(start, str) and not start.strip().isdecimal()
     cells: Cells = {"created": start if is_date else begun}
@@ -197,7 +201,7 @@ def count_of(x: Any) -> int | None:
     return int(x) if isinstance(x, (int, float)) and not isinstance(x, bool) and x >= 0 else None
 
 
-def tokens(sent: Any, received: Any) -> Cells:
+def token_cells(sent: Any, received: Any) -> Cells:
     return {"prompt_tokens": count_of(sent), "completion_tokens": count_of(received)}
 
 
@@ -206,7 +210,7 @@ def number_of(x: Any) -> float | None:
     return float(x) if is_number else None
 
 
-def conversation(id: Any) -> Cells:
+def conversation_of(id: Any) -> Cells:
     return {} if id in (None, "") else {f"metadata_{CONVERSATION}": str(id)}
 
 
@@ -224,7 +228,7 @@ def turns(messages: list[Any], id: Any, line_name: str) -> Iterator[tuple[Cells,
         if len(places) > 1:
             name = id if id is not None else line_name
             cells["case_id"] = f"{name}#{number}"
-            cells |= conversation(name)
+            cells |= conversation_of(name)
         elif id is not None:
             cells["case_id"] = id
         yield cells, messages[place]

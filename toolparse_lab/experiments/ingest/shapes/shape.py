@@ -76,11 +76,7 @@ class Log:
         """Return what a run's record says of its source's shapes."""
         if not self.answers:
             return {}
-        return {
-            "shapes": dict(self.answers),
-            "lost": self.losses(),
-            **({"cluster": f"metadata_{CONVERSATION}"} if self.conversations else {}),
-        }
+        return {"shapes": dict(self.answers), "lost": self.losses()}
 
     def leave_out(self, what: str, why: str) -> None:
         self.left_out[what, why] += 1
@@ -96,10 +92,18 @@ class Log:
         self._without["arguments"] += cells.get("arguments_text") == "lost"
         self.conversations |= f"metadata_{CONVERSATION}" in cells
 
+    def __str__(self) -> str:
+        """Return shapes, answers and losses as a few lines, '' for a source of no known shape."""
+        found = [f"{n:,} answers of {s} ({self.shapes[s].title})" for s, n in self.answers.items()]
+        if not found:
+            return ""
+        lost = [f"  {sentence}" for sentence in self.losses()]
+        return "\n".join([f"{self.name}: {', '.join(found)}", *lost])
+
     def losses(self) -> list[str]:
         """Return what the answers of this source no longer have, a sentence each."""
         total = self.answers.total()
-        lost = [f"{name}: {shape.lost}" for name, shape in self.shapes.items()]
+        lost = [f"lost in {name}: {shape.lost}" for name, shape in self.shapes.items()]
         if n := self._without["tools"]:
             lost.append(f"no tools are in {n} of {total} answers: pass tools= or cases=")
         if n := self._without["question"]:

@@ -11,6 +11,7 @@ from .parts import (
     PARAMS,
     Message,
     answer_of,
+    conversation_of,
     first,
     message_of,
     number_of,
@@ -18,8 +19,8 @@ from .parts import (
     request_of,
     role_of,
     text_of,
-    times,
-    tokens,
+    time_cells,
+    token_cells,
     tools_of,
 )
 from .shape import Cells, Damaged, Log, Row, shape
@@ -139,7 +140,7 @@ def _inference(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
             {k: params[k] for k in PARAMS if k in params},
         ),
         "model": first(at(llm, "model_name"), body.get("model")),
-        **tokens(at(llm, "token_count", "prompt"), at(llm, "token_count", "completion")),
+        **token_cells(at(llm, "token_count", "prompt"), at(llm, "token_count", "completion")),
         "cost": number_of(at(llm, "cost", "total")),
         **_of_span(span, at(attributes, "session", "id")),
     }
@@ -238,7 +239,7 @@ def _genai(span: Row, attributes: Row, log: Log) -> Iterator[Cells]:
             tools_of(at(genai, "tool", "definitions") or functions, "tools"), params
         ),
         "model": first(at(genai, "response", "model"), at(genai, "request", "model")),
-        **tokens(
+        **token_cells(
             first(at(usage, "input_tokens"), at(usage, "prompt_tokens")),
             first(at(usage, "output_tokens"), at(usage, "completion_tokens")),
         ),
@@ -294,12 +295,12 @@ def _of_span(span: Row, conversation: Any = None, id: Any = None) -> Cells:
             span.get("spanId"), span.get("span_id"), span.get("context.span_id"),
             at(context, "span_id"), span.get("id"), id,
         ),
-        **times(
+        **time_cells(
             first(span.get("startTimeUnixNano"), span.get("start_time"), span.get("startTime"),
                    span.get("timeUnixNano"), span.get("timestamp")),
             first(span.get("endTimeUnixNano"), span.get("end_time"), span.get("endTime")),
         ),
-        **conversation(
+        **conversation_of(
             first(conversation, span.get("traceId"), span.get("trace_id"),
                    span.get("context.trace_id"), at(context, "trace_id"))
         ),
