@@ -220,7 +220,7 @@ def test_a_call_left_in_the_text_is_read_and_blamed_on_the_server(lab: tp.Lab) -
     # Read again from its frame, or from the store, it is the same.
     again = lab.reparse(frame)
     assert list(again["outcome"]) == list(frame["outcome"])
-    assert list(again["sub_code"].fillna("")) == list(frame["sub_code"].fillna(""))
+    assert again["sub_code"].astype(str).tolist() == frame["sub_code"].astype(str).tolist()
     ungraded = lab.ingest([rows[0]], progress=False)
     assert [t.sub_code for t in ungraded.failures()] == ["not_lifted"]
 

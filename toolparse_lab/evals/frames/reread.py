@@ -360,6 +360,8 @@ class _Walk:
 
         # A provider's calls are read by the mode that it was in, which the row's own reading says.
         default = _STRICT[1] if (own, reader) == _STRICT else self.own.get(own, own)
+        if own == _STRICT[0] and answer.endpoint_kind == "chat_text":
+            default = "auto"  # what the server left in its text may be in any format
         for protocol in self.reading.protocols or (default,):
             name = _registered_id(protocol) if isinstance(protocol, str) else protocol.id
             for policy in self.reading.policies:
@@ -386,8 +388,6 @@ def _fill(
     result = None  # of a provider's failure there is nothing to parse
     if completion is not None and completion.ok:
         reason, unlifted = completion.finish_reason, is_unlifted(completion)
-        if unlifted and getattr(protocol, "id", protocol) == "openai_json":
-            protocol = "auto"
         reader = _reader(protocol, answer.tools_json, answer.choice, options, reason, unlifted)
         result = reader(completion.raw, answer.request(), completion.reasoning or "")
 

@@ -262,7 +262,7 @@ class Place:
 
     def json(self, x: Any, column: str) -> Any:
         """Return a cell as plain JSON, of whatever library it comes from. Raises BadCase."""
-        return json_value(x, self.source, self.line, column)
+        return x if self.source.from_json else json_value(x, self.source, self.line, column)
 
     def number(self, x: Any, kind: type, column: str) -> Any:
         """Return a cell, a number or its text, as an int or a float.
