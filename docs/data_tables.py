@@ -5,6 +5,7 @@ from __future__ import annotations
 from docs.tables import write_table
 from toolparse_lab.evals.cases.checks import DOUBTS
 from toolparse_lab.experiments.ingest.columns import GUESSES, NAMES
+from toolparse_lab.experiments.ingest.shapes import shapes
 
 
 def dataset_parts() -> dict[str, str]:
@@ -15,6 +16,19 @@ def dataset_parts() -> dict[str, str]:
     ]
     parts = {
         "columns of a log": write_table(("name", "also accepted", "contents"), columns),
+        "shapes of logs": write_table(
+            ("shape", "what writes it", "the answer stands in", "tools", "lost"),
+            [
+                (
+                    f"`{shape.name}`",
+                    shape.title,
+                    f"`{shape.keys.get('response') or shape.keys['output']}`",
+                    f"`{shape.keys['tools']}`" if "tools" in shape.keys else "",
+                    shape.lost,
+                )
+                for shape in shapes().values()
+            ],
+        ),
         "doubts": write_table(
             ("kind", "meaning"), [(f"`{code}`", said) for code, said in DOUBTS.items()]
         ),

@@ -93,6 +93,8 @@ class _Rows:
                 yield line, e
 
     def _read(self, line: int | None, row: Any) -> Iterator[Any]:
+        if self._source.table and isinstance(row, Mapping):
+            row = _plain(self._source, line, row)  # cells may be arrays
         known = row if isinstance(row, Mapping) else self._dumped(row)
         shape = None if known is None else self._shape_of(known)
         inner = _inside(known) if known is not None and shape is None else None
