@@ -20,6 +20,10 @@ ROWS = [
     json.loads(line)
     for line in (Path(__file__).parent / "cases_evals" / "shapes.jsonl").read_text("utf-8").splitlines()
 ]  # fmt: skip
+SPANS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "cases_evals" / "spans.jsonl").read_text("utf-8").splitlines()
+]  # fmt: skip
 PER_SHAPE = {row["shape"]: row for row in reversed(ROWS)}
 COLUMNS = ("latency", "ttft", "cost", "arguments_text")
 
@@ -70,6 +74,19 @@ def test_a_row_alone(row: dict[str, Any], lab: tp.Lab, capsys: Any) -> None:
     assert f"of {row['shape']} (" in said
     assert tp.shapes()[row["shape"]].lost in said
     assert sum(s.count for s in run.plan.cases.skipped) == row.get("left_out", 0)
+
+
+@pytest.mark.parametrize("span", SPANS, ids=lambda s: s["id"])
+def test_spans_that_instrumentations_wrote(span: dict[str, Any], lab: tp.Lab) -> None:
+    # Of a model that wrote a comma too many in its arguments, and of one whose server lifted none.
+    run = lab.ingest(span["row"], tools=[PER_SHAPE["k2vv"]["row"]["request"]["tools"][0]])
+    for trial in run.trials():
+        assert trial.result is not None
+        (call,) = trial.result.calls
+        assert (call.name, call.arguments) == ("find_berth", {"port": "Ystad", "nights": 2})
+        assert call.edits or call.steps
+        assert trial.model == "m1"
+        assert trial.case.messages[-1]["content"] == "A berth in Ystad?"
 
 
 @pytest.mark.parametrize("shape", sorted(PER_SHAPE))

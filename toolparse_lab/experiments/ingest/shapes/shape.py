@@ -94,7 +94,10 @@ class Log:
 
     def __str__(self) -> str:
         """Return shapes, answers and losses as a few lines, '' for a source of no known shape."""
-        found = [f"{n:,} answers of {s} ({self.shapes[s].title})" for s, n in self.answers.items()]
+        found = [
+            f"{n:,} answer{'' if n == 1 else 's'} of {name} ({self.shapes[name].title})"
+            for name, n in self.answers.items()
+        ]
         if not found:
             return ""
         lost = [f"  {sentence}" for sentence in self.losses()]
