@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,10 @@ import pandas as pd
 import pytest
 
 import toolparse_lab as tp
-from toolparse_lab.core.errors import BadCase, UnknownName
+from toolparse_lab.core.errors import BadCase, ToolparseError, UnknownName
+from toolparse_lab.evals.cases.row_files import RowSource
+from toolparse_lab.experiments.ingest.rows import RowReader
+from toolparse_lab.experiments.ingest.shapes import Log, shaped
 from toolparse_lab.experiments.run import Run
 
 ROWS = [
@@ -141,6 +146,33 @@ def test_a_bad_row_names_line_shape_and_key(
     )
     assert tp.shapes()[shape].keys[key].split(",")[0].split("[")[0] in str(caught.value)
     assert not list(lab.runs())
+
+
+ODD = [None, 5, "x", "", [], {}, [None], {"a": 1}, True, "[{", "[1]", -1, 1e30, "{}", {"0": 1}]
+
+
+def places(x: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    members = x.items() if isinstance(x, dict) else enumerate(x) if isinstance(x, list) else ()
+    for key, value in members:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_stands_in_a_row_it_is_read_or_refused(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(250):
+        row = json.loads(json.dumps(rng.choice(ROWS)["row"]))
+        *path, last = rng.choice(list(places(row)))
+        node = row
+        for step in path:
+            node = node[step]
+        node[last] = rng.choice(ODD)
+        source = shaped(RowSource("x", iter([(1, row)]), unit="row", from_json=True), Log("x"))
+        reader = RowReader(source)
+        for line, one in source.rows:
+            with suppress(ToolparseError):
+                list(reader.read(line, one))
 
 
 def test_a_shape_is_forced_or_left_out(lab: tp.Lab) -> None:

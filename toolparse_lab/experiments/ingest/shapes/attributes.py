@@ -57,6 +57,12 @@ def at(x: Any, *path: str | int) -> Any:
     return x
 
 
+def mapping_of(x: Any) -> Mapping[str, Any]:
+    """Return an object, or the one that a text is the JSON of, {} for anything else."""
+    x = value_of(x)
+    return x if isinstance(x, Mapping) else {}
+
+
 def items_of(x: Any) -> list[Any]:
     """Return the items of a list, of an object whose keys are its numbers, or of the JSON of one.
 
@@ -88,11 +94,11 @@ def _typed(value: Any, depth: int) -> Any:
         return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdecimal() else inner
     if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
         return inner
-    values = inner.get("values") if isinstance(inner, Mapping) else None
+    values = items_of(at(inner, "values"))
     if kind == "arrayValue":
-        return [_typed(one, depth + 1) for one in values or ()]
+        return [_typed(one, depth + 1) for one in values]
     if kind == "kvlistValue":
-        members = [one for one in values or () if isinstance(one, Mapping)]
+        members = [one for one in values if isinstance(one, Mapping)]
         return {str(one.get("key")): _typed(one.get("value"), depth + 1) for one in members}
     return value
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....core.values import write_canonical
 from ..sources import is_response
-from .attributes import at, items_of, value_of
+from .attributes import at, items_of, mapping_of, value_of
 from .parts import (
     Message,
     answer_of,
@@ -55,7 +55,7 @@ def inspect(row: Row, log: Log) -> Iterator[Cells]:
     of_log = first(at(row, "eval", "model"), at(row, "header", "eval", "model"))
     for sample in samples:
         name, epoch = at(sample, "id"), count_of(at(sample, "epoch")) or 1
-        attachments = at(sample, "attachments") or {}
+        attachments = mapping_of(at(sample, "attachments"))
         events = [e for e in items_of(at(sample, "events")) if at(e, "event") == "model"]
         same = f"{name}/{epoch}"
         if not events:
@@ -140,7 +140,7 @@ def promptfoo(row: Row, log: Log) -> Iterator[Cells]:
     offered: Cells = {}
     for provider in items_of(at(row, "config", "providers")):
         tools = at(provider, "config", "tools")
-        offered |= {at(provider, key): tools for key in ("id", "label") if at(provider, key)}
+        offered |= {str(at(provider, key)): tools for key in ("id", "label") if at(provider, key)}
     for result in results:
         provider = at(result, "provider")
         name = first(at(provider, "id"), provider if isinstance(provider, str) else None)
@@ -165,8 +165,13 @@ def promptfoo(row: Row, log: Log) -> Iterator[Cells]:
             answer = {"error": "other", "error_message": str(error)}
         else:
             raise Damaged("response", "there is neither an output nor an error", response)
-        tools = first(offered.get(at(provider, "label")), offered.get(name),
-                       at(provider, "config", "tools"))  # fmt: skip
+        tools = first(
+            offered.get(str(at(provider, "label"))),
+            offered.get(str(name)),
+            at(provider, "config", "tools"),
+        )
+        if isinstance(tools, str) and tools.startswith("file:"):
+            tools = None  # they stand in a file that the results do not have
         asked = value_of(at(result, "prompt", "raw"))
         variables = at(result, "vars")
         test = at(result, "testIdx")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....core.values import write_canonical
 from ..sources import is_response
-from .attributes import at, items_of, value_of
+from .attributes import at, items_of, mapping_of, value_of
 from .parts import (
     PARAMS,
     Message,
@@ -55,9 +55,8 @@ def litellm(row: Row, log: Log) -> Iterator[Cells]:
         answer: Cells = {"error": kind, "error_message": str(said or "")}
     else:
         answer = whole_of(row.get("response"))
-    params = value_of(row.get("model_parameters")) or value_of(row.get("optional_params")) or {}
-    sent = value_of(row.get("proxy_server_request"))
-    body = sent if isinstance(sent, Mapping) else {}
+    params = mapping_of(row.get("model_parameters")) or mapping_of(row.get("optional_params"))
+    body = mapping_of(row.get("proxy_server_request"))
     asked = first(value_of(row.get("messages")) or None, body.get("messages"))
     id, trace = first(row.get("id"), row.get("request_id")), row.get("trace_id")
     yield {
@@ -139,8 +138,7 @@ def langfuse(row: Row, log: Log) -> Iterator[Cells]:
         answer = Message(text).cells()
     body = sent if isinstance(sent, Mapping) and "messages" in sent else {}
     usage, costs = of("usageDetails") or row.get("usage"), of("costDetails")
-    params = value_of(of("modelParameters"))
-    params = params if isinstance(params, Mapping) else {}
+    params = mapping_of(of("modelParameters"))
     tools = first(body.get("tools"), params.get("tools"), at(row, "metadata", "tools"))
     yield {
         **answer,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....core.values import write_canonical
 from ..sources import is_response
-from .attributes import at, items_of, value_of
+from .attributes import at, items_of, mapping_of, value_of
 from .shape import CONVERSATION, Cells, Damaged
 
 _ROLES = {
@@ -61,9 +61,9 @@ class Message:
     def take_calls(self, calls: Any) -> None:
         for call in items_of(calls):
             function = at(call, "function")
-            inner = function if isinstance(function, Mapping) else call
-            name = function if isinstance(function, str) else at(inner, "name")
-            key = next((k for k in ("arguments", "args", "input") if k in (inner or {})), None)
+            inner = mapping_of(function if isinstance(function, Mapping) else call)
+            name = function if isinstance(function, str) else inner.get("name")
+            key = next((k for k in ("arguments", "args", "input") if k in inner), None)
             self.call(name, None if key is None else inner[key], at(call, "id"))
 
     def to_dict(self) -> Cells:
@@ -248,8 +248,7 @@ def whole_of(response: Any, error: Any = None) -> Cells:
 
 def of_request(request: Any, **more: Any) -> Cells:
     # Messages, tools and parameters of a request's body.
-    body = value_of(request)
-    body = body if isinstance(body, Mapping) else {}
+    body = mapping_of(request)
     params = {k: v for k, v in body.items() if k not in ("messages", "input", "prompt", "tools")}
     tools = tools_of(first(body.get("tools"), body.get("functions")), "tools")
     return {
