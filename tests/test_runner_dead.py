@@ -172,7 +172,8 @@ def test_a_hung_model_holds_no_slot_of_another(store: Store) -> None:
 
 
 def test_a_model_that_comes_back_in_time_loses_nothing(store: Store, free_port: int) -> None:
-    asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_retries=3)})
+    # The server comes up at the tenth retry, so no request can have used more than ten before.
+    asked = questions({"m": model(f"http://127.0.0.1:{free_port}/v1", max_retries=10)})
     servers: list[MockOpenAI] = []
 
     def start(event: RunEvent) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "read one answer": {
         "parse": ("answers", "read the tool calls of one answer"),
+        "test": ("texts", "read recorded texts as tests: is in each what should be"),
         "protocol": ("answers", "derive the protocol of a model from its chat template"),
     },
     "debug recorded answers": {

@@ -9,7 +9,6 @@ kind of figure adds its lines there.
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from functools import singledispatch
@@ -21,6 +20,7 @@ import pandas as pd
 from ....core.errors import BadOptions, MissingExtra, StoreError
 from ....views import render_page
 from ....views.cells import escaped
+from ....views.junit import add_suite, add_test, add_verdict, junit_file, xml_text
 from ....views.show import visible
 from ..figures.cells import UNRECORDED, Matrix, groups
 from ..figures.comparison import ArmComparison, Flip
@@ -243,13 +243,11 @@ def render_latex(report: Report) -> str:
     return "\n".join(lines)
 
 
-# JUnit XML. Tag -> the attribute of a suite with the number of its elements.
-_COUNTED = {"testcase": "tests", "failure": "failures", "error": "errors", "skipped": "skipped"}
+# JUnit XML.
 _COLUMNS = (
     "case_id", "trial_id", "outcome", "sub_code", "detail", "missing_reason", "score_success",
     "latency",
 )  # fmt: skip
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def render_junit(report: Report, gate: GateResult | None = None) -> str:
@@ -260,18 +258,18 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
     provider's failures is an error, one without a target or without a record is skipped.
     """
     # The standard library's writer is enough for this: nothing is read, and it escapes all text.
-    root = ET.Element("testsuites", name=_xml(report.title))
+    root = ET.Element("testsuites", name=xml_text(report.title))
     if gate is not None:
-        suite = ET.SubElement(root, "testsuite", name="gate")
+        suite = add_suite(root, "gate")
         for check in gate.checks:
-            test = _test(suite, "gate", f"{check.cell}: {check.metric}")
+            test = add_test(suite, "gate", f"{check.cell}: {check.metric}")
             if not check.ok:
-                _add(test, "failure", check.sentence)
+                add_verdict(test, "failure", check.sentence)
 
     failing: dict[Any, ET.Element] = {}  # by the row of the trial whose text they are to hold
     for values, part in groups(report.headline, report.by):
         name = report.cell_name(dict(zip(report.by, values, strict=True)))
-        suite = ET.SubElement(root, "testsuite", name=_xml(name))
+        suite = add_suite(root, name)
         # Column by column: a frame for each case would take a hundred times as long.
         columns = [part[c].astype(object).where(part[c].notna(), None).tolist() for c in _COLUMNS]
         cases: dict[str, list[dict[str, Any]]] = {}
@@ -279,24 +277,14 @@ def render_junit(report: Report, gate: GateResult | None = None) -> str:
             row = {"label": label, **dict(zip(_COLUMNS, cells, strict=True))}
             cases.setdefault(str(row["case_id"]), []).append(row)
         for case_id, trials in cases.items():
-            test = _test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
+            test = add_test(suite, name, case_id, sum(t["latency"] or 0.0 for t in trials))
             failing |= _judge(test, trials)
     whole = report.whole(report.headline.loc[list(failing)])
     texts = zip(failing.values(), whole["trial_id"], whole["raw"].fillna(""), strict=True)
     for element, trial_id, raw in texts:
-        element.text = _xml(f"trial {trial_id}\n{raw}")
+        element.text = xml_text(f"trial {trial_id}\n{raw}")
 
-    # A viewer shows these counts, and does not count for itself.
-    for element in (*root, root):
-        for tag, attribute in _COUNTED.items():
-            element.set(attribute, str(len(list(element.iter(tag)))))
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
-
-
-def _test(suite: ET.Element, group: str, name: str, seconds: float = 0.0) -> ET.Element:
-    return ET.SubElement(
-        suite, "testcase", classname=_xml(group), name=_xml(name), time=f"{seconds:.3f}"
-    )
+    return junit_file(root)
 
 
 def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> dict[Any, ET.Element]:
@@ -304,32 +292,17 @@ def _judge(test: ET.Element, trials: list[dict[str, Any]]) -> dict[Any, ET.Eleme
     judged = [t for t in trials if t["score_success"] is not None]
     errors = [t for t in trials if t["outcome"] == "provider_error"]
     if not judged and errors:
-        _add(test, "error", f"{errors[0]['missing_reason']}: {errors[0]['detail']}")
+        add_verdict(test, "error", f"{errors[0]['missing_reason']}: {errors[0]['detail']}")
     elif not judged:
-        _add(test, "skipped", trials[0]["missing_reason"] or UNRECORDED)
+        add_verdict(test, "skipped", trials[0]["missing_reason"] or UNRECORDED)
     wrong = [t for t in judged if not t["score_success"]]
     right = len(judged) - len(wrong)
     if wrong and right <= len(wrong):  # a tie is not a majority
         first = wrong[0]
         code = "/".join(str(first[c]) for c in ("outcome", "sub_code") if first[c])
         message = f"{right} of {len(judged)} trials succeeded; {code}: {first['detail']}"
-        return {first["label"]: _add(test, "failure", message)}
+        return {first["label"]: add_verdict(test, "failure", message)}
     return {}
-
-
-def _add(test: ET.Element, tag: str, message: str) -> ET.Element:
-    # tag: failure, error or skipped.
-    return ET.SubElement(test, tag, message=_xml(message))
-
-
-def _xml(text: str) -> str:
-    # Control characters become their pictures, others that XML cannot hold are replaced.
-    def picture(match: re.Match[str]) -> str:
-        code = ord(match[0])
-        # Unicode's pictures of control characters begin at 0x2400.
-        return chr(0x2400 + code) if code < 0x20 else "\N{REPLACEMENT CHARACTER}"
-
-    return _NOT_XML.sub(picture, text)
 
 
 @singledispatch
