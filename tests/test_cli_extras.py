@@ -41,6 +41,7 @@ print(json.dumps(ends))
 WORKING = (
     "parse answer.txt",
     "parse answer.txt --html page.html",
+    "test answer.txt",
     "list protocols",
     "list models",
     "init made",

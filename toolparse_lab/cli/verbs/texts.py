@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 from ...core.errors import BadOptions, UnreadableInput
 from ...core.types import ParseOptions
+from ...views.junit import add_suite, add_test, add_verdict, junit_file, xml_text
 from ...views.show import visible
 from ..console import put, put_json, read_tools
 from ..options import CONFIG, JSON, POLICY, Option, settings_of, verb
@@ -52,7 +53,7 @@ _LONGEST_RAW = 2000
     examples=(
         "toolparse test answers.jsonl",
         "toolparse test tests/*.jsonl --junit report.xml --badge badge.json",
-        "toolparse test answers.jsonl --json > baseline.json",
+        "toolparse test answers.jsonl --json",
         "toolparse test answers.jsonl --baseline baseline.json",
     ),
 )
@@ -126,8 +127,6 @@ def _failed_before(file: str) -> set[str]:
 
 
 def _junit(verdicts: Sequence[TextVerdict], known: set[str]) -> str:
-    from ...views.junit import add_suite, add_test, add_verdict, junit_file, xml_text
-
     root = ET.Element("testsuites", name="toolparse test")
     suites: dict[str, ET.Element] = {}
     for verdict in verdicts:
