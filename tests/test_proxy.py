@@ -296,6 +296,24 @@ def test_the_answers_of_every_api_are_recorded(
     assert completion.endpoint_kind == ("raw_completion" if is_text else "chat_text")
 
 
+def test_a_call_that_the_server_left_in_the_text_is_read(
+    server: WireServer, tmp_path: Path
+) -> None:
+    text = '<tool_call>{"name": "find_berth", "arguments": {"port": "Ystad"}}</tool_call>'
+    server.answer = whole(text)
+    tool = {"type": "function", "function": {"name": "find_berth", "parameters": {}}}
+    asked = {"model": "m", "messages": [{"role": "user", "content": "Ystad?"}], "tools": [tool]}
+    with proxy(server.url, store=tmp_path / "live.db") as p:
+        Got(p.port, CHAT, asked)
+        p.flush()
+    with tp.Lab(tmp_path / "live.db") as lab:
+        run = lab.live()
+        (trial,) = run.trials()
+        assert (trial.arm, trial.sub_code, trial.result.raw) == ("native", "not_lifted", text)
+        assert [call.name for call in trial.result.calls] == ["find_berth"]
+        assert [t.sub_code for t in run.failures()] == ["not_lifted"]
+
+
 def test_what_is_no_question_to_a_model_passes_and_is_not_recorded(
     server: WireServer, tmp_path: Path
 ) -> None:

@@ -58,6 +58,8 @@ class StreamDiff:
     Attributes:
         a, b: the names of the readers, with their versions.
         frame: one row per answer, with the columns of the frame `streams`.
+        left_out: how many answers are not in it, because the provider took the calls out of their
+            texts and these are recorded nowhere.
 
     A batch or a stream is `same` or `changed`, or with a target `mended` or `broken`: only one of
     the two readers gives the wanted calls. `reader_error`: one of them failed. What changes in
@@ -68,6 +70,7 @@ class StreamDiff:
     a: str
     b: str
     frame: Frame
+    left_out: int = 0
 
     def count(self, part: Literal["batch", "stream"], verdict: str) -> int:
         """Return the number of answers with a verdict."""
@@ -89,6 +92,8 @@ class StreamDiff:
         for part in ("batch", "stream"):
             counts = [(v, int((rows[part] == v).sum())) for v in _VERDICTS]
             lines.append(f"  {part}: " + ", ".join(f"{n} {v}" for v, n in counts if n))
+        if self.left_out:
+            lines.append(f"  {self.left_out} left out: the provider's calls, without their text")
         possible = int((rows["stream_evidence"] == "possible").sum())
         if possible:
             lines.append(f"  {possible} of the changed streams are possible: their cuts are ours")
@@ -131,20 +136,30 @@ def stream_diff(
         )
     sides = [_Side(reader(x)) for x in (a, b)]
     columns: dict[str, list[Any]] = {}
+    left_out = 0
     for row in _rows(open_run(source) if isinstance(source, str) else source):
+        if row is None:
+            left_out += 1
+            continue
         chunking, pieces = _cut(row, chunks)
         read = [side.read(row, pieces) for side in sides]
         for name, value in _compared(row, chunking, *read).items():
             columns.setdefault(name, []).append(value)
     length = len(columns.get("case_id", ()))
-    return StreamDiff(sides[0].name, sides[1].name, build_frame("streams", columns, length))
+    return StreamDiff(
+        sides[0].name, sides[1].name, build_frame("streams", columns, length), left_out
+    )
 
 
-def _rows(source: Any) -> Iterator[_Row]:
+def _rows(source: Any) -> Iterator[_Row | None]:
+    # None for an answer whose text was not recorded.
     if isinstance(source, Run):
         for trial in source.recorded():
             answer = trial.completion
             if answer is None or not answer.ok:
+                continue
+            if answer.endpoint_kind == "native_tools":
+                yield None
                 continue
             pieces = tuple(chunk.text for chunk in answer.chunks if chunk.kind == "content")
             yield _Row(
@@ -170,6 +185,9 @@ def _rows(source: Any) -> Iterator[_Row]:
     identity = [c for c in ("run_id", "case_id", "trial", "model", "arm") if c in source]
     once = source.drop_duplicates(identity)
     for cells in once[once["raw"].notna()].to_dict("records"):
+        if cells.get("endpoint_kind") == "native_tools":
+            yield None
+            continue
         tools, target = cells.get("tools_json"), cells.get("target")
         yield _Row(
             str(cells.get("run_id", "")),

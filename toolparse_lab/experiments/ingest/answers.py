@@ -102,7 +102,8 @@ def captured_of(
 
 
 def is_left_in_text(captured: Captured, tools: tuple[ToolSpec, ...]) -> bool:
-    """Return True if an answer to a request that offered tools has a call in its text alone.
+    """Return True if an answer to a request that offered tools has a call, or a broken one, in its
+    text alone.
 
     Local servers do so whose parser is not set, or is another model's. Such a text says more than
     the empty list beside it.
@@ -110,7 +111,7 @@ def is_left_in_text(captured: Captured, tools: tuple[ToolSpec, ...]) -> bool:
     if captured.tool_calls or not captured.content.strip():
         return False
     try:
-        return any(call.readable for call in parse_text(captured.content, "auto", tools).calls)
+        return bool(parse_text(captured.content, "auto", tools).calls)
     except ToolparseError:
         return False
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.errors import ToolparseError
 from ...core.toolspec import ToolSpec, tool_specs
+from ...core.types import ServerReading
 from ...core.values import write_canonical
 from ...evals.cases.case import Case, is_storable
 from ...evals.cases.collection import pack_cases, unpack_cases
@@ -22,6 +23,7 @@ from ...runner.exchange.passed import Passed
 from ...runner.exchange.redaction import redact, redact_named
 from ...runner.exchange.types import Chunk, Completion, EndpointKind
 from ...runner.failures import LONGEST_MESSAGE, kind_of_status, reported_kind
+from ..ingest.answers import is_left_in_text
 from ..ingest.columns import LARGEST, tool_choice_of
 
 # How it works. The path says which API was asked, and so which members of the request are the
@@ -71,11 +73,16 @@ def answers_in(passed: Passed, number: int) -> Iterator[LiveAnswer]:
     choice, count = 0, 1
     while choice < count:
         captured, message = _captured(passed, choice)
+        unlifted = False
         if offers and not captured.token_text:
-            captured = captured.as_native()
+            unlifted = is_left_in_text(captured, case.tools)
+            captured = captured if unlifted else captured.as_native()
         if captured.fidelity in ("sdk", "replayed", "wire"):
             captured = replace(captured, fidelity=passed.fidelity)
-        completion = _completion(passed, number, choice, asked, case, model, captured, message)
+        server = captured.server() if captured.token_text or unlifted else None
+        completion = _completion(
+            passed, number, choice, asked, case, model, captured, message, server
+        )
         tool_choice = tool_choice_of(asked.get("tool_choice"))
         final = _final(passed) if captured.stream and passed.path.endswith("/responses") else None
         yield LiveAnswer(case, model, tool_choice, choice, completion, captured, final, offers)
@@ -251,10 +258,10 @@ def _completion(
     model: str,
     captured: Captured,
     message: str,
+    server: ServerReading | None,
 ) -> Completion:
     kind, why = _failure(passed, captured, message)
     usage = captured.usage or {}
-    server = captured.server() if captured.token_text else None
     response: dict[str, Any] = {
         "id": captured.id,
         "model": captured.model,

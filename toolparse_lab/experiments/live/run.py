@@ -17,6 +17,7 @@ from ...core.values.printable import counted
 from ...evals.cases.collection import Cases, pack_cases
 from ...evals.scoring.trial import Trial
 from ...formats.auto import AUTO
+from ...middleware.flow import is_unlifted
 from ...runner.exchange.summary import Summary
 from ...runner.exchange.types import Completion, Held, Model, PlanItem
 from ...runner.store.store import Store
@@ -144,7 +145,8 @@ class _Added:
                     del row["tools"]
             self._cases.append(row)
         self._models.setdefault(answer.model, Model(answer.model).to_dict())
-        protocol = None if completion.endpoint_kind == "native_tools" else AUTO
+        is_native = completion.endpoint_kind == "native_tools" or is_unlifted(completion)
+        protocol = None if is_native else AUTO
         choice = answer.tool_choice
         word = choice if isinstance(choice, str) else write_canonical(choice)
         prompted = prompt_protocol(protocol)
