@@ -309,6 +309,7 @@ def test_a_call_that_the_server_left_in_the_text_is_read(
     with tp.Lab(tmp_path / "live.db") as lab:
         run = lab.live()
         (trial,) = run.trials()
+        assert trial.result is not None
         assert (trial.arm, trial.sub_code, trial.result.raw) == ("native", "not_lifted", text)
         assert [call.name for call in trial.result.calls] == ["find_berth"]
         assert [t.sub_code for t in run.failures()] == ["not_lifted"]
