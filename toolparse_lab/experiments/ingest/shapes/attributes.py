@@ -47,9 +47,12 @@ def at(x: Any, *path: str | int) -> Any:
     1
     """
     for step in path:
-        x = value_of(x)
-        if isinstance(x, Mapping):
-            x = x.get(step, x.get(str(step)))
+        if isinstance(x, str):
+            x = value_of(x)
+        # Most are dicts, and asking an abstract class takes ten times as long.
+        if isinstance(x, (dict, Mapping)):
+            found = x.get(step)
+            x = x.get(str(step)) if found is None and isinstance(step, int) else found
         elif isinstance(x, (list, tuple)) and isinstance(step, int) and -len(x) <= step < len(x):
             x = x[step]
         else:
