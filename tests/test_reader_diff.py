@@ -167,12 +167,14 @@ def test_names_protocols_and_what_is_none(lab: tp.Lab, run: Any) -> None:
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_a_provider_s_own_calls_have_no_text_to_read(lab: tp.Lab, as_frame: bool) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    messages = [{"content": None, "tool_calls": [call]}, {"content": BROKEN}]
+    messages: list[Any] = [
+        {"content": None, "tool_calls": [call]}, {"content": BROKEN}, {"content": "No."}
+    ]  # fmt: skip
     rows = [
         {"custom_id": str(n), "response": {"body": {"choices": [{"message": message}]}}}
         for n, message in enumerate(messages)
     ]
     run = lab.ingest(rows, tools=TOOLS, progress=False)
     diff = lab.diff("hermes", strict_json, source=run.frame() if as_frame else run)
-    assert (list(diff.frame["case_id"]), diff.left_out) == (["1"], 1)
+    assert (list(diff.frame["raw"]), diff.left_out) == ([BROKEN, "No."], 1)
     assert "1 left out: the provider's calls, without their text" in str(diff)

@@ -158,7 +158,8 @@ def _rows(source: Any) -> Iterator[_Row | None]:
             answer = trial.completion
             if answer is None or not answer.ok:
                 continue
-            if answer.endpoint_kind == "native_tools":
+            raw = _text_of(answer.raw, answer.endpoint_kind)
+            if raw is None:
                 yield None
                 continue
             pieces = tuple(chunk.text for chunk in answer.chunks if chunk.kind == "content")
@@ -168,9 +169,9 @@ def _rows(source: Any) -> Iterator[_Row | None]:
                 trial.trial,
                 trial.model,
                 trial.arm,
-                answer.raw,
+                raw,
                 # Chunks of an answer whose text was put together from elsewhere are not its own.
-                pieces if "".join(pieces) == answer.raw else (),
+                pieces if "".join(pieces) == raw else (),
                 trial.case.tools,
                 trial.case.target,
                 f"{trial.case_id}:{trial.model}:{trial.arm}:{trial.trial}",
@@ -185,7 +186,8 @@ def _rows(source: Any) -> Iterator[_Row | None]:
     identity = [c for c in ("run_id", "case_id", "trial", "model", "arm") if c in source]
     once = source.drop_duplicates(identity)
     for cells in once[once["raw"].notna()].to_dict("records"):
-        if cells.get("endpoint_kind") == "native_tools":
+        raw = _text_of(cells["raw"], cells.get("endpoint_kind"))
+        if raw is None:
             yield None
             continue
         tools, target = cells.get("tools_json"), cells.get("target")
@@ -195,12 +197,25 @@ def _rows(source: Any) -> Iterator[_Row | None]:
             int(cells.get("trial", 0)),
             str(cells.get("model", "")),
             str(cells.get("arm", "")),
-            cells["raw"],
+            raw,
             (),
             tool_specs(read_strict(tools) if isinstance(tools, str) else None),
             read_strict(target) if isinstance(target, str) else None,
             ":".join(str(cells[name]) for name in identity),
         )
+
+
+def _text_of(raw: str, endpoint_kind: Any) -> str | None:
+    # What the model wrote. Where a provider read its calls that is recorded only if it found none.
+    if endpoint_kind != "native_tools":
+        return raw
+    try:
+        message = read_strict(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or message.get("tool_calls"):
+        return None
+    return content if isinstance(content := message.get("content"), str) else None
 
 
 def _cut(row: _Row, chunks: Chunks) -> tuple[str, Sequence[str]]:
