@@ -4,6 +4,7 @@ events.
 Offsets are Python code points, half-open. `raw` is never changed.
 """
 
+from .blame import BLAME_CODES, LAYERS, Blame, Evidence, Layer
 from .call import (
     EXECUTABLE,
     VERDICTS,
@@ -43,17 +44,22 @@ from .server import ServerCall, ServerReading
 from .spans import Edit, Origin, Problem, Segment, SegmentKind, Span, Step
 
 __all__ = [
+    "BLAME_CODES",
     "DEFAULT_OPTIONS",
     "EXECUTABLE",
+    "LAYERS",
     "VERDICTS",
+    "Blame",
     "CallDelta",
     "CallEnd",
     "CallStart",
     "CallStatus",
     "Edit",
     "Event",
+    "Evidence",
     "JsonSchema",
     "JsonValue",
+    "Layer",
     "Markup",
     "Origin",
     "OriginTable",

@@ -20,6 +20,7 @@ from .. import hooks
 from ..errors import BadOptions
 from ..toolspec import ToolSpec
 from ..values.printable import printable
+from .blame import Blame
 from .call import ToolCall, Verdict, verdict_of_calls
 from .options import VERSION, ParseOptions
 from .server import ServerReading, explain_blame
@@ -189,10 +190,11 @@ class ParseResult:
         return verdict_of_calls(self.calls)
 
     @property
-    def blame(self) -> str:
-        """One sentence on who is at fault: the model, or the server's parser.
+    def blame(self) -> Blame:
+        """One sentence on who is at fault, the model or the server's parser, with its `layer`.
 
-        '' for a text that came without a response.
+        '' for a text that came without a response. `trial.blame` weighs everything that was
+        recorded of an answer.
 
         It compares the server's own tool calls with the calls read here, and begins with Agree,
         Server lost it, Server changed it, Model wrote none, or, where the response does not hold
@@ -206,7 +208,7 @@ class ParseResult:
         'Server lost it: the model wrote f, which is not in tool_calls.'
         """
         if self.server is None:
-            return ""
+            return Blame()
         return explain_blame(self.calls, self.server, (p.code for p in self.all_problems()))
 
     @property

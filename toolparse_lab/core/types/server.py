@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..values import read_plain, write_canonical
 from ..values.printable import printable
+from .blame import Blame
 
 if TYPE_CHECKING:
     from .call import ToolCall
@@ -23,6 +24,8 @@ ONLY_REASONED = "call.only-in-reasoning"
 BESIDE_TEXT = "call.beside-text"
 ESCAPED = "call.escaped"
 IN_CONTENT = "call.in-content"
+_TOKENS_TELL = "log probabilities or token ids of the answer"
+_NOT_IT = "which the model did not write."
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name
 _LONGEST = 1_000_000  # characters of arguments that are compared as values
@@ -79,29 +82,48 @@ def _server_call(call: Mapping[str, Any]) -> ServerCall:
 
 def explain_blame(
     calls: tuple[ToolCall, ...], server: ServerReading, problems: Iterable[str] = ()
-) -> str:
+) -> Blame:
     """Return one sentence on where the calls of the model and of the server differ."""
     codes = set(problems)
     if NO_CALL in codes:
-        return "Server lost it: the response says that it ends with a call, and holds none."
+        return Blame(
+            "Server lost it: the response says that it ends with a call, and holds none.",
+            "server",
+            "dropped_by_server",
+        )
     if ONLY_REASONED in codes:
-        return (
+        return Blame(
             "Cannot be told: the only call is in the reasoning, where the model wrote it or "
-            "the server's parser left it."
+            "the server's parser left it.",
+            "cannot_tell",
+            "call_in_reasoning",
+            would_tell=_TOKENS_TELL,
         )
     if IN_CONTENT in codes:
-        return "Server lost it: the content holds a call, and tool_calls hold none."
+        return Blame(
+            "Server lost it: the content holds a call, and tool_calls hold none.",
+            "server",
+            "markup_in_content",
+        )
     if ESCAPED in codes:
-        return "Server lost it: the content holds a call whose marks are escaped."
+        return Blame(
+            "Server lost it: the content holds a call whose marks are escaped.",
+            "server",
+            "markup_in_content",
+        )
     if BESIDE_TEXT in codes:
-        return (
+        return Blame(
             f"Server changed it: the text holds {_words([*calls])}, and in tool_calls it has no "
-            "arguments."
+            "arguments.",
+            "server",
+            "changed_by_server",
         )
     if not server.independent:
-        return (
+        return Blame(
             "Cannot be told: the response holds the server's own calls and not what the model "
-            "wrote; log probabilities or token ids would say it."
+            "wrote; log probabilities or token ids would say it.",
+            "cannot_tell",
+            would_tell=_TOKENS_TELL,
         )
     theirs = list(server.calls)
     good = [call for call in calls if call.ok]
@@ -109,25 +131,31 @@ def explain_blame(
     ours = _unmatched(good, theirs)
     if not calls:
         names = f"say {_names(theirs)}" if theirs else "hold none"
-        return f"Model wrote none: its text holds no call, and tool_calls {names}."
-    if theirs and (ours or bad):
-        written = _words([*ours, *bad])
-        return f"Server changed it: the model wrote {written}, and tool_calls say {_names(theirs)}."
+        why = f"Model wrote none: its text holds no call, and tool_calls {names}."
+        return Blame(why, "server", "changed_by_server") if theirs else Blame(why)
     if theirs:
-        return f"Server changed it: tool_calls say {_names(theirs)}, which the model did not write."
+        said = f"tool_calls say {_names(theirs)}"
+        written = [*ours, *bad]
+        why = f"the model wrote {_words(written)}, and {said}." if written else f"{said}, {_NOT_IT}"
+        return Blame(f"Server changed it: {why}", "server", "changed_by_server")
     if ours:
-        as_text = ""
-        if server.fidelity in ("sdk", "wire"):
-            as_text = " It was left in the content, as it is where no tools are sent."
-        return (
-            f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls.{as_text}"
+        in_content = server.fidelity in ("sdk", "wire")
+        as_text = " It was left in the content, as it is where no tools are sent."
+        return Blame(
+            f"Server lost it: the model wrote {_words(ours)}, which is not in tool_calls."
+            f"{as_text if in_content else ''}",
+            "server",
+            "markup_in_content" if in_content else "dropped_by_server",
         )
     if bad:
-        return f"Agree: the model wrote {_words(bad)}, and the server gave no such call."
+        why = f"Agree: the model wrote {_words(bad)}, and the server gave no such call."
+        return Blame(why, "model")
     if not good:
-        return "Agree: neither takes a call for the model's own."
+        return Blame("Agree: neither takes a call for the model's own.")
     count = len(good)
-    return f"Agree: tool_calls say the {count} call{'s' if count > 1 else ''} that the model wrote."
+    return Blame(
+        f"Agree: tool_calls say the {count} call{'s' if count > 1 else ''} that the model wrote."
+    )
 
 
 def same_json(one: str, other: str) -> bool:

@@ -134,8 +134,11 @@ trials keys
   system_fingerprint string The server's own version mark.
   server_json string The server's own calls, where the response held what the model wrote beside
       them.
-  blame string Whether the model or the server's parser is at fault, in a sentence; missing where
-      there is no server_json.
+  blame string Which layer broke the answer, in a sentence; missing where there is nothing to say.
+  blame_layer category The layer: model, sampler, template, server, transport, client, reader, none
+      or cannot_tell.
+  blame_code category What was found, as call_in_reasoning, dropped_by_server, markup_in_content or
+      all_output_lost; missing where the outcome says more.
   arguments_text category lost where a log kept the arguments as objects and not as the model wrote
       them; score_strict is missing there.
   completion_key string Key of the recorded completion.

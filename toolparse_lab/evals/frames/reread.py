@@ -31,9 +31,10 @@ from ...formats.base import Signs
 from ...formats.registry import is_shipped, protocol_of
 from ...middleware.flow import answer_reader, is_unlifted
 from ...parser.foreign.protocol import AnyProtocol, any_protocol, listed_names
-from ...runner.exchange.types import Completion, EndpointKind
+from ...runner.exchange.types import Completion, EndpointKind, Fidelity
 from ..cases.case import Case
 from ..readings.readers import version_of
+from ..scoring.blame import blame_of
 from ..scoring.score import score_in_isolation
 from ..scoring.trial import judged_case, reason_missing, trial_id_of
 from .dtypes import build_frame, restored
@@ -47,7 +48,8 @@ NEEDED = (*IDENTITY, "raw", "tools_json")
 READ_AGAIN = (
     "trial_id", "parse_protocol", "policy", "parse_version", "outcome", "sub_code", "detail",
     "missing_reason", "score_success", "score_strict", "score_repaired", "score_safe",
-    "score_naive", "score_fabricated", "matching", "verdict", "blame", "n_calls", "n_ok",
+    "score_naive", "score_fabricated", "matching", "verdict", "blame", "blame_layer",
+    "blame_code", "n_calls", "n_ok",
     "n_valid", "n_edits", "n_reads", "n_coercions", "n_problems", "error_code", "codes_json",
     "rules_json", "rescues_json", "note", "override", "override_why",
 )  # fmt: skip
@@ -268,6 +270,13 @@ class _Answer(NamedTuple):
     input: str | None
     server_json: str | None
     arguments_text: str | None
+    fidelity: Fidelity | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    reasoning_tokens: int | None
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    sampling_json: str | None
 
     @property
     def is_recorded(self) -> bool:
@@ -297,8 +306,7 @@ class _Answer(NamedTuple):
         reasoning = _digest(self.reasoning) if self.reasoning else ""
         question = _digest(self.input) if self.input else ""
         plain = self[2:10]  # from the tools to the kind of endpoint
-        more = reasoning, self.cut, question, self.server_json, self.arguments_text
-        return _digest(text), self.is_recorded, *plain, *more
+        return _digest(text), self.is_recorded, *plain, reasoning, self.cut, question, *self[13:]
 
     def request(self) -> Any:
         return _request(self.input) if self.input else None
@@ -307,7 +315,12 @@ class _Answer(NamedTuple):
         # It has no key, since no one looks it up.
         if not self.is_recorded:
             return None
-        response: dict[str, Any] = {}
+        tokens = {
+            "reasoning_tokens": self.reasoning_tokens,
+            "cached_tokens": self.cached_tokens,
+            "cache_creation_input_tokens": self.cache_write_tokens,
+        }
+        response: dict[str, Any] = {"usage": tokens}
         if self.arguments_text:
             response["arguments_text"] = self.arguments_text
         if self.server_json:
@@ -320,8 +333,10 @@ class _Answer(NamedTuple):
         status: Any = "error" if self.status == "error" else "ok"
         return Completion(
             "", text, status, self.error, self.error_message, self.finish_reason,
+            prompt_tokens=self.prompt_tokens, completion_tokens=self.completion_tokens,
             reasoning=self.reasoning or "", endpoint_kind=self.endpoint_kind or "chat_text",
-            cut=bool(self.cut), response=response or None,
+            fidelity=self.fidelity or "sdk", cut=bool(self.cut), response=response,
+            request={"params": read_strict(self.sampling_json)} if self.sampling_json else {},
         )  # fmt: skip
 
 
@@ -396,7 +411,9 @@ def _fill(
     if result is not None:
         row["parse_version"] = version_of(protocol)
         row |= result_row(result)
-        row |= blame_row(result, completion)
+    if completion is not None:
+        blame = blame_of(case, completion, result, score, tool_choice=answer.choice)
+        row |= blame_row(blame)
     return tuple([row.get(name) for name in _FILLED])
 
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.rules import CODES, RULES
 from ...core.toolspec import ToolSpec
-from ...core.types import ParseResult, Problem, ServerReading, Span, Step, ToolCall
-from ...core.types.server import explain_blame
+from ...core.types import Blame, ParseResult, Problem, Span, Step, ToolCall
 from ...core.values import write_canonical
 from ...runner.exchange.details import sampling_of, token_details
 from ...runner.exchange.types import Completion
@@ -93,9 +92,9 @@ def trial_row(trial: Trial) -> dict[str, Any]:
     if trial.result is not None:
         row["parse_version"] = version_of(trial.protocols.parse or trial.parse_protocol)
         row |= result_row(trial.result)
-        row |= blame_row(trial.result, trial.completion)
     if trial.completion is not None:
         row |= completion_row(trial.completion)
+        row |= blame_row(trial.blame)
     if trial.conversation is not None:
         row |= _conversation_row(trial.conversation)
     return row
@@ -143,14 +142,13 @@ def result_row(result: ParseResult) -> dict[str, Any]:
     }
 
 
-def blame_row(result: ParseResult, completion: Completion | None) -> dict[str, Any]:
-    """Return the column that compares a parse with the server's own calls, where these were
-    recorded.
-    """
-    server = _server_of(completion)
-    if server is None:
-        return {}
-    return {"blame": explain_blame(result.calls, ServerReading.from_dict(server))}
+def blame_row(blame: Blame) -> dict[str, Any]:
+    """Return the columns that say which layer broke an answer."""
+    return {
+        "blame": str(blame) or None,
+        "blame_layer": blame.layer,
+        "blame_code": blame.code or None,
+    }
 
 
 def _server_of(completion: Completion | None) -> Mapping[str, Any] | None:

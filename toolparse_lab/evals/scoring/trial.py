@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ...core import hooks
 from ...core.errors import BadOptions, near
-from ...core.types import DEFAULT_OPTIONS, ParseResult, Policy
+from ...core.types import DEFAULT_OPTIONS, Blame, ParseResult, Policy
 from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...formats.like import ProtocolLike
@@ -20,6 +20,7 @@ from ...middleware.flow.factors import QuestionSettings
 from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
+from .blame import blame_of
 from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, is_failure
 from .score import Score, attempt, score_answer, score_in_isolation
@@ -232,12 +233,27 @@ class Trial(Exports):
         has_errors = any(problem.severity == "error" for problem in problems)
         return is_failure(self.outcome, has_errors)
 
+    @property
+    def blame(self) -> Blame:
+        """Which layer broke the answer, in one sentence, with `layer`, `code` and `evidence`.
+
+        It weighs the text, the provider's own calls and reasoning, the finish reason, tokens,
+        errors and the request. The layer is one of `core.types.LAYERS`: `none` where nothing is
+        wrong, `cannot_tell` where several may be at fault.
+        """
+        choice = self.levels.get("tool_choice", "auto")
+        return blame_of(self.case, self.completion, self.result, self.score, tool_choice=choice)
+
     def why(self) -> str:
-        """Return the outcome and its reason, then a line per call of the outcome to it.
+        """Return the outcome and its reason, which layer broke it if one did, then a line per call
+        of the outcome to it.
 
         There is always something.
         """
         reason = str(self.score) if self.score else self.missing_reason
+        blame = self.blame
+        if blame.layer not in ("none", "model"):
+            reason = f"{reason}\n{blame}"
         return f"{reason}\n{self.result.why()}" if self.result is not None else reason
 
     @property

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ....core.errors import BadOptions
 from ....core.rules import CODES, RULES
+from ....core.types import BLAME_CODES, LAYERS
 from ....core.values import write_canonical
 from ....runner.exchange.details import SAMPLING
 from ...cases.matchers import STRICTNESS
@@ -77,6 +78,37 @@ def failures_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.D
         )
     rows.sort(key=lambda r: (-r["n"], r["outcome"], r["sub_code"]))
     return pd.DataFrame(rows, columns=["outcome", "sub_code", "n", "share", "example", "trial_ids"])
+
+
+def layers_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:
+    """Return the layers that broke answers, ranked: with what was found, n, the share of all
+    answers with a verdict, and example trial ids.
+
+    No rows where every fault is the model's, and none for a frame of an older version.
+    """
+    columns = ["layer", "found", "n", "share", "meaning", "trial_ids"]
+    rows: list[dict[str, Any]] = []
+    if {"blame_layer", "blame_code"} <= {*trials.columns}:
+        words = ["blame_layer", "blame_code", "trial_id"]
+        part = trials.loc[(trials["policy"] == policy) & trials["blame_layer"].notna(), words]
+        for (layer, code), cases in groups(part, words[:2]):
+            if layer == "none":
+                continue
+            found = "" if pd.isna(code) else str(code)
+            rows.append(
+                {
+                    "layer": layer,
+                    "found": found,
+                    "n": len(cases),
+                    "share": len(cases) / len(part),
+                    "meaning": BLAME_CODES.get(found) or LAYERS.get(layer, ""),
+                    "trial_ids": _first_ids(cases, examples),
+                }
+            )
+    if all(row["layer"] == "model" for row in rows):
+        rows = []
+    rows.sort(key=lambda r: (-r["n"], r["layer"], r["found"]))
+    return pd.DataFrame(rows, columns=columns)
 
 
 def codes_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:

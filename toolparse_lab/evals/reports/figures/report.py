@@ -20,6 +20,7 @@ from .breakdowns import (
     conversations_frame,
     failures_frame,
     flip_grid_frame,
+    layers_frame,
     leave_one_out_frame,
     rescues_frame,
     sensitivity_frame,
@@ -167,6 +168,11 @@ class Report:
     def failures(self) -> pd.DataFrame:
         """Outcomes that are not success, ranked, with example trial ids."""
         return failures_frame(self.trials, self.policy)
+
+    @cached_property
+    def layers(self) -> pd.DataFrame:
+        """Layers that broke answers, ranked, see `breakdowns.layers_frame`."""
+        return layers_frame(self.trials, self.policy)
 
     @cached_property
     def codes(self) -> pd.DataFrame:

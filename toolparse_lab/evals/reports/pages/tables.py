@@ -232,6 +232,21 @@ def failures(report: Report) -> Listing:
     return Listing("What went wrong", "", columns, report.failures.to_dict("records"))
 
 
+def _layers(report: Report) -> Listing:
+    columns = (
+        Column("layer", "l k full"),
+        Column("found", "l c"),
+        Column("answers", key="n", only="html md"),
+        Column("n", only="text"),
+        Column("share", form=percent),
+        Column("meaning", "l w"),
+        Column("trials", "t", "trial_ids", only="text"),
+    )
+    lead = "Weighed over all that was recorded of each answer; `trial.blame` has the evidence."
+    rows = report.layers.to_dict("records")
+    return Listing("Which layer broke it", lead, columns, rows, _first_ids(report.layers))
+
+
 def codes(report: Report) -> Listing:
     """Return the problem codes."""
     columns = (
@@ -443,7 +458,7 @@ def _spent(report: Report) -> Listing | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Listing | None]] = (
-    _flips, _verdicts, codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
+    _layers, _flips, _verdicts, codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
     _missing, _spent,
 )  # fmt: skip
 

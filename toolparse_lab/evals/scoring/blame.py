@@ -1,0 +1,608 @@
+"""Which layer broke an answer: one verdict over everything that was recorded of it."""
+
+# How it works. Each rule looks at some of the witnesses and gives a verdict or None; the first
+# verdict counts. They go from what cannot be doubted (our own failure, an error instead of an
+# answer) by what the parts of a response say of each other to what is left: if the text itself is
+# wrong and nothing says that anybody touched it, the model wrote it.
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ...core.errors import ToolparseError
+from ...core.types import Blame, Evidence, Layer, ParseResult, ServerReading, ToolCall
+from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED, explain_blame
+from ...core.values import read_strict
+from ...middleware.flow import is_unlifted
+from ...middleware.flow.reading import internal_problem_of
+from ...parser.parse import parse_text
+from ...runner.exchange.details import sampling_of, token_details
+from ...runner.exchange.types import Completion
+from ...views.show import shorten
+from ..cases.case import Case
+from .outcomes import is_failure
+from .score import Score
+
+_SHOWN = 200
+_TOKENS_TELL = "log probabilities or token ids of the answer"
+_SAMPLING_TELLS = "the same request at temperature 0, or on another quantisation"
+# Error kinds of the runner -> the layer.
+_OF_ERROR: Mapping[str, Layer] = {
+    "connection": "transport",
+    "timeout": "transport",
+    "cut_stream": "transport",
+    "auth": "client",
+    "not_found": "client",
+    "bad_request": "client",
+    "rate_limited": "client",
+    "context_overflow": "client",
+    "refused": "server",
+    "server_error": "server",
+}
+_TEMPLATE_ERROR = re.compile(
+    r"(?i)chat[_ ]?template|jinja|template\s?error|undefinederror|roles must alternate"
+    r"|does not support (?:tools|tool calling|function calling)|render.{0,20}template"
+    r"|is undefined|has no attribute|no filter named"
+)
+_PARSER_ERROR = re.compile(
+    r"(?i)failed to parse|tool[_ -]?(?:call[_ -]?)?parser|parse tool call|grammar|tool_use_failed"
+    r"|error parsing|unexpected (?:empty|token|end)|enable-auto-tool-choice|failed_generation"
+)
+_FAILED_GENERATION = re.compile(r"failed_generation\W{1,12}(.+)", re.S)
+_END_TOKEN = re.compile(
+    r"<\|(?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|user|observation|im_start)\|>"
+    r"|</s>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>|<\|END_OF_TURN_TOKEN\|>"
+)
+_SPECIAL_IN_NAME = re.compile(r"<\|?[\w\u2581|\uff5c]+\|?>|<\|")
+_SEVERAL_OBJECTS = re.compile(r"\}\s*\{\s*[\"}]")
+_HOT = 1.5  # temperature above which text falls apart in every model
+_SHORTEST_LOOP = 120  # characters at the end of a text
+_LOOPS = 6
+# No tokenizer needs so few tokens: English has about four characters in one.
+_CHARACTERS_A_TOKEN = 12
+
+
+def blame_of(
+    case: Case,
+    completion: Completion | None,
+    result: ParseResult | None,
+    score: Score | None,
+    *,
+    tool_choice: Any = "auto",
+) -> Blame:
+    """Return which layer broke an answer, weighed over all that was recorded of it.
+
+    tool_choice: of its arm. The layer is `none` for an answer in which nothing is wrong, and
+    `cannot_tell` where several may be; `would_tell` says what to record then.
+    """
+    if completion is None:
+        return Blame("Cannot be told: nothing is recorded.", "cannot_tell", would_tell="an answer")
+    witnesses = _Witnesses(case, completion, result, score, tool_choice)
+    for rule in _RULES:
+        verdict = rule(witnesses)
+        if verdict is not None:
+            return verdict
+    return Blame()
+
+
+@dataclass(frozen=True)
+class _Witnesses:
+    case: Case
+    completion: Completion
+    result: ParseResult | None
+    score: Score | None
+    tool_choice: Any
+
+    @property
+    def outcome(self) -> str:
+        return self.score.outcome if self.score is not None else ""
+
+    @property
+    def is_native(self) -> bool:
+        return self.completion.endpoint_kind == "native_tools"
+
+    @cached_property
+    def calls(self) -> tuple[ToolCall, ...]:
+        calls = self.result.calls if self.result is not None else ()
+        return tuple(call for call in calls if call.verdict != "echoed")
+
+    @cached_property
+    def codes(self) -> set[str]:
+        return {p.code for p in self.result.all_problems()} if self.result is not None else set()
+
+    @cached_property
+    def failed(self) -> bool:
+        broken = self.result is not None and any(
+            problem.severity == "error" for problem in self.result.all_problems()
+        )
+        return is_failure(self.outcome, broken)
+
+    @cached_property
+    def message(self) -> Mapping[str, Any]:
+        # Content and calls as the provider gave them. A text is its own content.
+        if not self.is_native:
+            return {"content": self.completion.raw}
+        try:
+            message = read_strict(self.completion.raw)
+        except (ValueError, RecursionError):
+            return {}
+        return message if isinstance(message, Mapping) else {}
+
+    @property
+    def content(self) -> str:
+        content = self.message.get("content")
+        return content if isinstance(content, str) else ""
+
+    @cached_property
+    def functions(self) -> list[tuple[str, str]]:
+        # Name and argument text of the provider's own calls.
+        calls = self.message.get("tool_calls")
+        found = []
+        for call in calls if isinstance(calls, list) else ():
+            function = call.get("function") if isinstance(call, Mapping) else None
+            if isinstance(function, Mapping):
+                found.append((str(function.get("name")), str(function.get("arguments") or "")))
+        return found
+
+    @property
+    def temperature(self) -> float:
+        sampling = sampling_of(self.completion.request, self.completion.response) or {}
+        value = sampling.get("temperature")
+        return float(value) if isinstance(value, (int, float)) else 0.0
+
+    @property
+    def at_limit(self) -> bool:
+        return self.completion.finish_reason in (
+            "length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length",
+        )  # fmt: skip
+
+    @property
+    def ends_with_call(self) -> bool:
+        return self.completion.finish_reason in ("tool_calls", "function_call", "tool_use")
+
+    @property
+    def reasoning_tokens(self) -> int:
+        return token_details(self.completion.response)["reasoning_tokens"] or 0
+
+    def quoted(self, where: str, text: str, span: tuple[int, int] | None = None) -> Evidence:
+        start, end = span or (None, None)
+        return Evidence(where, shorten(text, _SHOWN), start, end)
+
+    def finish(self) -> tuple[Evidence, ...]:
+        reason = self.completion.finish_reason
+        return () if reason is None else (Evidence("finish_reason", reason),)
+
+    def paid(self) -> Evidence:
+        c = self.completion
+        words = f"{c.completion_tokens} completion tokens"
+        if self.reasoning_tokens:
+            words += f", {self.reasoning_tokens} of them reasoning"
+        return Evidence("usage", words)
+
+
+def _our_failure(w: _Witnesses) -> Blame | None:
+    problem = internal_problem_of(w.result)
+    if problem is None and w.outcome != "reader_error":
+        return None
+    why = problem.message if problem is not None else (w.score.detail if w.score else "")
+    return Blame(
+        "Reader failed: the answer is there, and the parser that read it broke.",
+        "reader",
+        evidence=(w.quoted("problem", why),),
+    )
+
+
+def _error(w: _Witnesses) -> Blame | None:
+    c = w.completion
+    if c.ok:
+        return None
+    message = c.error_message or ""
+    evidence = (Evidence("error", f"{c.error_kind or 'error'}: {shorten(message, _SHOWN)}"),)
+    if _TEMPLATE_ERROR.search(message):
+        return Blame("Template failed: the request was not rendered.", "template", "", evidence)
+    if _PARSER_ERROR.search(message):
+        generation = _FAILED_GENERATION.search(message)
+        if generation is not None and not _is_readable(generation[1], w.case):
+            why = "Model broke it: the server refused what it wrote, and no call can be read in it."
+            return Blame(why, "model", "", evidence)
+        return Blame("Server failed: its parser gave an error.", "server", "", evidence)
+    layer = _OF_ERROR.get(c.error_kind or "")
+    if layer is None:
+        return Blame(
+            "Cannot be told: the error says too little.",
+            "cannot_tell",
+            "",
+            evidence,
+            "the server's own log",
+        )
+    words = {
+        "transport": "Transport broke it: the connection failed before the answer was whole.",
+        "client": "Client broke it: the request was not accepted.",
+        "server": "Server failed: it gave an error instead of an answer.",
+    }
+    return Blame(words[layer], layer, "", evidence)
+
+
+def _is_readable(text: str, case: Case) -> bool:
+    try:
+        return any(call.ok for call in parse_text(text, "auto", case.tools).calls)
+    except ToolparseError:
+        return False
+
+
+def _cut(w: _Witnesses) -> Blame | None:
+    if not w.completion.cut:
+        return None
+    why = "Transport broke it: the stream ended without a finish part."
+    chunks = Evidence("chunks", f"{len(w.completion.chunks)} pieces, none of them the last")
+    return Blame(why, "transport", "", (chunks,))
+
+
+def _nothing_came(w: _Witnesses) -> Blame | None:
+    c = w.completion
+    if w.content.strip() or w.functions or (c.completion_tokens or 0) <= 1:
+        return None
+    if c.reasoning.strip() and not w.ends_with_call:
+        return None
+    if c.finish_reason in ("content_filter", "SAFETY", "refusal"):
+        return None
+    rest = (c.completion_tokens or 0) - w.reasoning_tokens
+    evidence = (w.paid(), *w.finish())
+    if w.at_limit:
+        why = "Client set the limit: all tokens went before there was text or a call."
+        return Blame(why, "client", "token_limit", evidence)
+    if w.reasoning_tokens and rest <= 3:
+        return Blame(
+            "Cannot be told: all tokens are reasoning, and the answer ends with it.",
+            "cannot_tell",
+            "all_output_lost",
+            evidence,
+            _TOKENS_TELL,
+        )
+    if w.ends_with_call:
+        return _dropped(w)
+    why = "Server lost it: tokens were paid for, and neither text nor a call came."
+    return Blame(why, "server", "all_output_lost", evidence)
+
+
+def _filtered(w: _Witnesses) -> Blame | None:
+    if w.completion.finish_reason not in ("content_filter", "SAFETY", "guardrail_intervened"):
+        return None
+    return Blame("Server stopped it: a filter ended the answer.", "server", "", w.finish())
+
+
+def _limit(w: _Witnesses) -> Blame | None:
+    c = w.completion
+    if not w.at_limit or not (w.failed or not w.content.strip()) or _loop(w.content or c.raw):
+        return None
+    if any(call.ok for call in w.calls) and w.outcome not in ("truncated", "ungraded"):
+        return None
+    why = "Client set the limit: the answer ended at it before it was whole."
+    return Blame(why, "client", "token_limit", (w.paid(), *w.finish()))
+
+
+def _unfinished(w: _Witnesses) -> Blame | None:
+    if w.outcome != "truncated" or w.completion.finish_reason is not None:
+        return None
+    return Blame(
+        "Cannot be told: the text ends inside a call, and nothing says why it ended.",
+        "cannot_tell",
+        "",
+        (w.quoted("raw", w.completion.raw[-_SHOWN:]),),
+        "the finish reason",
+    )
+
+
+def _repeats(w: _Witnesses) -> Blame | None:
+    loop = _loop(w.content) if w.failed or w.at_limit else ""
+    if not loop:
+        return None
+    evidence = (w.quoted("raw", loop),)
+    if w.temperature >= _HOT:
+        return _hot(w, evidence)
+    return Blame(
+        "Cannot be told: the text repeats itself, which the model or the sampler may cause.",
+        "cannot_tell",
+        "repeats",
+        evidence,
+        _SAMPLING_TELLS,
+    )
+
+
+def _loop(text: str) -> str:
+    # What a text repeats to its end, '' if it does not.
+    end = text[-4096:]
+    for length in range(1, len(end) // _LOOPS + 1):
+        piece = end[-length:]
+        count = max(_LOOPS, -(-_SHORTEST_LOOP // length))
+        if length * count <= len(end) and end.endswith(piece * count):
+            return piece if piece.strip() else ""
+    return ""
+
+
+def _hot(w: _Witnesses, evidence: tuple[Evidence, ...] = ()) -> Blame:
+    said = Evidence("request", f"temperature {w.temperature:g}")
+    why = "Sampler broke it: at this temperature the text of every model falls apart."
+    return Blame(why, "sampler", "", (said, *evidence))
+
+
+def _dropped(w: _Witnesses) -> Blame | None:
+    # The finish reason says that a call was made.
+    if w.functions or not (NO_CALL in w.codes or (w.ends_with_call and not w.calls)):
+        return None
+    if w.completion.reasoning and _is_readable(w.completion.reasoning, w.case):
+        return Blame(
+            "Server lost it: the response says that it ends with a call, and the only one stands "
+            "in the reasoning.",
+            "server",
+            "call_in_reasoning",
+            (*w.finish(), w.quoted("reasoning", w.completion.reasoning)),
+        )
+    return Blame(
+        "Server lost it: the response says that it ends with a call, and holds none.",
+        "server",
+        "dropped_by_server",
+        w.finish(),
+    )
+
+
+def _in_reasoning(w: _Witnesses) -> Blame | None:
+    reasoning = w.completion.reasoning
+    if ONLY_REASONED not in w.codes and not (
+        w.failed and reasoning and not w.calls and not w.functions
+        and not w.content.strip() and _is_readable(reasoning, w.case)
+    ):  # fmt: skip
+        return None
+    if w.completion.fidelity in ("logprobs", "token_ids", "raw_messages"):
+        why = "Model wrote it there: its tokens hold the call inside the reasoning."
+        layer: Layer = "model"
+    else:
+        why = (
+            "Cannot be told: the only call is in the reasoning, where the model wrote it or the "
+            "server's parser left it."
+        )
+        layer = "cannot_tell"
+    evidence = (w.quoted("reasoning", reasoning),) if reasoning else ()
+    return Blame(why, layer, "call_in_reasoning", evidence, _TOKENS_TELL)
+
+
+def _left_in_content(w: _Witnesses) -> Blame | None:
+    left = {IN_CONTENT, ESCAPED} & w.codes
+    unlifted = w.result is not None and is_unlifted(w.completion)
+    calls = [call for call in w.calls if call.readable]
+    if not left and not (unlifted and calls):
+        return None
+    damaged = [call for call in calls if call.repair_steps] if ESCAPED not in left else []
+    evidence = tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3])
+    if calls and len(damaged) == len(calls):
+        rules = ", ".join(dict.fromkeys(s.rule for call in damaged for s in call.repair_steps))
+        return Blame(
+            f"Model broke it: the call needs repair ({rules}), and the server left it in the "
+            "content.",
+            "model",
+            "markup_in_content",
+            evidence,
+        )
+    unknown = [call for call in calls if call.status == "unknown_tool"]
+    if calls and len(unknown) == len(calls):
+        return Blame(
+            "Model called what was not offered, and the server left the call in the content.",
+            "model",
+            "markup_in_content",
+            evidence,
+        )
+    return Blame(
+        "Server lost it: it was offered tools, and left a whole call in the content.",
+        "server",
+        "markup_in_content",
+        evidence,
+    )
+
+
+def _place(w: _Witnesses, call: ToolCall) -> tuple[str, tuple[int, int]]:
+    span = call.segment.span
+    start, end = span.start, span.end
+    return w.completion.raw[start:end], (start, end)
+
+
+def _against_the_server(w: _Witnesses) -> Blame | None:
+    # Where the response holds the model's own text beside the server's calls.
+    server = (w.completion.response or {}).get("server")
+    if w.result is None or not isinstance(server, Mapping) or "calls" not in server:
+        return None
+    verdict = explain_blame(w.result.calls, ServerReading.from_dict(server))
+    if verdict.layer == "none":
+        return None if w.failed else verdict
+    if verdict.layer == "cannot_tell":
+        return None
+    theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
+              for name, args in server["calls"][:3]]  # fmt: skip
+    ours = [w.quoted("raw", *_place(w, call)) for call in w.calls[:3]]
+    return Blame(verdict, verdict.layer, verdict.code, (*ours, *theirs))
+
+
+def _stream(w: _Witnesses) -> Blame | None:
+    if "stream_differs" not in ((w.completion.response or {}).get("alarms") or ()):
+        return None
+    why = "Server changed it: the pieces of its stream say something else than the whole."
+    return Blame(why, "server", "stream_differs", (Evidence("chunks", "not those of the whole"),))
+
+
+def _assembled(w: _Witnesses) -> Blame | None:
+    # The provider's own calls in a state that no model writes.
+    names = {tool.name for tool in w.case.tools}
+    for name, arguments in w.functions:
+        evidence = (Evidence("tool_calls", f"{name}({shorten(arguments, _SHOWN)})"),)
+        special = _SPECIAL_IN_NAME.search(name)
+        half = name[: len(name) // 2]
+        twice = half in names and name == half * 2
+        if special or twice:
+            why = "Server changed it: the name holds a special token."
+            if twice:
+                why = "Server changed it: the name was put together twice."
+            return Blame(why, "server", "changed_by_server", evidence)
+        value = _json(arguments)
+        if value is None and arguments.strip() and _is_several(arguments):
+            why = "Server changed it: the arguments of several calls were joined to one."
+            return Blame(why, "server", "changed_by_server", evidence)
+        if isinstance(value, str) and isinstance(_json(value), dict):
+            return Blame(
+                "Cannot be told: the arguments are JSON in JSON, which the model, the template or "
+                "the server may have written.",
+                "cannot_tell",
+                "",
+                evidence,
+                _TOKENS_TELL,
+            )
+        if value is None and arguments.strip():
+            return Blame(
+                "Cannot be told: the arguments are no JSON, and the response does not hold what "
+                "the model wrote.",
+                "cannot_tell",
+                "",
+                evidence,
+                _TOKENS_TELL,
+            )
+    return None
+
+
+def _json(text: str) -> Any:
+    # None where it is none.
+    try:
+        return read_strict(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_several(text: str) -> bool:
+    match = _SEVERAL_OBJECTS.search(text)
+    while match is not None:
+        cut = match.start() + 1
+        if isinstance(_json(text[:cut]), dict):
+            return True
+        match = _SEVERAL_OBJECTS.search(text, cut)
+    return False
+
+
+def _not_shown(w: _Witnesses) -> Blame | None:
+    # Too few tokens were sent to hold the tools that the request offers.
+    c = w.completion
+    if not w.failed or not w.case.tools or not c.prompt_tokens:
+        return None
+    # Some providers count what was cached with the prompt, some apart.
+    details = token_details(c.response)
+    sent = c.prompt_tokens + sum(
+        details[name] or 0 for name in ("cached_tokens", "cache_write_tokens")
+    )
+    shown = [word for tool in w.case.tools for word in _words_of(tool)]
+    length = sum(map(len, shown))
+    if length < 200 or length <= _CHARACTERS_A_TOKEN * sent:
+        return None
+    words = f"{sent} prompt tokens for {length} characters of tools alone"
+    return Blame(
+        "Template lost it: the prompt has too few tokens to hold the tools.",
+        "template",
+        "tools_not_shown",
+        (Evidence("usage", words),),
+    )
+
+
+def _words_of(tool: Any) -> list[str]:
+    # What every template has to show of a tool.
+    properties = tool.schema.get("properties") if isinstance(tool.schema, Mapping) else None
+    words = [tool.name, tool.description or ""]
+    for name, schema in (properties or {}).items():
+        words.append(name)
+        description = schema.get("description") if isinstance(schema, Mapping) else None
+        words.append(description if isinstance(description, str) else "")
+    return words
+
+
+def _forced(w: _Witnesses) -> Blame | None:
+    choice = w.tool_choice if isinstance(w.tool_choice, str) else json.dumps(w.tool_choice)
+    forces = choice in ("required", "any") or choice.startswith("{")
+    if not forces or w.calls or w.functions or not w.content.strip():
+        return None
+    evidence = (Evidence("request", f"tool_choice {choice}"),)
+    if w.is_native:
+        why = "Server did not force it: a call was required, and the answer is in words."
+        return Blame(why, "server", "tool_choice_ignored", evidence)
+    return None
+
+
+def _ran_on(w: _Witnesses) -> Blame | None:
+    if not w.failed:
+        return None
+    match = _END_TOKEN.search(w.content)
+    if match is None:
+        return None
+    start = w.completion.raw.find(match[0])
+    span = (start, start + len(match[0])) if start >= 0 else None
+    return Blame(
+        "Server let it run on: the content holds a token that ends a turn.",
+        "server",
+        "end_token_in_content",
+        (w.quoted("content", match[0], span),),
+    )
+
+
+def _other_format(w: _Witnesses) -> Blame | None:
+    if w.result is None or w.is_native or not w.failed or w.result.protocol == "auto":
+        return None
+    if any(call.readable for call in w.calls):
+        return None
+    try:
+        other = parse_text(w.completion.raw, "auto", w.case.tools)
+    except ToolparseError:
+        return None
+    calls = [call for call in other.calls if call.ok]
+    if not calls or calls[0].protocol == w.result.protocol:
+        return None
+    return Blame(
+        f"Client read it by {w.result.protocol}, and it is written as {calls[0].protocol}.",
+        "client",
+        "other_format",
+        tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3]),
+    )
+
+
+def _written(w: _Witnesses) -> Blame | None:
+    # Nothing says that anybody touched it.
+    if not w.failed:
+        return None
+    detail = w.score.detail if w.score is not None else ""
+    evidence = [w.quoted("outcome", f"{w.outcome}: {detail}" if detail else w.outcome)]
+    if w.result is not None:
+        errors = (p for p in w.result.all_problems() if p.severity == "error")
+        evidence += [w.quoted("problem", p.message) for p in list(errors)[:2]]
+    if w.temperature >= _HOT and not any(call.ok for call in w.calls):
+        return _hot(w, tuple(evidence))
+    return Blame("Model wrote it so.", "model", "", tuple(evidence))
+
+
+_RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
+    _our_failure,
+    _error,
+    _cut,
+    _filtered,
+    _nothing_came,
+    _limit,
+    _repeats,
+    _unfinished,
+    _in_reasoning,
+    _dropped,
+    _left_in_content,
+    _against_the_server,
+    _stream,
+    _assembled,
+    _not_shown,
+    _forced,
+    _ran_on,
+    _other_format,
+    _written,
+)
