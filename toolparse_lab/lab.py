@@ -33,6 +33,7 @@ from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
 from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
+from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
 from .experiments.ingest.build import ingest
 from .experiments.live import LiveRun, live_run, take_in
@@ -855,6 +856,63 @@ class Lab:
             hint=PROVIDER_HINTS.get(str(kind)) or "what was recorded is kept; see lab.runs()",
         )
 
+    @overload
+    def blame(self, trials: Trial, *, budget: int = ..., **ways: Unpack[Ways]) -> Diagnosis: ...
+    @overload
+    def blame(
+        self, trials: Iterable[Trial], *, budget: int = ..., **ways: Unpack[Ways]
+    ) -> tuple[Diagnosis, ...]: ...
+    def blame(
+        self, trials: Trial | Iterable[Trial], *, budget: int = 12, **ways: Unpack[Ways]
+    ) -> Diagnosis | tuple[Diagnosis, ...]:
+        """Find out which layer broke an answer, by asking again under interventions.
+
+        Each request is recorded like any other. It asks first whatever is expected to tell most:
+        the same again, at temperature 0, with the tools in the prompt and the text read here, in
+        the other way of transfer, with more tokens, and where they are given by your own template
+        or at another endpoint. `trial.blame` asks nothing, and weighs the record alone.
+
+        Args:
+            trials: a failing trial, or several such as `run.failures()`.
+            budget: requests at most, for each trial.
+            ways: protocol, model, template and other, see `diagnosis.Ways`.
+
+        Returns a `Diagnosis` for a trial, a tuple of them for several. Raises BadOptions for a
+        trial that did not fail.
+        """
+        if not isinstance(trials, Trial):
+            return tuple(self.blame(trial, budget=budget, **ways) for trial in trials)
+        if not is_wrong(trials):
+            raise BadOptions(
+                "this trial did not fail, so no layer is to blame",
+                got=str(trials),
+                hint="run.failures()",
+            )
+        plan = self.open(trials.run_id).plan
+        model, other = (
+            None if (name := ways.get(way)) is None else self._model(name)[1]
+            for way in ("model", "other")
+        )
+        interventions = Interventions.of(
+            trials,
+            model or self.models.get(trials.model) or plan.models[trials.model],
+            stream=plan.stream,
+            protocol=ways.get("protocol"),
+            template=ways.get("template"),
+            other=other,
+        )
+
+        def ask(changes: dict[str, Any], asked: Model, stream: bool, without_tools: bool) -> Trial:
+            failing = trials
+            if without_tools:
+                failing = replace(trials, case=replace(trials.case, tools=(), target=None))
+            again = self._plan_again(plan, failing, asked, stream, changes)
+            run = self.run(again, despite_check=True, fresh=True, progress=False)
+            trial: Trial = run.trials(policies=(trials.policy,))[0]
+            return trial
+
+        return diagnose(trials, partial(interventions.ask, ask), interventions.probes, budget)
+
     def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
         """Ask a trial's model again and return the new recorded trial.
 
@@ -863,6 +921,13 @@ class Lab:
         changes: another protocol or other settings. All turns of a conversation are asked.
         """
         fresh = bool(changes.pop("fresh", False))
+        again = self._plan_again(plan, trial, plan.models[trial.model], plan.stream, changes)
+        return self._ask_planned(again, fresh, trial.policy)
+
+    def _plan_again(
+        self, plan: Plan, trial: Trial, model: Model, stream: bool, changes: dict[str, Any]
+    ) -> Plan:
+        """Return the plan that asks a trial's question again, with another protocol or settings."""
         # The object itself where the plan has it: an id alone may not bring it back.
         own = next((arm for arm in plan.arms if arm.name == trial.arm), None)
         protocol = changes.pop("protocol", (own and own.protocol) or trial.prompt_protocol)
@@ -872,12 +937,11 @@ class Lab:
                 got=trial.trial_id,
                 hint="retry(protocol=...)",
             )
-        model = plan.models[trial.model]
         check_names(changes, (*plan.params, *(model.params or ())))
         prompt = {"wording": own.own_prompt} if own is not None and own.own_prompt else {}
         settings = {**plan.params, **trial.levels, **prompt, **changes}
         arm = arm_of(protocol, settings)
-        one = plan_one(
+        return plan_one(
             trial.case,
             trial.model,
             model,
@@ -885,11 +949,10 @@ class Lab:
             _params(settings),
             seed=settings.get("seed", plan.seed),
             trial=trial.trial,
-            stream=plan.stream,
+            stream=stream,
             runnable=plan.runnable,
             typed=changes,
         )
-        return self._ask_planned(one, fresh, trial.policy)
 
 
 def _run_record(plan: Plan, limits: Mapping[str, Any]) -> dict[str, Any]:

@@ -377,17 +377,9 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
     calls = [call for call in w.calls if call.readable]
     if not left and not (unlifted and calls):
         return None
-    damaged = [call for call in calls if call.repair_steps] if ESCAPED not in left else []
     evidence = tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3])
-    if calls and len(damaged) == len(calls):
-        rules = ", ".join(dict.fromkeys(s.rule for call in damaged for s in call.repair_steps))
-        return Blame(
-            f"Model broke it: the call needs repair ({rules}), and the server left it in the "
-            "content.",
-            "model",
-            "markup_in_content",
-            evidence,
-        )
+    if ESCAPED not in left and (broken := _broken_by_model(w)):
+        return broken
     unknown = [call for call in calls if call.status == "unknown_tool"]
     if calls and len(unknown) == len(calls):
         return Blame(
@@ -401,6 +393,20 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
         "server",
         "markup_in_content",
         evidence,
+    )
+
+
+def _broken_by_model(w: _Witnesses) -> Blame | None:
+    # A call that needs repair is one that a server may leave where it is.
+    calls = [call for call in w.calls if call.readable]
+    if not calls or not all(call.repair_steps for call in calls):
+        return None
+    rules = ", ".join(dict.fromkeys(s.rule for call in calls for s in call.repair_steps))
+    return Blame(
+        f"Model broke it: the call needs repair ({rules}), and the server did not take it.",
+        "model",
+        "markup_in_content" if w.completion.fidelity in ("sdk", "wire") else "",
+        tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3]),
     )
 
 
@@ -420,6 +426,8 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
         return None if w.failed else verdict
     if verdict.layer == "cannot_tell":
         return None
+    if not server["calls"] and (broken := _broken_by_model(w)):
+        return broken
     theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
               for name, args in server["calls"][:3]]  # fmt: skip
     ours = [w.quoted("raw", *_place(w, call)) for call in w.calls[:3]]
@@ -499,7 +507,7 @@ def _not_shown(w: _Witnesses) -> Blame | None:
     sent = c.prompt_tokens + sum(
         details[name] or 0 for name in ("cached_tokens", "cache_write_tokens")
     )
-    shown = [word for tool in w.case.tools for word in _words_of(tool)]
+    shown = [word for tool in w.case.tools for word in words_of_tool(tool)]
     length = sum(map(len, shown))
     if length < 200 or length <= _CHARACTERS_A_TOKEN * sent:
         return None
@@ -512,8 +520,8 @@ def _not_shown(w: _Witnesses) -> Blame | None:
     )
 
 
-def _words_of(tool: Any) -> list[str]:
-    # What every template has to show of a tool.
+def words_of_tool(tool: Any) -> list[str]:
+    """Return the words that every template has to show of a tool."""
     properties = tool.schema.get("properties") if isinstance(tool.schema, Mapping) else None
     words = [tool.name, tool.description or ""]
     for name, schema in (properties or {}).items():

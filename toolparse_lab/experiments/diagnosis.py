@@ -1,0 +1,463 @@
+"""Which layer broke an answer, found out by asking again under interventions."""
+
+# How it works. Every layer is a hypothesis, with several shares of requests that it may break. A
+# probe is the same request with one thing changed; it heals the faults of some layers and leaves
+# those of others. What comes of a probe, and what a failing answer says of itself (`trial.blame`),
+# make hypotheses more or less likely by Bayes' rule. The next probe is the one that is expected to
+# tell most; asking ends when one layer is likely enough, or at the budget. The numbers in `_SIGNS`
+# and the threshold were set on simulated faults, and the faults of `benchmarks/blame.py` were
+# planted by other code.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+from ..core.errors import UnknownProtocol
+from ..core.types import Blame, Evidence, Layer
+from ..core.values.printable import counted
+from ..evals.reports.figures.stats import wilson
+from ..evals.scoring.blame import words_of_tool
+from ..evals.scoring.outcomes import SUCCESSES
+from ..evals.scoring.trial import Trial
+from ..formats.like import ProtocolLike
+from ..formats.models import protocol_for
+from ..runner.exchange.details import sampling_of
+from ..runner.exchange.types import RAW_COMPLETION, Model
+from ..views.show import one_line, visible
+from .arms import NATIVE
+from .models import ModelLike
+
+if TYPE_CHECKING:
+    from ..evals.frames.recorded import Frame
+
+ProbeName: TypeAlias = Literal[
+    "as asked", "temperature 0", "read here", "without tools", "other transfer", "more tokens",
+    "raw completion", "elsewhere",
+]  # fmt: skip
+PROBES: Mapping[ProbeName, str] = {
+    "as asked": "the same request again, with log probabilities where the server gives them",
+    "temperature 0": "the same request at temperature 0",
+    "read here": "the tools in the prompt, and the text read here: no parser of the server",
+    "without tools": "the same request without its tools, to count the prompt's tokens",
+    "other transfer": "whole instead of a stream, or a stream instead of whole",
+    "more tokens": "four times as many tokens, at least 1,024, and no stop texts",
+    "raw completion": "a prompt that your template wrote, and the text read here",
+    "elsewhere": "the same request to another endpoint",
+}
+"""Probe -> what is asked."""
+
+# Parser and stream are both the server's.
+_Hypothesis: TypeAlias = Literal[
+    "model", "sampler", "template", "parser", "stream", "transport", "client"
+]
+_HYPOTHESES: tuple[_Hypothesis, ...] = (
+    "model", "sampler", "template", "parser", "stream", "transport", "client",
+)  # fmt: skip
+_LAYER: Mapping[_Hypothesis, Layer] = {
+    "model": "model", "sampler": "sampler", "template": "template", "parser": "server",
+    "stream": "server", "transport": "transport", "client": "client",
+}  # fmt: skip
+# Probe -> the hypotheses whose fault it takes away.
+_HEALS: Mapping[ProbeName, frozenset[_Hypothesis]] = {
+    "as asked": frozenset(),
+    "temperature 0": frozenset({"sampler"}),
+    "read here": frozenset({"template", "parser", "stream"}),
+    "without tools": frozenset(),
+    "other transfer": frozenset({"stream"}),
+    "more tokens": frozenset({"client"}),
+    "raw completion": frozenset({"template", "parser", "stream"}),
+    "elsewhere": frozenset({"sampler", "template", "parser", "stream", "transport"}),
+}
+# Shares of requests that a fault breaks, and how likely each is beforehand.
+_OUR_READING = ("read here", "raw completion")
+_SHARES: Mapping[float, float] = {0.98: 0.6, 0.66: 0.13, 0.5: 0.13, 0.33: 0.14}
+_BY_CHANCE = 0.02  # a request that nothing broke fails all the same
+_ENOUGH = 0.97
+
+_Sign: TypeAlias = Literal[
+    "server", "template", "sampler", "transport", "client", "unknown", "broken", "words", "wrong"
+]
+# What a failing answer looks like under each hypothesis: what it says of itself, or for a fault
+# that it lays on the model, whether the call is broken, missing, or well-formed and wrong.
+_SIGNS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
+    "model": {"broken": 0.4, "wrong": 0.35, "words": 0.19, "unknown": 0.03, "server": 0.02},
+    "sampler": {"broken": 0.55, "wrong": 0.15, "words": 0.1, "unknown": 0.1, "sampler": 0.08},
+    "template": {"words": 0.6, "wrong": 0.13, "template": 0.2, "broken": 0.02, "unknown": 0.03},
+    "parser": {"server": 0.5, "words": 0.1, "wrong": 0.2, "broken": 0.05, "unknown": 0.13},
+    "stream": {"server": 0.35, "words": 0.1, "wrong": 0.3, "broken": 0.05, "unknown": 0.18},
+    "transport": {"transport": 0.97, "server": 0.01, "unknown": 0.01},
+    "client": {"client": 0.75, "words": 0.1, "wrong": 0.05, "broken": 0.06, "unknown": 0.02},
+}
+# The same where the answer holds the model's own text, token by token.
+_SIGNS_OF_TOKENS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
+    **_SIGNS,
+    "model": {"broken": 0.42, "wrong": 0.36, "words": 0.2, "unknown": 0.01},
+    "parser": {"server": 0.985},
+    "stream": {"server": 0.985},
+}
+_SELDOM = 0.003
+# How often the prompt has enough more tokens with its tools than without them.
+_TOOLS_SHOWN: Mapping[bool, float] = {True: 0.06, False: 0.97}  # whether the template is at fault
+_CHARACTERS_A_TOKEN = 5  # of the names and descriptions of tools, which stand between much else
+_IN_TEXT = ("template", "server", "transport", "client", "sampler")
+
+
+class Ways(TypedDict, total=False):
+    """Ways of asking that a trial does not know of itself.
+
+    protocol: the text format that the model writes, by default that of its name, or hermes. model:
+    what to ask, where the trial came from a log, whose name of a model says no endpoint. template:
+    the model's own chat template, as `Model.chat_template` takes it; the prompt is then written
+    here, and sent to the endpoint for raw completions. other: an endpoint with the same model, in
+    another precision or version.
+    """
+
+    protocol: ProtocolLike | None
+    model: ModelLike | None
+    template: Any
+    other: ModelLike | None
+
+
+Ask: TypeAlias = Callable[[ProbeName], Trial | None]
+"""Asks under a probe. None where the endpoint refused a parameter of the probe, which is not asked
+for again.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One probe and what came of it."""
+
+    probe: ProbeName
+    trial: Trial
+
+    @property
+    def failed(self) -> bool:
+        """True if the answer is not right as it was written, or there is none."""
+        return is_wrong(self.trial)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Which layer broke an answer, by what came of asking again.
+
+    Attributes:
+        trial: the failing trial.
+        blame: the verdict. `cannot_tell` where the budget did not suffice.
+        asked: every probe in its order, with the recorded trial.
+        likely: layer -> how likely it is after all answers, if each is as likely beforehand.
+    """
+
+    trial: Trial
+    blame: Blame
+    asked: tuple[Asked, ...] = ()
+    likely: Mapping[Layer, float] = field(default_factory=dict)
+
+    @property
+    def layer(self) -> Layer:
+        """The layer of the verdict."""
+        return self.blame.layer
+
+    @property
+    def frame(self) -> Frame:
+        """One row a probe: asked, failed, and the share of failures with Wilson's interval."""
+        import pandas as pd  # slow to import
+
+        return pd.DataFrame(self._rows(), columns=["probe", "asked", "failed", "low", "high"])
+
+    def _rows(self) -> list[tuple[str, int, int, float, float]]:
+        rows: list[tuple[str, int, int, float, float]] = []
+        for probe in PROBES:
+            ends = [a.failed for a in self.asked if a.probe == probe != "without tools"]
+            if ends:
+                interval = wilson(sum(ends), len(ends))
+                rows.append((probe, len(ends), sum(ends), interval.low, interval.high))
+        return rows
+
+    def __str__(self) -> str:
+        lines = [f"{self.layer}: {visible(self.blame)}"]
+        for probe, asked, failed, low, high in self._rows():
+            share = f"{low:.0%} to {high:.0%}".replace("%", " %")
+            lines.append(f"  {probe}: {failed} of {asked} failed ({share})")
+        lines += [
+            f"  {e.where}: {one_line(visible(e.says))}" for e in self.blame.evidence if e.says
+        ]
+        if self.blame.would_tell:
+            lines.append(f"  would tell: {self.blame.would_tell}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def is_wrong(trial: Trial) -> bool:
+    """Return True for an answer that is not right as it was written, or for none.
+
+    Without a target it has to hold a call that may be executed, and nothing that failed. A call
+    that we repair is one that something broke, whoever else might have read it.
+    """
+    if trial.completion is None or not trial.completion.ok:
+        return True
+    calls = trial.result.calls if trial.result is not None else ()
+    if any(call.repair_steps for call in calls):
+        return True
+    if trial.outcome == "ungraded":
+        return trial.failed or not any(call.ok for call in calls)
+    return trial.outcome not in SUCCESSES
+
+
+def diagnose(trial: Trial, ask: Ask, probes: Sequence[ProbeName], budget: int) -> Diagnosis:
+    """Ask again until one layer is likely enough, or `budget` requests are spent.
+
+    trial: a failing one. ask: repeats its request under a probe. probes: those that can be asked.
+    """
+    beliefs = _Beliefs(trial, probes)
+    asked: list[Asked] = []
+    for _ in range(budget):
+        if beliefs.best()[1] >= _ENOUGH:
+            break
+        probe = max(probes, key=lambda name: (beliefs.gain(name), -list(PROBES).index(name)))
+        answer = ask(probe)
+        if probe == "without tools":
+            # Its tokens are the same each time.
+            probes = [name for name in probes if name != probe]
+        if answer is not None:
+            asked.append(Asked(probe, answer))
+            beliefs.learn(asked[-1])
+    layer, share = beliefs.best()
+    told = share >= _ENOUGH
+    return Diagnosis(trial, _verdict(trial, layer, told, asked), tuple(asked), beliefs.layers())
+
+
+@dataclass
+class Interventions:
+    """The probes of one trial: how its question is asked again under each.
+
+    model: the endpoint. protocol: the format in which the model writes calls itself. raw: the
+    endpoint for raw completions, with the user's own template. other: another endpoint. limit: the
+    most tokens of the failing request, None if it set none.
+    """
+
+    model: Model
+    stream: bool
+    probes: tuple[ProbeName, ...]
+    protocol: ProtocolLike
+    raw: Model | None
+    other: Model | None
+    limit: int | None
+    logprobs: bool = True  # whether to ask for them
+
+    @classmethod
+    def of(
+        cls,
+        trial: Trial,
+        model: Model,
+        *,
+        stream: bool = False,
+        protocol: ProtocolLike | None = None,
+        template: Any = None,
+        other: Model | None = None,
+    ) -> Interventions:
+        """Return the interventions that a trial's endpoint allows. Raises UnknownProtocol."""
+        completion = trial.completion
+        sampling = (
+            sampling_of(completion.request, completion.response) if completion else {}
+        ) or {}
+        limit = sampling.get("max_tokens")
+        probes: list[ProbeName] = ["as asked", "other transfer"]
+        if sampling.get("temperature") != 0:
+            probes.append("temperature 0")
+        if trial.prompt_protocol == NATIVE:
+            probes.append("read here")
+            if completion is not None and completion.prompt_tokens:
+                probes.append("without tools")
+        if limit is not None or "stop" in sampling or trial.blame.code == "token_limit":
+            probes.append("more tokens")
+        raw = None
+        if template is not None:
+            name = RAW_COMPLETION + model.name.removeprefix(RAW_COMPLETION)
+            raw = replace(model, name=name, chat_template=template)
+            probes.append("raw completion")
+        if other is not None:
+            probes.append("elsewhere")
+        if protocol is None:
+            try:
+                protocol = protocol_for(model.name.rpartition("/")[2])
+            except UnknownProtocol:
+                protocol = "hermes"
+        limit = limit if isinstance(limit, int) else None
+        return cls(model, stream, tuple(probes), protocol, raw, other, limit)
+
+    def ask(
+        self, ask: Callable[[dict[str, Any], Model, bool, bool], Trial], probe: ProbeName
+    ) -> Trial | None:
+        """Ask under a probe. None where the endpoint takes no log probabilities."""
+        model, stream = self.model, self.stream
+        changes: dict[str, Any] = {}
+        asks_logprobs = self.logprobs and probe not in (*_OUR_READING, "elsewhere", "without tools")
+        if asks_logprobs:
+            changes["logprobs"] = True
+        if probe == "temperature 0":
+            changes["temperature"] = 0
+        elif probe == "other transfer":
+            stream = not stream
+        elif probe == "more tokens":
+            changes |= {"max_tokens": max(1024, 4 * (self.limit or 0)), "stop": None}
+        elif probe == "read here":
+            changes["protocol"] = self.protocol
+        elif probe == "raw completion" and self.raw is not None:
+            model = self.raw
+            changes["protocol"] = self.protocol
+        elif probe == "elsewhere" and self.other is not None:
+            model = self.other
+        trial = ask(changes, model, stream, probe == "without tools")
+        error = trial.completion.error_message if trial.completion is not None else None
+        if asks_logprobs and error and "logprob" in error.lower():
+            self.logprobs = False
+            return None
+        return trial
+
+
+class _Beliefs:
+    def __init__(self, trial: Trial, probes: Sequence[ProbeName]) -> None:
+        # trial: the failing one. That it fails says nothing, since it was chosen for that.
+        self._trial = trial
+        sign, has_tokens = _sign_of(trial)
+        self._weights: dict[tuple[_Hypothesis, float], float] = {}
+        for hypothesis in _HYPOTHESES:
+            # A layer that no probe can tell from the model is one only if the answer says so.
+            is_told = any(hypothesis in _HEALS[probe] for probe in probes)
+            layer = _LAYER[hypothesis]
+            if not is_told and layer not in ("model", "transport", trial.blame.layer):
+                continue
+            prior = math.log(_chance_of(sign, hypothesis, has_tokens))
+            prior -= math.log(2) if layer == "server" else 0.0
+            for share, chance in _SHARES.items():
+                self._weights[hypothesis, share] = prior + math.log(chance)
+
+    def learn(self, asked: Asked) -> None:
+        probe, failed = asked.probe, asked.failed
+        if probe == "without tools":
+            shown = _are_shown(self._trial, asked.trial)
+            for key in self._weights if shown is not None else ():
+                chance = _TOOLS_SHOWN[key[0] == "template"]
+                self._weights[key] += math.log(chance if shown else 1 - chance)
+            return
+        sign, has_tokens = _sign_of(asked.trial)
+        for (hypothesis, share), weight in self._weights.items():
+            chance = _chance_of_failure(hypothesis, share, probe)
+            if failed:
+                chance *= _chance_of(sign, hypothesis, has_tokens)
+            self._weights[hypothesis, share] = weight + math.log(chance if failed else 1 - chance)
+
+    def gain(self, probe: ProbeName) -> float:
+        # How much less is unknown of the layer afterwards, on average.
+        before = self._shares(self._weights)
+        gained = _entropy(before)
+        for failed in (True, False):
+            weights = {}
+            for (hypothesis, share), weight in self._weights.items():
+                chance = _chance_of_failure(hypothesis, share, probe)
+                if probe == "without tools":
+                    chance = _TOOLS_SHOWN[hypothesis == "template"]
+                weights[hypothesis, share] = weight + math.log(chance if failed else 1 - chance)
+            total = _log_sum(weights.values()) - _log_sum(self._weights.values())
+            gained -= math.exp(total) * _entropy(self._shares(weights))
+        return gained
+
+    def layers(self) -> dict[Layer, float]:
+        return self._shares(self._weights)
+
+    def best(self) -> tuple[Layer, float]:
+        return max(self.layers().items(), key=lambda item: item[1])
+
+    def _shares(self, weights: Mapping[tuple[_Hypothesis, float], float]) -> dict[Layer, float]:
+        total = _log_sum(weights.values())
+        shares: dict[Layer, float] = {}
+        for (hypothesis, _), weight in weights.items():
+            layer = _LAYER[hypothesis]
+            shares[layer] = shares.get(layer, 0.0) + math.exp(weight - total)
+        return shares
+
+
+def _log_sum(weights: Iterable[float]) -> float:
+    weights = list(weights)
+    top = max(weights)
+    return top + math.log(sum(math.exp(w - top) for w in weights))
+
+
+def _entropy(shares: Mapping[Layer, float]) -> float:
+    return -sum(p * math.log(p) for p in shares.values() if p > 0)
+
+
+def _chance_of_failure(hypothesis: _Hypothesis, share: float, probe: ProbeName) -> float:
+    if hypothesis in _HEALS[probe]:
+        return _BY_CHANCE
+    return share
+
+
+def _are_shown(with_tools: Trial, without: Trial) -> bool | None:
+    # None where the tokens of a prompt were not counted.
+    counts = [t.completion.prompt_tokens for t in (with_tools, without) if t.completion is not None]
+    if len(counts) < 2 or counts[0] is None or counts[1] is None:
+        return None
+    length = sum(len(word) for tool in with_tools.case.tools for word in words_of_tool(tool))
+    return (counts[0] - counts[1]) * _CHARACTERS_A_TOKEN >= length
+
+
+def _chance_of(sign: _Sign, hypothesis: _Hypothesis, has_tokens: bool) -> float:
+    return (_SIGNS_OF_TOKENS if has_tokens else _SIGNS)[hypothesis].get(sign, _SELDOM)
+
+
+def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
+    # With whether the answer holds the model's own text.
+    blame, completion = trial.blame, trial.completion
+    has_tokens = completion is not None and completion.fidelity in (
+        "logprobs", "token_ids", "raw_messages",
+    )  # fmt: skip
+    if blame.layer in _IN_TEXT:
+        return blame.layer, has_tokens  # type: ignore[return-value]
+    if blame.layer != "model":
+        return "unknown", has_tokens
+    calls = trial.result.calls if trial.result is not None else ()
+    if trial.outcome == "attempted_unparseable" or any(
+        call.repair_steps or not call.readable for call in calls
+    ):
+        return "broken", has_tokens
+    return ("wrong" if calls else "words"), has_tokens
+
+
+_WHY: Mapping[Layer, str] = {
+    "model": "It fails in every way of asking.",
+    "sampler": "It does not fail at temperature 0.",
+    "template": "It does not fail once the tools stand in the prompt, and no answer holds a call "
+    "that the server lost.",
+    "server": "The model writes the call, and the server's answer does not hold it.",
+    "transport": "The connection failed before the answer was whole.",
+    "client": "It does not fail once the request allows more tokens.",
+}
+
+
+def _verdict(trial: Trial, layer: Layer, told: bool, asked: Sequence[Asked]) -> Blame:
+    own = [a.trial.blame for a in asked if a.failed] + [trial.blame]
+    if not told:
+        return Blame(
+            "Cannot be told by so many requests.",
+            "cannot_tell",
+            trial.blame.code,
+            trial.blame.evidence,
+            trial.blame.would_tell
+            or "more requests, log probabilities, or another endpoint with the same model",
+        )
+    # The plainest words are those of an answer that says it of itself.
+    said = next((blame for blame in own if blame.layer == layer), None)
+    evidence = said.evidence if said is not None else ()
+    spent = Evidence("request", f"{counted(len(asked), 'request')} more")
+    why = str(said) if said is not None and layer != "model" else _WHY[layer]
+    return Blame(why, layer, said.code if said is not None else "", (*evidence, spent))
