@@ -27,7 +27,7 @@ from ..formats.like import ProtocolLike
 from ..formats.models import protocol_for
 from ..runner.exchange.details import sampling_of
 from ..runner.exchange.types import RAW_COMPLETION, Model
-from ..views.show import one_line, visible
+from ..views.show import visible
 from .arms import NATIVE
 from .models import ModelLike
 
@@ -179,15 +179,10 @@ class Diagnosis:
         return rows
 
     def __str__(self) -> str:
-        lines = [f"{self.layer}: {visible(self.blame)}"]
+        lines = visible(self.blame.explained()).splitlines()
         for probe, asked, failed, low, high in self._rows():
             share = f"{low:.0%} to {high:.0%}".replace("%", " %")
             lines.append(f"  {probe}: {failed} of {asked} failed ({share})")
-        lines += [
-            f"  {e.where}: {one_line(visible(e.says))}" for e in self.blame.evidence if e.says
-        ]
-        if self.blame.would_tell:
-            lines.append(f"  would tell: {self.blame.would_tell}")
         return "\n".join(lines)
 
     __repr__ = __str__

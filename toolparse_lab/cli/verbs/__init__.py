@@ -28,6 +28,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         ),
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
         "score": ("recorded", "judge every trial of a run"),
+        "blame": ("asking", "say which layer broke an answer, by its record or by asking again"),
         "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
     },
     "ask models and compare": {

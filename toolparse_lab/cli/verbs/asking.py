@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -309,6 +310,49 @@ def _retry(options: Any) -> int:
                 )
         limits = limits_of(options, PlanFile(), settings)
         return _ask_and_report(lab, lambda: lab.retry(opened, **limits), options, wanted)
+
+
+@verb(
+    "blame",
+    CONFIG,
+    RUN,
+    Option("trial", nargs="?", metavar="TRIAL", help="a trial's id (default: all that failed)"),
+    Option("--ask", action="store_true", help="ask again under interventions, at most --budget"),
+    Option("--budget", type=int, default=12, metavar="N", help="requests a trial (default: 12)"),
+    Option("--protocol", metavar="ID", help="the text format that the model writes"),
+    Option("--template", metavar="FILE", help="the model's own chat template, for raw completions"),
+    Option("--other", metavar="MODEL", help="another endpoint of the same model"),
+    STORE,
+    JSON,
+    examples=("toolparse blame latest", "toolparse blame latest --ask --budget 8"),
+)
+def _blame(options: Any) -> int:
+    """Say of each failed trial which layer broke it."""
+    settings = settings_of(options)
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        if options.ask:
+            run = with_credentials(lab, run, settings)
+        trials = [run.trial(options.trial)] if options.trial else list(run.failures())
+        found: list[dict[str, Any]] = []
+        for trial in trials:
+            said, verdict = trial.blame.explained(), trial.blame
+            if options.ask:
+                diagnosis = lab.blame(
+                    trial, budget=options.budget, protocol=options.protocol,
+                    template=options.template, other=options.other,
+                )  # fmt: skip
+                said, verdict = str(diagnosis), diagnosis.blame
+            found.append({"trial_id": trial.trial_id, **verdict.to_dict()})
+            if not options.json:
+                put(visible(f"{trial.trial_id} {trial.case_id} · {trial.model} · {said}"))
+    if options.json:
+        put_json(found)
+        return 0
+    counts = Counter(row["layer"] for row in found)
+    summary = ", ".join(f"{layer} {n:,}" for layer, n in counts.most_common())
+    put(f"{counted(len(found), 'failed trial')}{f': {summary}' if summary else ''}")
+    return 0
 
 
 @verb(

@@ -455,6 +455,8 @@ def _put_trial(trial: Trial, colored: bool) -> None:
     completion = trial.completion
     if completion is not None and not completion.ok:
         put(visible(f"failed: {completion.error_kind}: {completion.error_message}"))
+    if trial.blame.layer != "none":
+        put(visible(f"broken by {trial.blame.explained()}"))
     if trial.result is not None:
         put("\n" + render_ansi(trial.result, color=colored))
     if trial.conversation is not None:
@@ -478,6 +480,7 @@ def _json(trial: Trial) -> dict[str, Any]:
         "request": trial.request,
         "raw": completion.raw if completion else None,
         "error": completion.error_message if completion else None,
+        "blame": trial.blame.to_dict(),
         "result": trial.result.to_dict() if trial.result else None,
         "conversation": str(trial.conversation) if trial.conversation else None,
     }

@@ -84,6 +84,16 @@ class Blame(str):
         self.evidence, self.would_tell = evidence, would_tell
         return self
 
+    def explained(self) -> str:
+        """Return the layer with the sentence, then a line for each piece of evidence."""
+        lines = [f"{self.layer}: {self}" if self else self.layer]
+        for e in self.evidence:
+            place = e.where if e.start is None else f"{e.where} {e.start} to {e.end}"
+            lines.append(f"  {place}: {' '.join(e.says.split())}")
+        if self.would_tell:
+            lines.append(f"  would tell: {self.would_tell}")
+        return "\n".join(lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
         evidence = [
