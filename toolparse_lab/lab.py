@@ -35,6 +35,7 @@ from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
+from .experiments.endpoints import Endpoints, chosen_reference
 from .experiments.ingest.build import ingest
 from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map
@@ -855,6 +856,37 @@ class Lab:
             kind=str(kind or "other"),
             hint=PROVIDER_HINTS.get(str(kind)) or "what was recorded is kept; see lab.runs()",
         )
+
+    def endpoints(
+        self,
+        plan: Plan,
+        *,
+        reference: str | None = None,
+        margin: float = 0.05,
+        alpha: float = 0.05,
+        early: bool = True,
+        **limits: Unpack[RunLimits],
+    ) -> Endpoints:
+        """Ask the same cases of several endpoints, and hold them to one of them.
+
+        The plan's models are the endpoints: one model at several vendors, in several precisions or
+        versions.
+
+        Args:
+            reference: a model of the plan, by default its first.
+            margin: the difference in success below which two are the same, a share.
+            alpha: the chance of a false alarm, over all endpoints and measures.
+            early: stop as soon as every endpoint is shown to be worse, better or the same by
+                success. Its intervals hold at every look.
+            limits: as for `run`.
+
+        Raises BadOptions for a plan with fewer than two models.
+        """
+        held_to = chosen_reference(list(plan.models), reference)
+        until = Until(reference=held_to, margin=margin, alpha=alpha) if early else None
+        run = self.run(plan, until=until, **limits)
+        whole = run.stopping is None or run.stopping.saved == 0
+        return Endpoints(run, held_to, margin, alpha, run.frame(), whole)
 
     @overload
     def blame(self, trials: Trial, *, budget: int = ..., **ways: Unpack[Ways]) -> Diagnosis: ...

@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 class Until:
     """A question after whose answer a run may stop.
 
-    Exactly one of `compare`, `rate` and `width`.
+    Exactly one of `compare`, `reference`, `rate` and `width`.
 
     Attributes:
         compare: two arms or protocols, (a, b): until b is shown to be better or worse than a, in
             each model. With `margin`, a share, also until it is shown to be worse by less than
             that.
+        reference: a model of the plan: until every other model is shown to be better or worse than
+            it, in each arm. With `margin` also until it is shown to differ by less than that.
         rate: until every cell's success is shown to lie above or below it.
         width: until every cell's interval is no wider on either side than this share.
         alpha: the chance to be wrong anywhere.
@@ -54,6 +56,7 @@ class Until:
 
     compare: tuple[str, str] | None = None
     margin: float | None = None
+    reference: str | None = None
     rate: float | None = None
     width: float | None = None
     alpha: float = 0.05
@@ -63,17 +66,20 @@ class Until:
 
     def __post_init__(self) -> None:
         """Raise BadOptions for anything that is not a rule."""
-        rules = [x for x in (self.compare, self.rate, self.width) if x is not None]
+        questions = (self.compare, self.reference, self.rate, self.width)
+        rules = [x for x in questions if x is not None]
         if len(rules) != 1:
             raise BadOptions(
-                "a run stops by one rule", got=len(rules), expected="compare=, rate= or width="
+                "a run stops by one rule",
+                got=len(rules),
+                expected="compare=, reference=, rate= or width=",
             )
         pair: Any = self.compare
         is_pair = isinstance(pair, (list, tuple)) and [type(x) for x in pair] == [str, str]
         if pair is not None and not is_pair:
             raise BadOptions("compare has two arms", got=pair, expected="(a, b)")
-        if self.margin is not None and self.compare is None:
-            raise BadOptions("a margin belongs to compare", got=self.margin)
+        if self.margin is not None and self.compare is None and self.reference is None:
+            raise BadOptions("a margin belongs to compare or reference", got=self.margin)
         for name in ("margin", "rate", "width", "alpha"):
             value = getattr(self, name)
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -90,6 +96,10 @@ class Until:
             text = f"{a} and {b} differ"
             if self.margin is not None:
                 text += f", or {b} is worse by less than {100 * self.margin:.1f} points"
+        elif self.reference is not None:
+            text = f"every model differs from {self.reference}"
+            if self.margin is not None:
+                text += f", or does so by less than {100 * self.margin:.1f} points"
         elif self.rate is not None:
             text = f"every rate is above or below {self.rate:.1%}"
         else:
@@ -102,9 +112,12 @@ class Until:
     def verdict(self, interval: Interval) -> str:
         """Return the verdict of an interval of the question, '' where it leaves it open."""
         low, high = interval.low, interval.high
-        if self.compare is not None:
+        if self.compare is not None or self.reference is not None:
             if low > 0 or high < 0:
                 return "better" if low > 0 else "worse"
+            if self.reference is not None:
+                margin = self.margin or 0.0
+                return "the same" if -margin < low and high < margin else ""
             return "not worse" if self.margin is not None and low > -self.margin else ""
         if self.rate is not None:
             return "above" if low > self.rate else "below" if high < self.rate else ""
@@ -220,6 +233,12 @@ class CaseMeans:
         self._models = list(plan.models)
         self._arms = [arm.name for arm in plan.arms]
         self._pair = None if rule.compare is None else _arms_of(plan, rule.compare)
+        if rule.reference is not None and rule.reference not in plan.models:
+            raise BadOptions(
+                "the reference is a model of the plan",
+                got=rule.reference,
+                expected=", ".join(plan.models),
+            )
 
     def add(self, frame: Frame) -> None:
         """Add the trials of further cases."""
@@ -239,15 +258,25 @@ class CaseMeans:
 
         # By the name of the cell: a mean of each case, or a difference of two.
         values: dict[str, list[float]] = {}
+        reference = self.rule.reference
         for model in self._models:
+            if model == reference:
+                continue
             means = {arm: self._cells.get((model, arm), {}) for arm in self._arms}
-            if self._pair is None:
+            if reference is not None:
+                for arm, of in means.items():
+                    others = self._cells.get((reference, arm), {})
+                    gaps = [x - others[case] for case, x in of.items() if case in others]
+                    name = f"{reference} → {model}"
+                    values[name if len(means) == 1 else f"{name} · {arm}"] = gaps
+            elif self._pair is None:
                 values |= {f"{model} · {arm}": list(of.values()) for arm, of in means.items()}
             else:
                 a, b = self._pair
                 gaps = [means[b][case] - x for case, x in means[a].items() if case in means[b]]
                 values[f"{model}: {a} → {b}"] = gaps
-        interval_of = anytime_interval if self._pair is None else anytime_difference
+        is_difference = self._pair is not None or reference is not None
+        interval_of = anytime_difference if is_difference else anytime_interval
         answers = []
         for name, numbers in values.items():
             interval = interval_of(numbers, self.rule.alpha / len(values))
