@@ -19,8 +19,12 @@ from toolparse_lab.evals.reports.figures.stats import wilson
 from toolparse_lab.experiments.endpoints import Endpoints
 
 CASES, LOOKS, CHANCE = 2000, (500, 2000), 0.02
-DEGRADATIONS: dict[str, tuple[float, float, float]] = {"none": (0.0, 0.0, 0.0), "fewer calls": (0.03, 0.0, 0.0),
-                "corrupted": (0.0, 0.02, 0.0), "another parser": (0.0, 0.0, 0.1)}  # fmt: skip
+DEGRADATIONS: dict[str, tuple[float, float, float]] = {
+    "none": (0.0, 0.0, 0.0),
+    "fewer calls": (0.03, 0.0, 0.0),
+    "corrupted": (0.0, 0.02, 0.0),
+    "another parser": (0.0, 0.0, 0.1),
+}
 
 
 def answers(rng: np.random.Generator, hard: Any, model: str, kind: str) -> pd.DataFrame:
@@ -59,7 +63,7 @@ def verdicts(seed: int, kind: str) -> tuple[str, int]:
     verdict, looked = "", 0
     for looked in LOOKS:
         trials = pd.concat([part.head(looked) for part in parts.values()], ignore_index=True)
-        seen = Endpoints(None, "a", 0.05, 0.05, trials, whole=looked == CASES)
+        seen = Endpoints("a", 0.05, 0.05, trials, whole=looked == CASES)
         rows = set(seen.frame["verdict"]) if kind == "none" else {seen.verdict("b")}
         if rows & {"worse", "better"}:
             return "alarm", looked

@@ -35,7 +35,7 @@ from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
-from .experiments.endpoints import Endpoints, chosen_reference
+from .experiments.endpoints import MEASURES, Endpoints, chosen_reference
 from .experiments.ingest.build import ingest
 from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map
@@ -883,10 +883,11 @@ class Lab:
         Raises BadOptions for a plan with fewer than two models.
         """
         held_to = chosen_reference(list(plan.models), reference)
-        until = Until(reference=held_to, margin=margin, alpha=alpha) if early else None
+        # The rule looks at success alone, with the share of alpha that this has in the table.
+        share = alpha / 2 / len(MEASURES)
+        until = Until(reference=held_to, margin=margin, alpha=share) if early else None
         run = self.run(plan, until=until, **limits)
-        whole = run.stopping is None or run.stopping.saved == 0
-        return Endpoints(run, held_to, margin, alpha, run.frame(), whole)
+        return run.endpoints(held_to, margin=margin, alpha=alpha)
 
     @overload
     def blame(self, trials: Trial, *, budget: int = ..., **ways: Unpack[Ways]) -> Diagnosis: ...

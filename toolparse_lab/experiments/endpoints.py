@@ -7,7 +7,8 @@ others.
 # differences holds at every look; half of alpha is shared out over all endpoints and measures for
 # it. Where all cases were asked, an exact test at the end finds smaller differences; of the other
 # half, one part is Holm's for success and one for all other measures. So the chance of any false
-# alarm is at most alpha, however early the run stopped. What broke at an endpoint is asked of the trials that the reference got right.
+# alarm is at most alpha, however early the run stopped. What broke at an endpoint is asked of the
+# trials that the reference got right.
 
 from __future__ import annotations
 
@@ -22,7 +23,6 @@ from ..evals.reports.figures import Interval
 
 if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
-    from .run import Run
 
 EndpointVerdict: TypeAlias = Literal["reference", "the same", "worse", "better", "cannot tell"]
 MEASURES: Mapping[str, str] = {
@@ -41,7 +41,6 @@ class Endpoints:
     """Several endpoints beside a reference.
 
     Attributes:
-        run: the recorded run. `run.stopping` says why it ended where it did.
         reference: the model that the others are held to.
         margin: the difference below which two are the same.
         alpha: the chance of a false alarm anywhere in the table.
@@ -49,7 +48,6 @@ class Endpoints:
         whole: whether all planned cases were asked, and not only those up to an early stop.
     """
 
-    run: Run | None
     reference: str
     margin: float
     alpha: float
@@ -59,7 +57,8 @@ class Endpoints:
     @cached_property
     def frame(self) -> Frame:
         """One row per endpoint and measure: n (cases), rate, difference, low, high, p, verdict."""
-        import pandas as pd  # slow to import
+        import numpy as np  # slow to import, as pandas is
+        import pandas as pd
 
         from ..evals.reports.figures.differences import sign_flip
         from ..evals.reports.figures.stats import anytime_difference, holm
@@ -76,7 +75,7 @@ class Endpoints:
                     continue
                 a, b = [others[case] for case in cases], [own[case] for case in cases]
                 interval = anytime_difference((y - x for x, y in zip(a, b, strict=True)), share)
-                p = sign_flip(a, cases, b, cases)
+                p = sign_flip(np.asarray(a), cases, np.asarray(b), cases)
                 ends = (interval.rate, interval.low, interval.high)
                 rows.append([model, measure, len(cases), sum(b) / len(b), *ends, p])
         # Success, which all else ends in, has half of the chance to itself.
@@ -102,13 +101,13 @@ class Endpoints:
         """
         if model == self.reference:
             return "reference"
-        rows = self.frame[self.frame["model"] == model]
-        if not len(rows):
-            models = sorted({*map(str, self.trials["model"])})
+        models = sorted({*map(str, self.trials["model"])})
+        if model not in models:
             raise BadOptions(
                 "no endpoint of this name", got=model, expected=", ".join(models),
                 hint=near(model, models),
             )  # fmt: skip
+        rows = self.frame[self.frame["model"] == model]
         verdicts = dict(zip(rows["measure"], rows["verdict"], strict=True))
         if "worse" in verdicts.values():
             return "worse"
@@ -124,15 +123,14 @@ class Endpoints:
             & (trials["score_success"] == False)  # noqa: E712
             & trials["case_id"].isin(right["case_id"])
         ]
-        words = own["blame_layer"].astype("string") + (
-            " (" + own["blame_code"].astype("string") + ")"
-        ).fillna("")
+        codes = " (" + own["blame_code"].astype("string") + ")"
+        words = own["blame_layer"].astype("string") + codes.fillna("")
         return {str(word): int(n) for word, n in words.value_counts().items()}
 
     def _spent(self, model: str) -> tuple[float, float]:
         # Median latency in seconds, and US dollars in all.
         own = self.trials[self.trials["model"] == model]
-        return float(own["latency"].astype("Float64").median()), float(own["cost"].sum())
+        return float(own["latency"].astype("float64").median()), float(own["cost"].sum())
 
     def _lines(self) -> list[str]:
         models = [str(m) for m in dict.fromkeys(self.trials["model"])]

@@ -26,6 +26,7 @@ from ..parser.foreign.protocol import any_protocol
 from ..runner.pool import Summary
 from ..runner.progress import Show
 from ..runner.store.store import Store
+from .endpoints import Endpoints, chosen_reference
 from .kept_readings import KeptReadings, Workers
 from .plan import Plan
 from .run_reader import RunReader, UnreadTrials, in_batches, with_code
@@ -543,6 +544,24 @@ class Run:
 
         frames = [run._columns(ANSWER, (policy,)) for run in (self, *others)]
         return noise_table(frames, policy)
+
+    def endpoints(
+        self,
+        reference: str | None = None,
+        *,
+        margin: float = 0.05,
+        alpha: float = 0.05,
+        policy: Policy = HEADLINE,
+    ) -> Endpoints:
+        """Return how this run's models do beside one of them: one model at several endpoints.
+
+        reference: by default the first model. margin: the difference in success below which two are
+        the same. alpha: the chance of a false alarm anywhere. Raises BadOptions for a run of one
+        model, and for a reference that it has not.
+        """
+        held_to = chosen_reference(list(self.plan.models), reference)
+        whole = self.stopping is None or self.stopping.saved == 0
+        return Endpoints(held_to, margin, alpha, self.frame(policies=(policy,)), whole)
 
     def ladder(self, *, policy: Policy = HEADLINE) -> Ladder:
         """Return how much each layer of help gains: prompt, decoding and feedback where arms differ

@@ -41,6 +41,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "report": ("reports", "sum a run up: success with intervals, and its reasons"),
         "compare": ("reports", "compare two arms, protocols or models of a run, paired on cases"),
         "diff": ("reports", "compare two runs, paired on cases"),
+        "endpoints": (
+            "reports",
+            "hold several endpoints of one model to one of them: worse, the same or cannot tell",
+        ),
         "power": (
             "reports",
             "say what drops the cases of a run can show, and how many cases a drop needs",

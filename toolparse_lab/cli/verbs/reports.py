@@ -450,6 +450,45 @@ def _noise(options: Any) -> int:
         return _show_figures(first, "Noise", noise, options)
 
 
+@verb(
+    "endpoints",
+    CONFIG,
+    RUN,
+    Option("--reference", metavar="MODEL", help="what the others are held to (default: the first)"),
+    Option(
+        "--margin",
+        type=float,
+        default=0.05,
+        metavar="SHARE",
+        help="the difference below which two are the same (default: 0.05)",
+    ),
+    STORE,
+    POLICY,
+    JSON,
+    examples=("toolparse endpoints latest --reference vendor-a --margin 0.03",),
+)
+def _endpoints(options: Any) -> int:
+    """Hold the models of a run to one of them. The exit code is 1 if one is worse."""
+    settings = settings_of(options)
+    need_lab()
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        ends = run.endpoints(options.reference, margin=options.margin, policy=settings["policy"])
+        verdicts = {model: ends.verdict(model) for model in run.plan.models}
+        if options.json:
+            put_json(
+                {
+                    "reference": ends.reference,
+                    "verdicts": verdicts,
+                    "measures": records(ends.frame),
+                    "broken": {model: dict(ends.broken(model)) for model in verdicts},
+                }
+            )
+        else:
+            put(visible(str(ends)))
+    return 1 if "worse" in verdicts.values() else 0
+
+
 @verb("ladder", CONFIG, RUN, *SENTENCES, examples=("toolparse ladder latest --out ladder.md",))
 def _ladder(options: Any) -> int:
     settings = _checked(options)

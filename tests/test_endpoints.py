@@ -1,0 +1,115 @@
+"""Several endpoints held to one of them: worse, the same, or cannot tell; and what broke."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolparse_lab as tp
+from toolparse_lab.cli.app import main
+from toolparse_lab.core.errors import BadOptions
+from toolparse_lab.experiments.until import Until
+from toolparse_lab.runner.exchange.types import Completion, Request
+
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}]
+CASES = 300
+
+
+def rows(**broken: int) -> Iterator[dict[str, Any]]:
+    """The answers of models a and those in `broken`, which are wrong in every nth case."""
+    for model, every in {"a": 0, **broken}.items():
+        for i in range(CASES):
+            due = i % 4 != 3
+            text = f'<tool_call>{{"name": "f", "arguments": {{"a": {i}}}}}</tool_call>'
+            if every and i % every == 0:
+                text = text.replace("}}<", "}<") if model == "damaged" else "No."
+            yield {
+                "case_id": f"k{i}", "input": "q", "model": model, "output": text if due else "No.",
+                "target": [{"name": "f", "arguments": {"a": i}}] if due else [],
+            }  # fmt: skip
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[tp.Lab]:
+    with tp.Lab(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def test_worse_the_same_and_cannot_tell(lab: tp.Lab, capsys: Any) -> None:
+    run = lab.ingest(rows(b=0, c=5, d=100), tools=TOOLS, protocol="hermes", progress=False)
+    ends = run.endpoints(margin=0.1)
+    verdicts = {model: ends.verdict(model) for model in run.plan.models}
+    assert verdicts == {"a": "reference", "b": "the same", "c": "worse", "d": "the same"}
+    c = ends.frame[ends.frame["model"] == "c"].set_index("measure")
+    assert c.loc["call when due", "verdict"] == c.loc["success", "verdict"] == "worse"
+    assert c.loc["quiet when not", "difference"] == 0
+    assert (c["low"] <= c["difference"]).all()
+    assert ends.broken("c") == {"model": sum(i % 5 == 0 and i % 4 != 3 for i in range(CASES))}
+    assert run.endpoints("c", margin=0.1).verdict("a") == "better"
+    # A margin of one point takes more cases than these to be shown.
+    assert run.endpoints(margin=0.01).verdict("b") == "cannot tell"
+    assert "c: worse" in str(ends)
+
+
+def test_the_layer_that_broke_it_is_named(lab: tp.Lab) -> None:
+    run = lab.ingest(rows(damaged=3), tools=TOOLS, protocol="hermes", progress=False)
+    ends = run.endpoints(policy="none")
+    assert set(ends.broken("damaged")) <= {"model", "model (markup_in_content)"}
+
+
+def test_a_run_stops_once_every_endpoint_is_decided(lab: tp.Lab) -> None:
+    class Answers:
+        free = True
+
+        async def __call__(self, request: Request) -> Completion:
+            n = int(str(request.messages[-1]["content"]).split()[-1])
+            n += request.model_alias == "c" and n % 2
+            text = f'<tool_call>{{"name": "f", "arguments": {{"a": {n}}}}}</tool_call>'
+            return Completion(request.key, text)
+
+    cases = [
+        {"id": f"k{i}", "input": f"Case {i}", "tools": TOOLS,
+         "target": [{"name": "f", "arguments": {"a": i}}]}
+        for i in range(400)
+    ]  # fmt: skip
+    plan = lab.plan(cases, {n: tp.Model(f"openai/{n}") for n in "abc"}, ["hermes"])
+    ends = lab.endpoints(plan, margin=0.2, complete=Answers(), progress=False)
+    assert (ends.verdict("b"), ends.verdict("c")) == ("the same", "worse")
+    assert not ends.whole
+    assert ends.trials["case_id"].nunique() < 400
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda run: run.endpoints("z"), "the reference is a model of the plan"),
+        (lambda run: run.endpoints().verdict("z"), "no endpoint of this name"),
+        (lambda run: Until(reference="a", rate=0.5), "a run stops by one rule"),
+    ],
+)
+def test_what_cannot_be_compared(lab: tp.Lab, ask: Any, words: str) -> None:
+    run = lab.ingest(rows(b=0), tools=TOOLS, protocol="hermes", progress=False)
+    with pytest.raises(BadOptions, match=words):
+        ask(run)
+
+
+def test_one_model_has_nothing_to_be_held_to(lab: tp.Lab) -> None:
+    run = lab.ingest(rows(), tools=TOOLS, protocol="hermes", progress=False)
+    with pytest.raises(BadOptions, match="held to each other"):
+        run.endpoints()
+
+
+def test_the_command(tmp_path: Path, capsys: Any) -> None:
+    store = str(tmp_path / "runs.db")
+    with tp.Lab(store) as lab:
+        lab.ingest(rows(b=0, c=3), tools=TOOLS, protocol="hermes", progress=False)
+    assert main(["endpoints", "--store", store, "--margin", "0.1"]) == 1
+    assert "c: worse" in capsys.readouterr().out
+    assert main(["endpoints", "--store", store, "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["verdicts"]["a"] == "reference"
+    assert {row["model"] for row in said["measures"]} == {"b", "c"}
