@@ -45,7 +45,7 @@ def test_worse_the_same_and_cannot_tell(lab: tp.Lab, capsys: Any) -> None:
     verdicts = {model: ends.verdict(model) for model in run.plan.models}
     assert verdicts == {"a": "reference", "b": "the same", "c": "worse", "d": "the same"}
     c = ends.frame[ends.frame["model"] == "c"].set_index("measure")
-    assert c.loc["call when due", "verdict"] == c.loc["success", "verdict"] == "worse"
+    assert set(c.loc[["call when due", "success"], "verdict"]) == {"worse"}
     assert c.loc["quiet when not", "difference"] == 0
     assert (c["low"] <= c["difference"]).all()
     assert ends.broken("c") == {"model": sum(i % 5 == 0 and i % 4 != 3 for i in range(CASES))}
@@ -67,7 +67,7 @@ def test_a_run_stops_once_every_endpoint_is_decided(lab: tp.Lab) -> None:
 
         async def __call__(self, request: Request) -> Completion:
             n = int(str(request.messages[-1]["content"]).split()[-1])
-            n += request.model_alias == "c" and n % 2
+            n += int(request.model_alias == "c" and n % 2 == 1)
             text = f'<tool_call>{{"name": "f", "arguments": {{"a": {n}}}}}</tool_call>'
             return Completion(request.key, text)
 
@@ -77,10 +77,10 @@ def test_a_run_stops_once_every_endpoint_is_decided(lab: tp.Lab) -> None:
         for i in range(400)
     ]  # fmt: skip
     plan = lab.plan(cases, {n: tp.Model(f"openai/{n}") for n in "abc"}, ["hermes"])
-    ends = lab.endpoints(plan, margin=0.2, complete=Answers(), progress=False)
+    ends = lab.endpoints(plan, margin=0.25, complete=Answers(), progress=False)
     assert (ends.verdict("b"), ends.verdict("c")) == ("the same", "worse")
     assert not ends.whole
-    assert ends.trials["case_id"].nunique() < 400
+    assert ends.trials["score_success"].notna().sum() < 3 * 400
 
 
 @pytest.mark.parametrize(

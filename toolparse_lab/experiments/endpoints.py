@@ -134,8 +134,9 @@ class Endpoints:
 
     def _lines(self) -> list[str]:
         models = [str(m) for m in dict.fromkeys(self.trials["model"])]
+        judged = self.trials[self.trials["score_success"].notna()]
         lines = [
-            f"{len(models)} endpoints, {self.trials['case_id'].nunique()} cases; the same is "
+            f"{len(models)} endpoints, {judged['case_id'].nunique()} cases; the same is "
             f"within {100 * self.margin:.1f} points of {self.reference}; "
             f"alpha {self.alpha:g} for all"
         ]
