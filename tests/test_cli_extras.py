@@ -55,6 +55,8 @@ LACKING = (
     "view --html page.html",
     "open",
     "score",
+    "blame",
+    "endpoints",
     "run --cases cases.jsonl --models a/b --protocols hermes --dry-run",
     "retry",
     "check --models a/b",
