@@ -14,6 +14,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,12 @@ A_LAYER = 34
 class Simulated:
     """One fault: what it makes of the question, under each probe."""
 
+    probes: Sequence[ProbeName] = (
+        "as asked", "other transfer", "temperature 0", "read here", "more tokens", "without tools",
+    )  # fmt: skip
+
     def __init__(self, layer: str, number: int) -> None:
+        self.spent = 0
         self.layer = layer
         self.random = random.Random(f"{layer}{number}")
         self.share = (1.0, 1.0, 0.5, 1 / 3)[number % 4]
@@ -55,6 +61,7 @@ class Simulated:
 
     def ask(self, probe: ProbeName) -> Trial:
         """Return the answer to one request."""
+        self.spent += 1
         heals = {
             "sampler": {"temperature 0"},
             "template": {"read here"},
@@ -154,12 +161,8 @@ class Simulated:
 
     def diagnosed(self) -> Diagnosis:
         """Ask until it fails, then find out why."""
-        probes: list[ProbeName] = [
-            "as asked", "other transfer", "temperature 0", "read here", "more tokens",
-            "without tools",
-        ]  # fmt: skip
         first = self._answered(True, native=True)
-        return diagnose(first, self.ask, probes, 12)
+        return diagnose(first, self, 12)
 
 
 def simulated() -> list[tuple[str, str, Diagnosis]]:

@@ -926,25 +926,26 @@ class Lab:
             None if (name := ways.get(way)) is None else self._model(name)[1]
             for way in ("model", "other")
         )
-        interventions = Interventions.of(
-            trials,
-            model or self.models.get(trials.model) or plan.models[trials.model],
-            stream=plan.stream,
-            protocol=ways.get("protocol"),
-            template=ways.get("template"),
-            other=other,
-        )
 
-        def ask(changes: dict[str, Any], asked: Model, stream: bool, without_tools: bool) -> Trial:
+        def request(changes: dict[str, Any], asked: Model, stream: bool, tools: bool) -> Trial:
             failing = trials
-            if without_tools:
+            if not tools:
                 failing = replace(trials, case=replace(trials.case, tools=(), target=None))
             again = self._plan_again(plan, failing, asked, stream, changes)
             run = self.run(again, despite_check=True, fresh=True, progress=False)
             trial: Trial = run.trials(policies=(trials.policy,))[0]
             return trial
 
-        return diagnose(trials, partial(interventions.ask, ask), interventions.probes, budget)
+        interventions = Interventions.of(
+            trials,
+            model or self.models.get(trials.model) or plan.models[trials.model],
+            request,
+            stream=plan.stream,
+            protocol=ways.get("protocol"),
+            template=ways.get("template"),
+            other=other,
+        )
+        return diagnose(trials, interventions, budget)
 
     def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
         """Ask a trial's model again and return the new recorded trial.

@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
-from ..core.errors import UnknownProtocol
+from ..core.errors import BadPlan, UnknownProtocol
 from ..core.types import Blame, Evidence, Layer
 from ..core.values.printable import counted
 from ..evals.reports.figures.stats import wilson
@@ -77,6 +77,8 @@ _OUR_READING = ("read here", "raw completion")
 _SHARES: Mapping[float, float] = {0.98: 0.6, 0.66: 0.13, 0.5: 0.13, 0.33: 0.14}
 _BY_CHANCE = 0.02  # a request that nothing broke fails all the same
 _ENOUGH = 0.97
+_ENOUGH_AT_LAST = 0.93  # where no further request would tell more
+_LEAST_GAIN = 0.002
 
 _Sign: TypeAlias = Literal[
     "server", "template", "sampler", "transport", "client", "unknown", "broken", "words", "wrong"
@@ -122,10 +124,17 @@ class Ways(TypedDict, total=False):
     other: ModelLike | None
 
 
-Ask: TypeAlias = Callable[[ProbeName], Trial | None]
-"""Asks under a probe. None where the endpoint refused a parameter of the probe, which is not asked
-for again.
-"""
+class Asker(Protocol):
+    """Asks a failing trial's question again.
+
+    probes: those that can be asked. spent: requests so far.
+    """
+
+    probes: Sequence[ProbeName]
+    spent: int
+
+    def ask(self, probe: ProbeName) -> Trial | None:
+        """Return the answer under a probe, None where its question cannot be asked so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,26 +216,27 @@ def is_wrong(trial: Trial) -> bool:
     return trial.outcome not in SUCCESSES
 
 
-def diagnose(trial: Trial, ask: Ask, probes: Sequence[ProbeName], budget: int) -> Diagnosis:
+def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
     """Ask again until one layer is likely enough, or `budget` requests are spent.
 
-    trial: a failing one. ask: repeats its request under a probe. probes: those that can be asked.
+    trial: a failing one.
     """
+    probes = [name for name in PROBES if name in asker.probes]
     beliefs = _Beliefs(trial, probes)
     asked: list[Asked] = []
-    for _ in range(budget):
-        if beliefs.best()[1] >= _ENOUGH:
+    while probes and asker.spent < budget and beliefs.best()[1] < _ENOUGH:
+        probe = max(probes, key=beliefs.gain)
+        if beliefs.gain(probe) < _LEAST_GAIN:
             break
-        probe = max(probes, key=lambda name: (beliefs.gain(name), -list(PROBES).index(name)))
-        answer = ask(probe)
-        if probe == "without tools":
-            # Its tokens are the same each time.
-            probes = [name for name in probes if name != probe]
+        answer = asker.ask(probe)
+        if answer is None or probe == "without tools":
+            # A question that cannot be asked, or whose tokens are the same each time.
+            probes.remove(probe)
         if answer is not None:
             asked.append(Asked(probe, answer))
             beliefs.learn(asked[-1])
     layer, share = beliefs.best()
-    told = share >= _ENOUGH
+    told = share >= _ENOUGH_AT_LAST
     return Diagnosis(trial, _verdict(trial, layer, told, asked), tuple(asked), beliefs.layers())
 
 
@@ -236,23 +246,27 @@ class Interventions:
 
     model: the endpoint. protocol: the format in which the model writes calls itself. raw: the
     endpoint for raw completions, with the user's own template. other: another endpoint. limit: the
-    most tokens of the failing request, None if it set none.
+    most tokens of the failing request, None if it set none. request: asks the question with other
+    settings, of a model, as a stream or not, with its tools or without.
     """
 
     model: Model
     stream: bool
-    probes: tuple[ProbeName, ...]
+    probes: Sequence[ProbeName]
     protocol: ProtocolLike
     raw: Model | None
     other: Model | None
     limit: int | None
+    request: Callable[[dict[str, Any], Model, bool, bool], Trial]
     logprobs: bool = True  # whether to ask for them
+    spent: int = 0
 
     @classmethod
     def of(
         cls,
         trial: Trial,
         model: Model,
+        request: Callable[[dict[str, Any], Model, bool, bool], Trial],
         *,
         stream: bool = False,
         protocol: ProtocolLike | None = None,
@@ -287,35 +301,46 @@ class Interventions:
             except UnknownProtocol:
                 protocol = "hermes"
         limit = limit if isinstance(limit, int) else None
-        return cls(model, stream, tuple(probes), protocol, raw, other, limit)
+        return cls(model, stream, probes, protocol, raw, other, limit, request)
 
-    def ask(
-        self, ask: Callable[[dict[str, Any], Model, bool, bool], Trial], probe: ProbeName
-    ) -> Trial | None:
-        """Ask under a probe. None where the endpoint takes no log probabilities."""
+    def ask(self, probe: ProbeName) -> Trial | None:
+        """Return the answer under a probe, None where its question cannot be asked so."""
         model, stream = self.model, self.stream
         changes: dict[str, Any] = {}
-        asks_logprobs = self.logprobs and probe not in (*_OUR_READING, "elsewhere", "without tools")
-        if asks_logprobs:
-            changes["logprobs"] = True
         if probe == "temperature 0":
             changes["temperature"] = 0
         elif probe == "other transfer":
             stream = not stream
         elif probe == "more tokens":
             changes |= {"max_tokens": max(1024, 4 * (self.limit or 0)), "stop": None}
-        elif probe == "read here":
-            changes["protocol"] = self.protocol
-        elif probe == "raw completion" and self.raw is not None:
-            model = self.raw
-            changes["protocol"] = self.protocol
+        elif probe == "without tools":
+            changes["tool_choice"] = "auto"
         elif probe == "elsewhere" and self.other is not None:
             model = self.other
-        trial = ask(changes, model, stream, probe == "without tools")
-        error = trial.completion.error_message if trial.completion is not None else None
-        if asks_logprobs and error and "logprob" in error.lower():
+        elif probe in _OUR_READING:
+            changes["protocol"] = self.protocol
+            if probe == "raw completion" and self.raw is not None:
+                model = self.raw
+        tools = probe != "without tools"
+        if not self.logprobs or probe in (*_OUR_READING, "elsewhere", "without tools"):
+            return self._asked(changes, model, stream, tools)
+        trial = self._asked({**changes, "logprobs": True}, model, stream, tools)
+        error = trial and trial.completion and trial.completion.error_message
+        if error and "logprob" in error.lower():
             self.logprobs = False
+            return self._asked(changes, model, stream, tools)
+        return trial
+
+    def _asked(
+        self, changes: dict[str, Any], model: Model, stream: bool, tools: bool
+    ) -> Trial | None:
+        # The same seed would draw the same answer each time, which is no further evidence.
+        seeded = {"seed": 1 + self.spent, **changes}
+        try:
+            trial = self.request(seeded, model, stream, tools)
+        except BadPlan:
             return None
+        self.spent += 1
         return trial
 
 

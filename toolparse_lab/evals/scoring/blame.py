@@ -47,7 +47,17 @@ _OF_ERROR: Mapping[str, Layer] = {
 _TEMPLATE_ERROR = re.compile(
     r"(?i)chat[_ ]?template|jinja|template\s?error|undefinederror|roles must alternate"
     r"|does not support (?:tools|tool calling|function calling)|render.{0,20}template"
-    r"|is undefined|has no attribute|no filter named"
+    r"|is undefined|has no attribute|no filter named|apply template|strftime_now"
+)
+# The provider says that the model wrote what cannot be, or that it is itself at its limit.
+_MODEL_ERROR = re.compile(
+    r"(?i)attempted to call tool|not in request\.tools|malformed.{0,3}function.{0,3}call"
+)
+_SERVER_ERROR = re.compile(
+    r"(?i)internal (?:server )?error|upstream|overloaded|unhandled|traceback|\b5\d\d\b|capacity"
+)
+_GATEWAY_ERROR = re.compile(
+    r"(?i)bad gateway|gateway time-?out|service (?:temporarily )?unavailable"
 )
 _PARSER_ERROR = re.compile(
     r"(?i)failed to parse|tool[_ -]?(?:call[_ -]?)?parser|parse tool call|grammar|tool_use_failed"
@@ -58,6 +68,7 @@ _END_TOKEN = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|user|observation|im_start)\|>"
     r"|</s>|<end_of_turn>|<\uff5cend\u2581of\u2581sentence\uff5c>|<\|END_OF_TURN_TOKEN\|>"
 )
+_OTHER_ENDS = ("content_filter", "SAFETY", "refusal", "guardrail_intervened")
 _SPECIAL_IN_NAME = re.compile(r"<\|?[\w\u2581|\uff5c]+\|?>|<\|")
 _SEVERAL_OBJECTS = re.compile(r"\}\s*\{\s*[\"}]")
 _HOT = 1.5  # temperature above which text falls apart in every model
@@ -149,17 +160,40 @@ class _Witnesses:
                 found.append((str(function.get("name")), str(function.get("arguments") or "")))
         return found
 
+    @cached_property
+    def sampling(self) -> Mapping[str, Any]:
+        return sampling_of(self.completion.request, self.completion.response) or {}
+
     @property
     def temperature(self) -> float:
-        sampling = sampling_of(self.completion.request, self.completion.response) or {}
-        value = sampling.get("temperature")
+        value = self.sampling.get("temperature")
         return float(value) if isinstance(value, (int, float)) else 0.0
 
     @property
+    def limit(self) -> int | None:
+        limit = self.sampling.get("max_tokens")
+        return limit if isinstance(limit, int) else None
+
+    @property
     def at_limit(self) -> bool:
+        # Some servers say another reason for a call that the limit cut.
+        paid = self.completion.completion_tokens
         return self.completion.finish_reason in (
             "length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length",
-        )  # fmt: skip
+        ) or (self.limit is not None and paid is not None and paid >= self.limit)  # fmt: skip
+
+    @property
+    def choice(self) -> str:
+        # Of its arm, or of a request from elsewhere. An object that names a tool as its JSON.
+        choice = self.tool_choice
+        params = self.completion.request.get("params")
+        if choice == "auto" and isinstance(params, Mapping):
+            choice = params.get("tool_choice") or choice
+        return choice if isinstance(choice, str) else json.dumps(choice)
+
+    @property
+    def has_tokens(self) -> bool:
+        return self.completion.fidelity in ("logprobs", "token_ids", "raw_messages")
 
     @property
     def ends_with_call(self) -> bool:
@@ -205,6 +239,8 @@ def _error(w: _Witnesses) -> Blame | None:
     evidence = (Evidence("error", f"{c.error_kind or 'error'}: {shorten(message, _SHOWN)}"),)
     if _TEMPLATE_ERROR.search(message):
         return Blame("Template failed: the request was not rendered.", "template", "", evidence)
+    if _MODEL_ERROR.search(message):
+        return Blame("Model wrote what the provider refused.", "model", "", evidence)
     if _PARSER_ERROR.search(message):
         generation = _FAILED_GENERATION.search(message)
         if generation is not None and not _is_readable(generation[1], w.case):
@@ -212,6 +248,10 @@ def _error(w: _Witnesses) -> Blame | None:
             return Blame(why, "model", "", evidence)
         return Blame("Server failed: its parser gave an error.", "server", "", evidence)
     layer = _OF_ERROR.get(c.error_kind or "")
+    if _GATEWAY_ERROR.search(message):
+        layer = "transport"
+    elif c.error_kind in (None, "other", "rate_limited") and _SERVER_ERROR.search(message):
+        layer = "server"
     if layer is None:
         return Blame(
             "Cannot be told: the error says too little.",
@@ -245,11 +285,17 @@ def _cut(w: _Witnesses) -> Blame | None:
 
 def _nothing_came(w: _Witnesses) -> Blame | None:
     c = w.completion
-    if w.content.strip() or w.functions or (c.completion_tokens or 0) <= 1:
+    if w.content.strip() or w.functions or c.finish_reason in _OTHER_ENDS:
         return None
-    if c.reasoning.strip() and not w.ends_with_call:
-        return None
-    if c.finish_reason in ("content_filter", "SAFETY", "refusal"):
+    if c.completion_tokens is None and w.failed and not w.ends_with_call and not w.at_limit:
+        return Blame(
+            "Cannot be told: nothing came, and nobody counted the tokens that were paid for.",
+            "cannot_tell",
+            "",
+            w.finish(),
+            "the completion tokens",
+        )
+    if (c.completion_tokens or 0) <= 1 or (c.reasoning.strip() and not w.ends_with_call):
         return None
     rest = (c.completion_tokens or 0) - w.reasoning_tokens
     evidence = (w.paid(), *w.finish())
@@ -264,14 +310,21 @@ def _nothing_came(w: _Witnesses) -> Blame | None:
             evidence,
             _TOKENS_TELL,
         )
-    if w.ends_with_call:
+    if c.reasoning.strip():
         return _dropped(w)
     why = "Server lost it: tokens were paid for, and neither text nor a call came."
     return Blame(why, "server", "all_output_lost", evidence)
 
 
+def _malformed(w: _Witnesses) -> Blame | None:
+    reason = w.completion.finish_reason or ""
+    if not _MODEL_ERROR.search(reason):
+        return None
+    return Blame("Model wrote what the provider could not read.", "model", "", w.finish())
+
+
 def _filtered(w: _Witnesses) -> Blame | None:
-    if w.completion.finish_reason not in ("content_filter", "SAFETY", "guardrail_intervened"):
+    if w.completion.finish_reason not in _OTHER_ENDS or w.completion.finish_reason == "refusal":
         return None
     return Blame("Server stopped it: a filter ended the answer.", "server", "", w.finish())
 
@@ -282,8 +335,26 @@ def _limit(w: _Witnesses) -> Blame | None:
         return None
     if any(call.ok for call in w.calls) and w.outcome not in ("truncated", "ungraded"):
         return None
+    if w.completion.request and w.limit is None and c.completion_tokens is None:
+        return Blame(
+            "Cannot be told: the answer ended at a limit that the request did not set.",
+            "cannot_tell",
+            "token_limit",
+            w.finish(),
+            "the completion tokens, and the server's limits",
+        )
     why = "Client set the limit: the answer ended at it before it was whole."
     return Blame(why, "client", "token_limit", (w.paid(), *w.finish()))
+
+
+def _stopped(w: _Witnesses) -> Blame | None:
+    stop = w.sampling.get("stop")
+    is_open = any(call.status == "truncated" for call in w.calls) or w.outcome == "truncated"
+    if not stop or not is_open:
+        return None
+    why = "Client stopped it: the request has stop texts, and the answer ends inside a call."
+    said = Evidence("request", f"stop {json.dumps(stop, ensure_ascii=False)}")
+    return Blame(why, "client", "", (said, w.quoted("raw", w.completion.raw[-_SHOWN:])))
 
 
 def _unfinished(w: _Witnesses) -> Blame | None:
@@ -299,7 +370,7 @@ def _unfinished(w: _Witnesses) -> Blame | None:
 
 
 def _repeats(w: _Witnesses) -> Blame | None:
-    loop = _loop(w.content) if w.failed or w.at_limit else ""
+    loop = _loop(w.content or w.completion.reasoning) if w.failed or w.at_limit else ""
     if not loop:
         return None
     evidence = (w.quoted("raw", loop),)
@@ -335,6 +406,8 @@ def _dropped(w: _Witnesses) -> Blame | None:
     # The finish reason says that a call was made.
     if w.functions or not (NO_CALL in w.codes or (w.ends_with_call and not w.calls)):
         return None
+    if w.content.strip() and _forces(w.choice):
+        return _forced(w)
     if w.completion.reasoning and _is_readable(w.completion.reasoning, w.case):
         return Blame(
             "Server lost it: the response says that it ends with a call, and the only one stands "
@@ -353,12 +426,14 @@ def _dropped(w: _Witnesses) -> Blame | None:
 
 def _in_reasoning(w: _Witnesses) -> Blame | None:
     reasoning = w.completion.reasoning
+    if w.has_tokens and w.result is not None:
+        reasoning = w.result.reasoning
     if ONLY_REASONED not in w.codes and not (
         w.failed and reasoning and not w.calls and not w.functions
-        and not w.content.strip() and _is_readable(reasoning, w.case)
+        and (w.has_tokens or not w.content.strip()) and _is_readable(reasoning, w.case)
     ):  # fmt: skip
         return None
-    if w.completion.fidelity in ("logprobs", "token_ids", "raw_messages"):
+    if w.has_tokens:
         why = "Model wrote it there: its tokens hold the call inside the reasoning."
         layer: Layer = "model"
     else:
@@ -428,10 +503,15 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
         return None
     if not server["calls"] and (broken := _broken_by_model(w)):
         return broken
+    if verdict.layer == "model" and w.temperature >= _HOT:
+        return _hot(w)
     theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
               for name, args in server["calls"][:3]]  # fmt: skip
     ours = [w.quoted("raw", *_place(w, call)) for call in w.calls[:3]]
-    return Blame(verdict, verdict.layer, verdict.code, (*ours, *theirs))
+    code = verdict.code
+    if code == "dropped_by_server" and _is_readable(w.completion.reasoning, w.case):
+        code = "call_in_reasoning"  # which its own tokens do not have there
+    return Blame(verdict, verdict.layer, code, (*ours, *theirs))
 
 
 def _stream(w: _Witnesses) -> Blame | None:
@@ -479,6 +559,34 @@ def _assembled(w: _Witnesses) -> Blame | None:
     return None
 
 
+def _emptied(w: _Witnesses) -> Blame | None:
+    # A call without the arguments that its tool requires.
+    required = {
+        tool.name: tool.schema.get("required")
+        for tool in w.case.tools
+        if isinstance(tool.schema, Mapping)
+    }
+    for name, arguments in w.functions:
+        if arguments.strip() not in ("", "{}") or not required.get(name):
+            continue
+        paid, evidence = w.completion.completion_tokens, (Evidence("tool_calls", f"{name}({{}})"),)
+        if paid is None:
+            return Blame(
+                "Cannot be told: the call has no arguments, and nobody counted the tokens that "
+                "were paid for.",
+                "cannot_tell",
+                "",
+                evidence,
+                "the completion tokens, or log probabilities",
+            )
+        # A call of its name alone, with all marks around it, takes about so many.
+        shown = len(w.content) + len(w.completion.reasoning) + sum(len(n) for n, _ in w.functions)
+        if paid - w.reasoning_tokens > 16 + shown / 3:
+            why = "Server lost it: more tokens were paid for than a call without arguments takes."
+            return Blame(why, "server", "changed_by_server", (*evidence, w.paid()))
+    return None
+
+
 def _json(text: str) -> Any:
     # None where it is none.
     try:
@@ -500,7 +608,7 @@ def _is_several(text: str) -> bool:
 def _not_shown(w: _Witnesses) -> Blame | None:
     # Too few tokens were sent to hold the tools that the request offers.
     c = w.completion
-    if not w.failed or not w.case.tools or not c.prompt_tokens:
+    if not (w.failed or not w.calls) or not w.case.tools or not c.prompt_tokens:
         return None
     # Some providers count what was cached with the prompt, some apart.
     details = token_details(c.response)
@@ -532,15 +640,39 @@ def words_of_tool(tool: Any) -> list[str]:
 
 
 def _forced(w: _Witnesses) -> Blame | None:
-    choice = w.tool_choice if isinstance(w.tool_choice, str) else json.dumps(w.tool_choice)
-    forces = choice in ("required", "any") or choice.startswith("{")
-    if not forces or w.calls or w.functions or not w.content.strip():
-        return None
+    choice = w.choice
     evidence = (Evidence("request", f"tool_choice {choice}"),)
-    if w.is_native:
+    if not w.is_native:
+        return None
+    if choice == "none":
+        if w.functions:
+            why = "Server did not prevent it: calls were forbidden, and it gives one."
+            return Blame(why, "server", "tool_choice_ignored", evidence)
+        if w.outcome == "abstained_wrongly":
+            return Blame("Client forbade the call that was wanted.", "client", "", evidence)
+        return None
+    if not _forces(choice):
+        return None
+    if not w.functions and w.content.strip():
         why = "Server did not force it: a call was required, and the answer is in words."
         return Blame(why, "server", "tool_choice_ignored", evidence)
+    if choice.startswith("{") and w.functions:
+        named = [tool.name for tool in w.case.tools if json.dumps(tool.name) in choice]
+        if named and all(name not in named for name, _ in w.functions):
+            why = "Server did not force it: one tool was named, and another one is called."
+            return Blame(why, "server", "tool_choice_ignored", evidence)
     return None
+
+
+def _forces(choice: str) -> bool:
+    return choice in ("required", "any") or choice.startswith("{")
+
+
+def _none_offered(w: _Witnesses) -> Blame | None:
+    # A call was wanted of a request that offered no tool.
+    if w.case.tools or not w.case.target or w.calls or w.functions:
+        return None
+    return Blame("Client offered no tools, and wants a call.", "client", "", ())
 
 
 def _ran_on(w: _Witnesses) -> Blame | None:
@@ -590,6 +722,14 @@ def _written(w: _Witnesses) -> Blame | None:
         evidence += [w.quoted("problem", p.message) for p in list(errors)[:2]]
     if w.temperature >= _HOT and not any(call.ok for call in w.calls):
         return _hot(w, tuple(evidence))
+    if w.temperature >= _HOT:
+        return Blame(
+            "Cannot be told: at this temperature the sampler may have drawn it.",
+            "cannot_tell",
+            "",
+            tuple(evidence),
+            _SAMPLING_TELLS,
+        )
     return Blame("Model wrote it so.", "model", "", tuple(evidence))
 
 
@@ -598,9 +738,11 @@ _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _error,
     _cut,
     _filtered,
+    _malformed,
     _nothing_came,
-    _limit,
     _repeats,
+    _limit,
+    _stopped,
     _unfinished,
     _in_reasoning,
     _dropped,
@@ -608,8 +750,10 @@ _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _against_the_server,
     _stream,
     _assembled,
-    _not_shown,
     _forced,
+    _emptied,
+    _none_offered,
+    _not_shown,
     _ran_on,
     _other_format,
     _written,
