@@ -78,7 +78,7 @@ _SHARES: Mapping[float, float] = {0.98: 0.6, 0.66: 0.13, 0.5: 0.13, 0.33: 0.14}
 _BY_CHANCE = 0.02  # a request that nothing broke fails all the same
 _ENOUGH = 0.97
 _ENOUGH_AT_LAST = 0.93  # where no further request would tell more
-_LEAST_GAIN = 0.002
+_LEAST_GAIN = 0.012
 
 _Sign: TypeAlias = Literal[
     "server", "template", "sampler", "transport", "client", "unknown", "broken", "words", "wrong"

@@ -581,7 +581,7 @@ def _emptied(w: _Witnesses) -> Blame | None:
             )
         # A call of its name alone, with all marks around it, takes about so many.
         shown = len(w.content) + len(w.completion.reasoning) + sum(len(n) for n, _ in w.functions)
-        if paid - w.reasoning_tokens > 16 + shown / 3:
+        if paid - w.reasoning_tokens > 32 + shown / 3:
             why = "Server lost it: more tokens were paid for than a call without arguments takes."
             return Blame(why, "server", "changed_by_server", (*evidence, w.paid()))
     return None
