@@ -15,14 +15,16 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.reports.figures.stats import wilson
+from toolparse_lab.evals.scoring.blame import words_of_tool
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.experiments.diagnosis import Diagnosis, ProbeName, diagnose
+from toolparse_lab.experiments.diagnosis import Diagnosis, ProbeName, diagnose, longer_tools
 from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.parser.capture import capture
 from toolparse_lab.runner.exchange.types import Completion
@@ -44,7 +46,7 @@ class Simulated:
     """One fault: what it makes of the question, under each probe."""
 
     probes: Sequence[ProbeName] = (
-        "as asked", "other transfer", "temperature 0", "read here", "more tokens", "without tools",
+        "as asked", "other transfer", "temperature 0", "read here", "more tokens", "longer tools",
     )  # fmt: skip
 
     def __init__(self, layer: str, number: int) -> None:
@@ -68,8 +70,22 @@ class Simulated:
             "server": {"read here"} | ({"other transfer"} if self.kind == 5 else set()),
             "client": {"more tokens"},
         }.get(self.layer, set())
-        if probe == "without tools":
-            return self._trial(Completion("k", "No.", finish_reason="stop", prompt_tokens=25))
+        if probe == "longer tools":
+            shown = (
+                30
+                if self.layer == "template"
+                else 90
+                + sum(
+                    len(word)
+                    for tool in longer_tools(self.case.tools)
+                    for word in words_of_tool(tool)
+                )
+                // 4
+            )
+            longer = Completion("k", "No.", finish_reason="stop", prompt_tokens=shown)
+            return replace(
+                self._trial(longer), case=replace(self.case, tools=longer_tools(self.case.tools))
+            )
         broken = probe not in heals and self.random.random() < self.share
         return self._answered(broken, native=probe != "read here")
 

@@ -25,7 +25,7 @@ from .core.errors import (
     UnknownName,
     near,
 )
-from .core.toolspec import ToolsLike, tool_specs
+from .core.toolspec import ToolsLike, ToolSpec, tool_specs
 from .core.types import ParseOptions, ParseResult, Policy
 from .core.values.printable import counted
 from .evals.cases.case import Case
@@ -927,10 +927,15 @@ class Lab:
             for way in ("model", "other")
         )
 
-        def request(changes: dict[str, Any], asked: Model, stream: bool, tools: bool) -> Trial:
+        def request(
+            changes: dict[str, Any],
+            asked: Model,
+            stream: bool,
+            tools: tuple[ToolSpec, ...] | None,
+        ) -> Trial:
             failing = trials
-            if not tools:
-                failing = replace(trials, case=replace(trials.case, tools=(), target=None))
+            if tools is not None:
+                failing = replace(trials, case=replace(trials.case, tools=tools))
             again = self._plan_again(plan, failing, asked, stream, changes)
             run = self.run(again, despite_check=True, fresh=True, progress=False)
             trial: Trial = run.trials(policies=(trials.policy,))[0]

@@ -17,6 +17,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
 from ..core.errors import BadPlan, UnknownProtocol
+from ..core.toolspec import ToolSpec
 from ..core.types import Blame, Evidence, Layer
 from ..core.values.printable import counted
 from ..evals.reports.figures.stats import wilson
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
 
 ProbeName: TypeAlias = Literal[
-    "as asked", "temperature 0", "read here", "without tools", "other transfer", "more tokens",
+    "as asked", "temperature 0", "read here", "longer tools", "other transfer", "more tokens",
     "raw completion", "elsewhere",
 ]  # fmt: skip
 PROBES: Mapping[ProbeName, str] = {
     "as asked": "the same request again, with log probabilities where the server gives them",
     "temperature 0": "the same request at temperature 0",
     "read here": "the tools in the prompt, and the text read here: no parser of the server",
-    "without tools": "the same request without its tools, to count the prompt's tokens",
+    "longer tools": "the same request with longer descriptions of its tools, to count their tokens",
     "other transfer": "whole instead of a stream, or a stream instead of whole",
     "more tokens": "four times as many tokens, at least 1,024, and no stop texts",
     "raw completion": "a prompt that your template wrote, and the text read here",
@@ -66,7 +67,7 @@ _HEALS: Mapping[ProbeName, frozenset[_Hypothesis]] = {
     "as asked": frozenset(),
     "temperature 0": frozenset({"sampler"}),
     "read here": frozenset({"template", "parser", "stream"}),
-    "without tools": frozenset(),
+    "longer tools": frozenset(),
     "other transfer": frozenset({"stream"}),
     "more tokens": frozenset({"client"}),
     "raw completion": frozenset({"template", "parser", "stream"}),
@@ -102,9 +103,12 @@ _SIGNS_OF_TOKENS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
     "stream": {"server": 0.985},
 }
 _SELDOM = 0.003
-# How often the prompt has enough more tokens with its tools than without them.
+# How often the prompt has enough more tokens once the tools are longer.
 _TOOLS_SHOWN: Mapping[bool, float] = {True: 0.06, False: 0.97}  # whether the template is at fault
-_CHARACTERS_A_TOKEN = 5  # of the names and descriptions of tools, which stand between much else
+# Rare words among common ones: about four characters a token in the tokenizers tried.
+_LONGER = " Nothing else is meant hereby: disregard zwieback, quincunxes." * 4
+_CHARACTERS_A_TOKEN = 4.0
+_MOST_OF_IT = 0.75
 _IN_TEXT = ("template", "server", "transport", "client", "sampler")
 
 
@@ -181,7 +185,7 @@ class Diagnosis:
     def _rows(self) -> list[tuple[str, int, int, float, float]]:
         rows: list[tuple[str, int, int, float, float]] = []
         for probe in PROBES:
-            ends = [a.failed for a in self.asked if a.probe == probe != "without tools"]
+            ends = [a.failed for a in self.asked if a.probe == probe != "longer tools"]
             if ends:
                 interval = wilson(sum(ends), len(ends))
                 rows.append((probe, len(ends), sum(ends), interval.low, interval.high))
@@ -229,7 +233,7 @@ def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
         if beliefs.gain(probe) < _LEAST_GAIN:
             break
         answer = asker.ask(probe)
-        if answer is None or probe == "without tools":
+        if answer is None or probe == "longer tools":
             # A question that cannot be asked, or whose tokens are the same each time.
             probes.remove(probe)
         if answer is not None:
@@ -240,14 +244,18 @@ def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
     return Diagnosis(trial, _verdict(trial, layer, told, asked), tuple(asked), beliefs.layers())
 
 
+Request: TypeAlias = Callable[[dict[str, Any], Model, bool, "tuple[ToolSpec, ...] | None"], Trial]
+"""Asks a question with other settings, of a model, as a stream or not, with other tools or None."""
+
+
 @dataclass
 class Interventions:
     """The probes of one trial: how its question is asked again under each.
 
     model: the endpoint. protocol: the format in which the model writes calls itself. raw: the
     endpoint for raw completions, with the user's own template. other: another endpoint. limit: the
-    most tokens of the failing request, None if it set none. request: asks the question with other
-    settings, of a model, as a stream or not, with its tools or without.
+    most tokens of the failing request, None if it set none. tools: those that it offered. request:
+    asks the question anew.
     """
 
     model: Model
@@ -257,7 +265,8 @@ class Interventions:
     raw: Model | None
     other: Model | None
     limit: int | None
-    request: Callable[[dict[str, Any], Model, bool, bool], Trial]
+    tools: tuple[ToolSpec, ...]
+    request: Request
     logprobs: bool = True  # whether to ask for them
     spent: int = 0
 
@@ -266,7 +275,7 @@ class Interventions:
         cls,
         trial: Trial,
         model: Model,
-        request: Callable[[dict[str, Any], Model, bool, bool], Trial],
+        request: Request,
         *,
         stream: bool = False,
         protocol: ProtocolLike | None = None,
@@ -285,7 +294,7 @@ class Interventions:
         if trial.prompt_protocol == NATIVE:
             probes.append("read here")
             if completion is not None and completion.prompt_tokens:
-                probes.append("without tools")
+                probes.append("longer tools")
         if limit is not None or "stop" in sampling or trial.blame.code == "token_limit":
             probes.append("more tokens")
         raw = None
@@ -301,7 +310,8 @@ class Interventions:
             except UnknownProtocol:
                 protocol = "hermes"
         limit = limit if isinstance(limit, int) else None
-        return cls(model, stream, probes, protocol, raw, other, limit, request)
+        tools = trial.case.tools
+        return cls(model, stream, probes, protocol, raw, other, limit, tools, request)
 
     def ask(self, probe: ProbeName) -> Trial | None:
         """Return the answer under a probe, None where its question cannot be asked so."""
@@ -313,16 +323,14 @@ class Interventions:
             stream = not stream
         elif probe == "more tokens":
             changes |= {"max_tokens": max(1024, 4 * (self.limit or 0)), "stop": None}
-        elif probe == "without tools":
-            changes["tool_choice"] = "auto"
         elif probe == "elsewhere" and self.other is not None:
             model = self.other
         elif probe in _OUR_READING:
             changes["protocol"] = self.protocol
             if probe == "raw completion" and self.raw is not None:
                 model = self.raw
-        tools = probe != "without tools"
-        if not self.logprobs or probe in (*_OUR_READING, "elsewhere", "without tools"):
+        tools = longer_tools(self.tools) if probe == "longer tools" else None
+        if not self.logprobs or probe in (*_OUR_READING, "elsewhere", "longer tools"):
             return self._asked(changes, model, stream, tools)
         trial = self._asked({**changes, "logprobs": True}, model, stream, tools)
         error = trial and trial.completion and trial.completion.error_message
@@ -332,7 +340,11 @@ class Interventions:
         return trial
 
     def _asked(
-        self, changes: dict[str, Any], model: Model, stream: bool, tools: bool
+        self,
+        changes: dict[str, Any],
+        model: Model,
+        stream: bool,
+        tools: tuple[ToolSpec, ...] | None,
     ) -> Trial | None:
         # The same seed would draw the same answer each time, which is no further evidence.
         seeded = {"seed": 1 + self.spent, **changes}
@@ -363,7 +375,7 @@ class _Beliefs:
 
     def learn(self, asked: Asked) -> None:
         probe, failed = asked.probe, asked.failed
-        if probe == "without tools":
+        if probe == "longer tools":
             shown = _are_shown(self._trial, asked.trial)
             for key in self._weights if shown is not None else ():
                 chance = _TOOLS_SHOWN[key[0] == "template"]
@@ -384,7 +396,7 @@ class _Beliefs:
             weights = {}
             for (hypothesis, share), weight in self._weights.items():
                 chance = _chance_of_failure(hypothesis, share, probe)
-                if probe == "without tools":
+                if probe == "longer tools":
                     chance = _TOOLS_SHOWN[hypothesis == "template"]
                 weights[hypothesis, share] = weight + math.log(chance if failed else 1 - chance)
             total = _log_sum(weights.values()) - _log_sum(self._weights.values())
@@ -422,13 +434,36 @@ def _chance_of_failure(hypothesis: _Hypothesis, share: float, probe: ProbeName) 
     return share
 
 
-def _are_shown(with_tools: Trial, without: Trial) -> bool | None:
+def longer_tools(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+    """Return tools that say the same, each description with so many sentences more."""
+    longer = []
+    for tool in tools:
+        schema = dict(tool.schema)
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            schema["properties"] = {
+                name: {**of, "description": f"{of.get('description') or ''}{_LONGER}"}
+                if isinstance(of, Mapping)
+                else of
+                for name, of in properties.items()
+            }
+        description = f"{tool.description or ''}{_LONGER}"
+        function = {"name": tool.name, "description": description, "parameters": schema}
+        longer.append(ToolSpec.of(function))
+    return tuple(longer)
+
+
+def _are_shown(asked: Trial, longer: Trial) -> bool | None:
     # None where the tokens of a prompt were not counted.
-    counts = [t.completion.prompt_tokens for t in (with_tools, without) if t.completion is not None]
-    if len(counts) < 2 or counts[0] is None or counts[1] is None:
+    counts = [t.completion.prompt_tokens for t in (asked, longer) if t.completion is not None]
+    if len(counts) < 2 or not counts[0] or not counts[1]:
         return None
-    length = sum(len(word) for tool in with_tools.case.tools for word in words_of_tool(tool))
-    return (counts[0] - counts[1]) * _CHARACTERS_A_TOKEN >= length
+    added = sum(
+        len(b) - len(a)
+        for one, other in zip(asked.case.tools, longer.case.tools, strict=True)
+        for a, b in zip(words_of_tool(one), words_of_tool(other), strict=True)
+    )
+    return (counts[1] - counts[0]) * _CHARACTERS_A_TOKEN >= _MOST_OF_IT * added
 
 
 def _chance_of(sign: _Sign, hypothesis: _Hypothesis, has_tokens: bool) -> float:
@@ -479,5 +514,11 @@ def _verdict(trial: Trial, layer: Layer, told: bool, asked: Sequence[Asked]) -> 
     said = next((blame for blame in own if blame.layer == layer), None)
     evidence = said.evidence if said is not None else ()
     spent = Evidence("request", f"{counted(len(asked), 'request')} more")
+    for longer in (a.trial.completion for a in asked if a.probe == "longer tools"):
+        first = trial.completion
+        if longer is not None and longer.prompt_tokens and first is not None:
+            more = longer.prompt_tokens - (first.prompt_tokens or 0)
+            words = f"longer descriptions of the tools added {more} tokens to the prompt"
+            evidence = (*evidence, Evidence("usage", words))
     why = str(said) if said is not None and layer != "model" else _WHY[layer]
     return Blame(why, layer, said.code if said is not None else "", (*evidence, spent))
