@@ -194,7 +194,11 @@ def simulated() -> list[tuple[str, str, Diagnosis]]:
 def over_http() -> list[tuple[str, str, Diagnosis]]:
     """Return the same of the faults in the server of the tests."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests.faulty_server import FaultyServer, failing_trial, planted
+    from tests.faulty_server import (  # type: ignore[import-not-found, unused-ignore]
+        FaultyServer,
+        failing_trial,
+        planted,
+    )
 
     found = []
     for fault in planted():
