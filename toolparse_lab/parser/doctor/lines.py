@@ -1,0 +1,54 @@
+"""The line of a template that is why: from what its lines wrote, and from what they tested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.values import Value
+
+Events = Sequence[Sequence[Any]]
+TESTS = ("test", "choice")
+
+
+def first_difference(events: Events, plain: Events, value: Value) -> int | None:
+    """Return the line that is the first to write `value` otherwise than a plain word, or the test
+    that leaves it out. None if nothing differs.
+
+    events, plain: of both renderings, as `tracer.Tracer` has them.
+    """
+    ours, theirs, test = list(map(tuple, events)), list(map(tuple, plain)), None
+    while True:
+        ours, theirs = _differing(ours, theirs)
+        if not ours:
+            last = test or (theirs[0] if theirs else None)
+            return None if last is None else int(last[1])
+        step, other = ours[0], theirs[0] if theirs else None
+        is_same_place = other is not None and step[:2] == other[:2]
+        if step[0] in TESTS:
+            test = step if is_same_place else test
+        elif step[0] == "set" and step[3] == value:
+            pass  # a name for the value as it is
+        elif test is None:
+            return int(step[1])
+        else:
+            # A choice is itself inside the write that it chooses for.
+            level = int(test[2]) - (test[0] == "choice")
+            if step[2] < level:
+                # Such as the call of a macro: it differs only by what the test left out.
+                return int(test[1])
+            # Not what a macro writes, but the line that calls it.
+            calls = (e for e in ours if e[2] <= level and e[0] not in TESTS)
+            return int(next(calls, step)[1])
+        ours, theirs = ours[1:], theirs[1:] if is_same_place else theirs
+
+
+def _differing(a: list[Any], b: list[Any]) -> tuple[list[Any], list[Any]]:
+    # What is left of both without their common beginning and end.
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    end = 0
+    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    return a[start : len(a) - end], b[start : len(b) - end]
