@@ -138,6 +138,16 @@ SICK: dict[str, tuple[str, tuple[str, int], str]] = {
         planted(HERMES, ("{%- for c in m.tool_calls or [] %}", "{%- for c in ([m.tool_calls[0]] if m.tool_calls else []) %}")),
         "",
     ),
+    "no end after one call": (
+        "template.turn-end",
+        planted(
+            HERMES,
+            ("{{- '<|end|>' }}\n{%- endif %}\n{%- endfor %}",
+             "{%- if m.tool_calls is not defined or m.tool_calls | length > 1 %}\n{{-  '<|end|>' }}\n{%- endif %}\n{%- endif %}\n{%- endfor %}"),
+            ("{{-  '<|end|>' }}", "{{-   '<|end|>' }}"),
+        ),
+        "",
+    ),
     "earlier calls left out": (
         "template.earlier-call",
         planted(HERMES, ("{%- set f = c.function %}\n", "{%- set f = c.function %}\n{%- if m == (messages | selectattr('role', 'equalto', 'assistant') | list | last) %}\n"),

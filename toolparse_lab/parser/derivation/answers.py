@@ -183,7 +183,7 @@ def tools_of(probes: tuple[Probe, ...]) -> tuple[ToolSpec, ...]:
 
 
 # What no cut goes through: special tokens, and words.
-_TOKEN = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z][A-Z_]+\]|\w+")
+TOKEN = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z][A-Z_]+\]|\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,7 @@ def cut_answer(text: str, prompt: str, plain: str) -> str:
     # The turn ends after the words of the plain answer, so that what is common is no part of it.
     tail = plain[plain.rfind(ANSWER) + len(ANSWER) :] if ANSWER in plain else ""
     end = len(text) - common_suffix(text, tail)
-    tokens = list(_TOKEN.finditer(text))
+    tokens = list(TOKEN.finditer(text))
     torn = next((token for token in tokens if token.start() < start < token.end()), None)
     if torn is not None:
         # The prompt goes on differently: what is before a plain answer tells the place.

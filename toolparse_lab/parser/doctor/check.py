@@ -25,8 +25,7 @@ from ..derivation.derive import best_proof, options_for
 from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
 from ..parse import parse_text
 from .conversations import conversation_findings
-from .lines import first_difference
-from .patches import patched_lines
+from .lines import first_difference, patched_lines
 from .report import CODES, Finding, Loss, Patch, TemplateReport
 from .samples import NAMES, OTHER, TOOL_NAMES, WORD, Sample, samples, tools
 from .server import template_of_server
@@ -85,13 +84,34 @@ class Reading:
             for a, b in zip(self.came, self.expected, strict=True)
         )
 
+    @property
+    def _own(self) -> Mapping[str, Value]:
+        # The arguments that came, if they are those of one call under the same names.
+        one = self.came[0] if len(self.came) == 1 else None
+        alike = one and (one.name, one.arguments.keys()) == (
+            self.expected[0].name,
+            self.expected[0].arguments.keys(),
+        )
+        return one.arguments if one and alike else {}
+
+    @property
+    def value(self) -> Value:
+        """What came in place of the sample's value, None if it is in no such call."""
+        return self._own.get(self.sample.key)
+
+    @property
+    def words(self) -> str:
+        if self.sample.key in self._own:
+            return write_canonical(self.value)
+        return _said(self.came) or "no call"
+
 
 @dataclass(frozen=True, slots=True)
 class Exam:
     """A template, what reads it, and how a plain call looks in it.
 
     before, behind: the text of a rendering around an answer. plain: argument -> the answer in which
-    it is a plain word. protocol_id: for the report.
+    it is a plain word.
     """
 
     template: ChatTemplate
@@ -103,7 +123,6 @@ class Exam:
     before: str
     behind: str
     plain: dict[str, str] = field(default_factory=dict)
-    markers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, template: ChatTemplate, protocol: ProtocolLike | None) -> Exam:
@@ -220,7 +239,9 @@ class Exam:
         others, n = conversation_findings(
             self.template, self.wire, self.tools, self.answer, self.read
         )
-        findings += [self._with_patch_of_text(finding, readings) for finding in others]
+        for finding in others:
+            patch = self._patch_of_text(finding, readings) if finding.code in _OTHER_FORMS else None
+            findings.append(replace(finding, patch=patch))
         order = list(CODES)
         findings.sort(key=lambda finding: (order.index(finding.code), finding.line or 0))
         example = self.plain["note"]
@@ -265,112 +286,77 @@ class Exam:
 
     def _verdict(self, reading: Reading, texts: Mapping[str, str]) -> tuple[str, Loss] | None:
         sample, value = reading.sample, reading.sample.value
-        whole = reading.rendering.text
-        is_name = sample.key in (*NAMES, *TOOL_NAMES)
+        key, whole, is_text = sample.key, reading.rendering.text, isinstance(value, str)
+        written, quote, python = self.written(key, reading.text)
+        came = reading.value
+
+        def verdict(code: str, proof: str = "") -> tuple[str, Loss]:
+            place = "tool name" if key in TOOL_NAMES else f"argument {key}"
+            text = reading.rendering.error or reading.words
+            put_in = write_canonical(value)
+            return code, Loss(sample.title, place, put_in, text, written or "", proof)
+
         if reading.rendering.error:
-            return "template.value-crash", self._loss(reading, reading.rendering.error)
-        written, quote, python = self._written(reading)
-        rivals = [calls for calls in self._rivals(sample) if texts.get(repr(calls)) == whole]
-        if _ABSENT in rivals:
-            code = "template.null" if value is None else "template.dropped"
-            return code, self._loss(reading, "the call without the argument is written alike")
-        if rivals and value is None and not python:
-            return "template.null", self._loss(reading, 'the text "None" is written alike')
-        if rivals and value is not None:
-            proof = f"{_said(rivals[0])} is written alike"
-            code = "template.unescaped" if quote else "limit.markers"
-            return code, self._loss(reading, proof)
+            return verdict("template.value-crash")
+        for rival in self._rivals(sample):
+            if texts.get(repr(rival)) == whole:
+                # Whatever was read: no reader can tell these two calls apart.
+                proof = f"{_said(rival)} is written alike"
+                if value is None:
+                    return verdict("template.null", proof)
+                if rival == _ABSENT:
+                    return verdict("template.dropped", proof)
+                return verdict("template.unescaped" if quote else "limit.markers", proof)
+        is_python = not python and not is_text and written == repr(value) != json.dumps(value)
         if reading.returned:
-            is_python = not python and not isinstance(value, str) and written == repr(value)
-            if is_python and not same(_json_of(written), value):
-                return "template.python", self._loss(reading, "")
-            return None
-        alike = texts.get(repr(reading.came)) == whole and bool(reading.came)
+            return verdict("template.python") if is_python else None
+        if key in (*NAMES, *TOOL_NAMES):
+            name = key.replace(".", "_") if key in TOOL_NAMES else key
+            is_limit = self.written("note", self.plain["note"])[2] and not name.isidentifier()
+            return verdict("limit.name" if is_limit else "reader.name")
+
+        alike = texts.get(repr(reading.came)) == whole
         proof = f"{_said(reading.came)} is written alike" if alike else ""
-        is_valid = all(call.valid for call in reading.calls if call.ok)
-        is_text = isinstance(value, str)
-        came = self._value_of(reading)
-        if is_name:
-            is_python = self._written(replace(reading, sample=Sample("", "note", WORD)))[2]
-            name = sample.key.replace(".", "_") if sample.key in TOOL_NAMES else sample.key
-            is_limit = is_python and not name.isidentifier()
-            return "limit.name" if is_limit else "reader.name", self._loss(reading, "")
-        if quote and is_text and written is not None and not _is_literal(written, value):
-            code = "template.unescaped" if value in written else "template.changed"
-            literal = "between quotes it means something else"
-            return code, self._loss(reading, proof or literal)
-        if isinstance(value, (dict, list)) and written is not None:
-            base = self._region(self.plain["{}"], "box", _BOX)
-            if base is not None and _is_literal(base, _BOX) and not _is_literal(written, value):
-                bare = [text for text in _strings(value) if json.dumps(text)[1:-1] != text]
-                is_bare = any(text in written for text in bare if text.isascii())
-                code = "template.unescaped" if is_bare else "template.changed"
-                return code, self._loss(reading, proof or "it is no literal")
-        is_bare = is_text and written == value and not quote
-        if is_bare and not isinstance(came, str) and same(_json_of(written), came):
-            return "limit.union", self._loss(reading, proof or "a bare text is read as JSON first")
-        if not alike or not is_valid:
-            return "reader.value", self._loss(reading, proof)
+        if written is not None and not _is_literal(written, value):
+            literal = proof or "the literal means something else"
+            if quote and isinstance(value, str):
+                code = "template.unescaped" if value in written else "template.changed"
+                return verdict(code, literal)
+            box = self.written("box", self.plain["{}"])[0] or ""
+            if isinstance(value, (dict, list)) and _is_literal(box, _BOX):
+                strings = [t for t in _strings(value) if t.isascii() and t in written]
+                bare = any(json.dumps(text)[1:-1] != text for text in strings)
+                return verdict("template.unescaped" if bare else "template.changed", literal)
+        if written == value and not isinstance(came, str) and same(_json_of(written), came):
+            return verdict("limit.union", proof or "a bare text is read as JSON first")
+        if not alike or not all(call.valid for call in reading.calls if call.ok):
+            return verdict("reader.value", proof)
         if came is None and value is not None:
-            return "limit.markers", self._loss(reading, proof)
-        if not python and not is_text and written == repr(value) != json.dumps(value):
-            return "template.python", self._loss(reading, proof)
-        if is_text != isinstance(came, str):
-            return "limit.union", self._loss(reading, proof)
-        return "template.changed", self._loss(reading, proof)
+            return verdict("limit.markers", proof)
+        if is_python:
+            return verdict("template.python", proof)
+        union = is_text != isinstance(came, str)
+        return verdict("limit.union" if union else "template.changed", proof)
 
-    def _loss(self, reading: Reading, proof: str) -> Loss:
-        sample = reading.sample
-        if reading.rendering.error:
-            came = reading.rendering.error
-        elif reading.returned:
-            came = write_canonical(sample.value)
-        else:
-            came = self._came(reading)
-        is_tool = sample.key in TOOL_NAMES
-        place = "tool name" if is_tool else f"argument {sample.key}"
-        written = self._written(reading)[0]
-        return Loss(sample.title, place, write_canonical(sample.value), came, written or "", proof)
+    def written(self, key: str, answer: str) -> tuple[str | None, str, bool]:
+        """Return (an argument with its quotes, the quote of a plain word, True for Python).
 
-    def _value_of(self, reading: Reading) -> Value:
-        # What came in its place, None unless it is one call with the same names.
-        if [call.name for call in reading.came] != [_TOOL]:
-            return None
-        arguments = reading.came[0].arguments
-        if {*arguments, "street"} != {reading.sample.key, "street"}:
-            return None
-        return arguments.get(reading.sample.key)
-
-    def _came(self, reading: Reading) -> str:
-        if [call.name for call in reading.came] == [call.name for call in reading.expected]:
-            arguments = reading.came[0].arguments
-            if arguments.keys() == reading.expected[0].arguments.keys():
-                return write_canonical(arguments[reading.sample.key])
-        return _said(reading.came) if reading.came else "no call"
-
-    def _written(self, reading: Reading) -> tuple[str | None, str, bool]:
-        """Return (text of the value with its quotes, the quote of a plain word, True for Python).
-
-        None for a text whose place cannot be told.
+        None for an argument whose place in the answer cannot be told.
         """
-        key, plain = reading.sample.key, self.plain.get(reading.sample.key)
-        if plain is None or plain.count(WORD) != 1:
+        plain = self.plain.get(key, "")
+        if plain.count(WORD) != 1:
             return None, "", False
-        at = plain.find(WORD)
-        quote = plain[at - 1] if at and plain[at - 1] in "\"'" else ""
-        if quote and plain[at + len(WORD)] != quote:
+        at, end = plain.find(WORD), plain.find(WORD) + len(WORD)
+        quote = plain[at - 1 : at] if plain[at - 1 : at] in ('"', "'") else ""
+        if quote and plain[end : end + 1] != quote:
             quote = ""
-        head = plain[: at - len(quote)]
-        tail = plain[at + len(WORD) + len(quote) :]
-        text = reading.text
-        fits = text.startswith(head) and text.endswith(tail) and len(text) >= len(head + tail)
-        python = bool(quote) and head.endswith(f"{key}=") and not _opens_tag(head)
-        return (text[len(head) : len(text) - len(tail)] if fits else None), quote, python
-
-    def _region(self, text: str, key: str, value: Value) -> str | None:
-        rendering = Rendering(text)
-        sample = Sample("", key, value)
-        return self._written(Reading(sample, rendering, text, (), (), ()))[0]
+        head, tail = plain[: at - len(quote)], plain[end + len(quote) :]
+        # Inside a tag, key="value" is an attribute.
+        python = bool(quote) and head.endswith(f"{key}=") and head.rfind("<") <= head.rfind(">")
+        fits = answer.startswith(head) and answer.endswith(tail)
+        if not fits or len(answer) < len(head) + len(tail):
+            return None, quote, python
+        return answer[len(head) : len(answer) - len(tail)], quote, python
 
     # lines and patches
 
@@ -406,60 +392,64 @@ class Exam:
             text = source[line - 1] if line is not None and line <= len(source) else ""
             finding = Finding(code, tuple(loss for _, loss in members), line, text)
             titles = {reading.sample.title for reading, _ in members}
-            findings.append(replace(finding, patch=self._patch(finding, titles, readings)))
+            patch = self._patch(finding, titles, readings) if finding.kind == "template" else None
+            findings.append(replace(finding, patch=patch))
         return findings
+
+    def _patches(self, finding: Finding, readings: Sequence[Reading]) -> Iterator[_Tried]:
+        # Each other text for the finding's line, with all samples read again.
+        lines, line = self.template.text.split("\n"), finding.line or 0
+        others = patched_lines(finding.source, finding.code) if line else []
+        for text in others[:_PATCHES]:
+            again = [*lines[: line - 1], text, *lines[line:]]
+            template = replace(self.template, text="\n".join(again))
+            try:
+                after = self.readings([r.sample for r in readings], template)
+            except UnreadableTemplate:
+                continue
+            yield _Tried(Patch(line, finding.source, text, 0), template, after)
 
     def _patch(
         self, finding: Finding, titles: set[str], readings: Sequence[Reading]
     ) -> Patch | None:
-        if finding.kind != "template" or finding.line is None:
-            return None
         best: Patch | None = None
         good = {r.sample.title for r in readings if r.returned} - titles
-        for line, text in patched_lines(self.template.text, finding.line, finding.code)[:_PATCHES]:
-            source, template = self._with_line(line, text)
-            try:
-                after = self.readings([r.sample for r in readings], template)
-            except UnreadableTemplate:
-                continue
-            harmed = any(r.sample.title in good and not r.returned for r in after)
-            healed = [r for r in after if r.sample.title in titles and self._is_healed(r)]
-            if not harmed and len(healed) > (best.healed if best else 0):
-                best = Patch(line, source, text, len(healed))
+        for tried in self._patches(finding, readings):
+            returned = {r.sample.title for r in tried.readings if r.returned}
+            healed = returned & titles
+            if finding.code == "template.python":
+                # These did come back; they are to be written otherwise.
+                healed -= {
+                    r.sample.title
+                    for r in tried.readings
+                    if self.written(r.sample.key, r.text)[0] == repr(r.sample.value)
+                }
+            # The format itself stays, as the model has learnt it.
+            pairs = zip(tried.readings, readings, strict=True)
+            same_format = all(a.text == b.text for a, b in pairs if a.sample.value == WORD)
+            if same_format and good <= returned and len(healed) > (best.healed if best else 0):
+                best = replace(tried.patch, healed=len(healed))
         return best
 
-    def _with_line(self, line: int, text: str) -> tuple[str, ChatTemplate]:
-        lines = self.template.text.split("\n")
-        source, lines[line - 1] = lines[line - 1], text
-        return source, replace(self.template, text="\n".join(lines))
-
-    def _is_healed(self, reading: Reading) -> bool:
-        written, _, python = self._written(reading)
-        value = reading.sample.value
-        is_python = not python and written == repr(value) != json.dumps(value)
-        return reading.returned and not is_python
-
-    def _with_patch_of_text(self, finding: Finding, readings: Sequence[Reading]) -> Finding:
-        # A patch for arguments as text must leave those given as an object as they are.
-        if finding.line is None or finding.code not in _OTHER_FORMS:
-            return finding
+    def _patch_of_text(self, finding: Finding, readings: Sequence[Reading]) -> Patch | None:
+        # Arguments in the other form are to be written like those in the template's own.
         other = replace(self.wire, as_text=not self.wire.as_text)
         probe = Probe("", (_call({"note": WORD}),))
-        for line, text in patched_lines(self.template.text, finding.line, finding.code)[:_PATCHES]:
-            source, template = self._with_line(line, text)
-            jobs = [wire.job(probe, self.tools) for wire in (self.wire, other)]
-            try:
-                own, given = template.render(jobs)
-                after = self.readings([r.sample for r in readings], template)
-            except UnreadableTemplate:
-                continue
-            unchanged = all(
-                a.rendering.text == b.rendering.text for a, b in zip(after, readings, strict=True)
-            )
+        jobs = [wire.job(probe, self.tools) for wire in (self.wire, other)]
+        for tried in self._patches(finding, readings):
+            pairs = zip(tried.readings, readings, strict=True)
+            own, given = tried.template.render(jobs)
             alike = "".join(own.text.split()) == "".join(given.text.split())
-            if unchanged and not given.error and alike:
-                return replace(finding, patch=Patch(line, source, text, len(finding.losses)))
-        return finding
+            if alike and all(a.rendering.text == b.rendering.text for a, b in pairs):
+                return replace(tried.patch, healed=len(finding.losses))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    patch: Patch
+    template: ChatTemplate
+    readings: list[Reading]
 
 
 def _first_jobs(wire: Wire, own_tools: tuple[ToolSpec, ...]) -> list[dict[str, Any]]:
@@ -480,11 +470,6 @@ _ABSENT = (Call(_TOOL, {"street": OTHER}),)
 
 def _said(calls: Sequence[Call]) -> str:
     return "; ".join(f"{call.name}({write_canonical(dict(call.arguments))})" for call in calls)
-
-
-def _opens_tag(text: str) -> bool:
-    # Inside a tag, key="value" is an attribute.
-    return text.rfind("<") > text.rfind(">")
 
 
 def _strings(value: Value) -> Iterator[str]:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ...core.toolspec import ToolSpec
 from ...core.types import ToolCall
-from ..derivation.answers import Call, Probe, Wire
+from ..derivation.answers import ANSWER, PLAIN, TOKEN, Call, Probe, Wire
 from ..derivation.renderer import ChatTemplate, Rendering
 from .lines import TESTS, first_difference
 from .report import Finding, Loss
@@ -20,6 +20,7 @@ from .samples import OTHER, STRINGS, WORD
 
 FIRST = Call("keep_note", {"note": WORD})
 SECOND = Call("GetTide2", {"note": OTHER}, "call00002")
+THIRD = Call("mcp__quay__find", {"note": "Elm Ness"}, "call00003")
 RESULTS = ("moored at dusk", "adrift at noon")
 _MOST_FLIPS = 400
 
@@ -75,6 +76,8 @@ def conversation_findings(
         "a later turn": turns.job(*one, *SAID),
         "two calls": turns.job(turns.calls(FIRST, SECOND), prompt=False),
         "one call": turns.job(turns.calls(FIRST), prompt=False),
+        "three calls": turns.job(turns.calls(FIRST, SECOND, THIRD), prompt=False),
+        "no call": turns.wire.job(PLAIN, tools),
         "two results": turns.job(
             turns.calls(FIRST, SECOND),
             turns.result(FIRST, RESULTS[0]),
@@ -126,6 +129,16 @@ def conversation_findings(
         if names != [FIRST.name, SECOND.name]:
             loss = Loss("two calls", "conversation", "two calls", str(names), parallel.text[-300:])
             add("reader.value", loss, None)
+
+    end = _irregular_end(texts)
+    if end:
+        (calls,) = template.render([jobs["three calls"]], flips=[None])
+        writes = [e for e in calls.events if e[0] == "write"]
+        seen = [i for i, e in enumerate(writes) if OTHER in e[3]]
+        lines = [int(e[1]) for e in writes[seen[0] :] if end in e[3]] if seen else []
+        came = "the end of turn is not where the calls end"
+        loss = Loss("one call, two and three", "conversation", "calls", came, end)
+        add("template.turn-end", loss, lines[0] if lines else None)
 
     # A result whose text is what stands between two results.
     steps = texts["two steps"]
@@ -186,6 +199,19 @@ def _changed_results(
         loss = Loss(title, "tool result", json.dumps(text), json.dumps(written), written, proof)
         changed.append((line if rendering.text == seen[title][1].text else None, loss))
     return changed
+
+
+def _irregular_end(texts: Mapping[str, Rendering]) -> str:
+    # The token that ends a plain answer, where it is between calls, or after some calls only.
+    token = TOKEN.search(texts["no call"].text.rpartition(ANSWER)[2])
+    one, two, three = (texts[f"{n} call{'s' * (n != 'one')}"] for n in ("one", "two", "three"))
+    if token is None or three.error or two.error or str(THIRD.arguments["note"]) not in three.text:
+        return ""
+    after_first, after_second = three.text.partition(WORD)[2].split(OTHER, 1)
+    between = token[0] in after_second.partition(str(THIRD.arguments["note"]))[0]
+    ends = [token[0] in one.text.rpartition(WORD)[2], token[0] in two.text.rpartition(OTHER)[2]]
+    irregular = ends[0] != ends[1] or (between and token[0] not in after_first)
+    return token[0] if irregular else ""
 
 
 def _around(word: str, *renderings: Rendering) -> str:
