@@ -138,6 +138,16 @@ SICK: dict[str, tuple[str, tuple[str, int], str]] = {
         planted(HERMES, ("{%- for c in m.tool_calls or [] %}", "{%- for c in ([m.tool_calls[0]] if m.tool_calls else []) %}")),
         "",
     ),
+    "no calls next to a text": (
+        "template.beside-text",
+        planted(HERMES, ("{%- for c in m.tool_calls or [] %}", "{%- for c in (m.tool_calls or []) if not m.content %}")),
+        "",
+    ),
+    "the second call as Python has it": (
+        "template.python",
+        planted(HERMES, (ANY_FORM, ANY_FORM.replace("f.arguments |", "f.arguments | string if loop.index > 1 else f.arguments |"))),
+        "",
+    ),
     "no end after one call": (
         "template.turn-end",
         planted(
@@ -191,6 +201,7 @@ def test_a_clean_template_has_no_finding(style: str) -> None:
 
 
 @pytest.mark.parametrize("fault", SICK)
+@pytest.mark.exhaustive(2)
 def test_a_planted_fault_is_found_at_its_line(fault: str) -> None:
     code, (text, line), patch = SICK[fault]
     report = tp.check_template(text)

@@ -87,6 +87,12 @@ class _Instruments(NodeTransformer):
         node.test = _noted("test", node.test)
         return node
 
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - jinja2's name
+        self.generic_visit(node)
+        if node.test is not None:
+            node.test = _noted("test", node.test)
+        return node
+
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802 - jinja2's name
         self.generic_visit(node)
         node.test = _noted("choice", node.test)

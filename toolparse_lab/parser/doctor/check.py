@@ -24,7 +24,7 @@ from ..derivation.answers import PLAIN, Call, Probe, Wire, answers_of, cut_answe
 from ..derivation.derive import best_proof, options_for
 from ..derivation.renderer import ChatTemplate, Rendering, TemplateLike
 from ..parse import parse_text
-from .conversations import conversation_findings
+from .conversations import Turns, conversation_findings
 from .lines import first_difference, patched_lines
 from .report import CODES, Finding, Loss, Patch, TemplateReport
 from .samples import NAMES, OTHER, TOOL_NAMES, WORD, Sample, samples, tools
@@ -236,12 +236,16 @@ class Exam:
         readings = self.readings(self.samples())
         verdicts = self._verdicts(readings)
         findings = self._grouped(verdicts, readings)
+        python = self.written("note", self.plain["note"])[2]
         others, n = conversation_findings(
-            self.template, self.wire, self.tools, self.answer, self.read
+            self.template, Turns(self.wire, self.tools), self.answer, self.read, python=python
         )
         for finding in others:
-            patch = self._patch_of_text(finding, readings) if finding.code in _OTHER_FORMS else None
-            findings.append(replace(finding, patch=patch))
+            # A line that garbles single values as well is told once.
+            if (finding.code, finding.line) not in [(f.code, f.line) for f in findings]:
+                of_text = finding.code in _OTHER_FORMS
+                patch = self._patch_of_text(finding, readings) if of_text else None
+                findings.append(replace(finding, patch=patch))
         order = list(CODES)
         findings.sort(key=lambda finding: (order.index(finding.code), finding.line or 0))
         example = self.plain["note"]
@@ -288,6 +292,9 @@ class Exam:
         sample, value = reading.sample, reading.sample.value
         key, whole, is_text = sample.key, reading.rendering.text, isinstance(value, str)
         written, quote, python = self.written(key, reading.text)
+        if written is None and not is_text and repr(value) in reading.text:
+            # Its type is written as well, so that the text around it differs from a word's.
+            written = repr(value) if repr(value) not in self.plain.get(key, "") else None
         came = reading.value
 
         def verdict(code: str, proof: str = "") -> tuple[str, Loss]:

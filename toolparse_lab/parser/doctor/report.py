@@ -19,6 +19,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     "template.encoded-twice": ("warning", "arguments as JSON text become a JSON string"),
     "template.object-arguments": ("warning", "arguments as an object are refused or not JSON"),
     "template.parallel": ("error", "of several calls in one answer, some are left out"),
+    "template.beside-text": ("error", "calls next to a text are left out"),
     "template.turn-end": ("error", "the turn ends otherwise after one call, two and three"),
     "template.earlier-call": ("error", "a later turn drops an earlier call"),
     "template.result": ("error", "a result of a tool is left out"),
