@@ -283,6 +283,8 @@ def test_a_template_that_cannot_be_checked_is_refused(tmp_path: Path) -> None:
         tp.check_template(PLAIN)
     with pytest.raises(UnreadableTemplate, match="no Jinja template"):
         tp.check_template("{% if \n")
+    with pytest.raises(UnreadableTemplate, match="does not render"):
+        tp.check_template("{{ 'a' * 10 ** 11 }}")
     with pytest.raises(BadOptions, match="cannot be read"):
         tp.check_template(tmp_path / "none.jinja")
     torn = HERMES.replace(ANY_FORM, "{{- f.arguments.values() | list | join(' ') ~ f.arguments.keys() | list | join(' ') }}")  # fmt: skip

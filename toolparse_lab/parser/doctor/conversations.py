@@ -205,7 +205,7 @@ def _turn_end(template: ChatTemplate, jobs: Jobs, texts: Texts) -> Iterator[Find
     if token is None or not all(word in three for word in KEPT["three calls"]) or OTHER not in two:
         return
     end = token[0]
-    after_first, after_second = three.partition(WORD)[2].split(OTHER, 1)
+    after_first, _, after_second = three.partition(WORD)[2].partition(OTHER)
     between = end in after_second.partition(THIRD_WORD)[0] and end not in after_first
     if not between and (end in one.rpartition(WORD)[2]) == (end in two.rpartition(OTHER)[2]):
         return
