@@ -336,12 +336,12 @@ class Exam:
                 return verdict("template.unescaped" if bare else "template.changed", literal)
         if written == value and not isinstance(came, str) and same(_json_of(written), came):
             return verdict("limit.union", proof or "a bare text is read as JSON first")
+        if is_python:
+            return verdict("template.null" if value is None else "template.python", proof)
         if not alike or not all(call.valid for call in reading.calls if call.ok):
             return verdict("reader.value", proof)
         if came is None and value is not None:
             return verdict("limit.markers", proof)
-        if is_python:
-            return verdict("template.python", proof)
         union = is_text != isinstance(came, str)
         return verdict("limit.union" if union else "template.changed", proof)
 
@@ -370,8 +370,9 @@ class Exam:
     def _grouped(
         self, verdicts: Sequence[tuple[Reading, str, Loss]], readings: Sequence[Reading]
     ) -> list[Finding]:
-        jobs, owners = [], []
-        for reading, code, _ in verdicts:
+        jobs, owners, texts = [], [], {}
+        for reading, code, loss in verdicts:
+            texts[reading.sample.title] = loss.text
             if code.startswith("template."):
                 plain = {reading.sample.key: WORD}
                 for arguments in (reading.expected[0].arguments, {**plain, "street": OTHER}):
@@ -387,7 +388,7 @@ class Exam:
                 lines[title] = reading.rendering.line
             elif rendering.text == reading.rendering.text:
                 lines[title] = first_difference(
-                    rendering.events, plain_rendering.events, reading.sample.value
+                    rendering.events, plain_rendering.events, reading.sample.value, texts[title]
                 )
         groups: dict[tuple[str, int | None], list[tuple[Reading, Loss]]] = {}
         for reading, code, loss in verdicts:

@@ -52,15 +52,19 @@ _RULES["template.python"] = _RULES["template.null"]
 _RULES["template.value-crash"] = _RULES["template.null"]
 
 
-def first_difference(events: Events, plain: Events, value: Value) -> int | None:
+def first_difference(events: Events, plain: Events, value: Value, written: str = "") -> int | None:
     """Return the line that is the first to write `value` otherwise than a plain word, or the test
     that leaves it out. None if nothing differs.
 
-    events, plain: of both renderings, as `tracer.Tracer` has them.
+    events, plain: of both renderings, as `tracer.Tracer` has them. written: the whole text of the
+    value; a line that writes just that goes first.
     """
     ours, theirs, test = list(map(tuple, events)), list(map(tuple, plain)), None
     while True:
         ours, theirs = _differing(ours, theirs)
+        exact = [e for e in ours if e[0] not in TESTS and e[3] == written and e not in theirs]
+        if exact and written:
+            return int(exact[0][1])
         if not ours:
             last = test or (theirs[0] if theirs else None)
             return None if last is None else int(last[1])
