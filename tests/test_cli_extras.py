@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chat_templates import FAMILIES
 from toolparse_lab.cli import app, main
 from toolparse_lab.cli.verbs import VERBS
 
@@ -44,6 +45,7 @@ WORKING = (
     "test answer.txt",
     "list protocols",
     "list models",
+    "template check chat_template.jinja",
     "init made",
     "config",
     "reader list",
@@ -84,6 +86,7 @@ APART = {"protocol", "setup-local"}
 
 def test_without_extras_a_verb_works_or_names_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "answer.txt").write_text("no call", "utf-8")
+    (tmp_path / "chat_template.jinja").write_text(FAMILIES["slots"], "utf-8")
     (tmp_path / "cases.jsonl").write_text('{"id": "a", "input": "hi", "target": []}\n', "utf-8")
     (tmp_path / "trials.parquet").write_text("", "utf-8")
     done = subprocess.run(

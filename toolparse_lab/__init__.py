@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from .notebook.display import workbench
     from .parser.capture import Captured
     from .parser.detect import Candidate, detect
+    from .parser.doctor.check import check_template
+    from .parser.doctor.report import TemplateReport
     from .parser.laws.check_protocol import LawReport, check_protocol
     from .parser.laws.check_stream import StreamReport, check_stream
     from .runner.exchange.types import Model
@@ -107,9 +109,11 @@ _LATE = {
     "Recorder": "toolparse_lab.integrations.litellm_bridge.callback",
     "Settings": "toolparse_lab.runner.settings",
     "StreamReport": "toolparse_lab.parser.laws.check_stream",
+    "TemplateReport": "toolparse_lab.parser.doctor.report",
     "Until": "toolparse_lab.experiments.until",
     "check_protocol": "toolparse_lab.parser.laws.check_protocol",
     "check_stream": "toolparse_lab.parser.laws.check_stream",
+    "check_template": "toolparse_lab.parser.doctor.check",
     "compare": "toolparse_lab.evals.readings.compare",
     "create_dynamic_if_then_else_schema": "toolparse_lab.middleware",
     "create_tool_middleware": "toolparse_lab.middleware",
@@ -169,6 +173,7 @@ __all__ = [
     "Span",
     "Step",
     "StreamReport",
+    "TemplateReport",
     "TextDelta",
     "ToolCall",
     "ToolLike",
@@ -179,6 +184,7 @@ __all__ = [
     "__version__",
     "check_protocol",
     "check_stream",
+    "check_template",
     "coerce",
     "coerce_by_schema",
     "compare",

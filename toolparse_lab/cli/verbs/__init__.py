@@ -66,6 +66,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "prepare and check inputs": {
         "init": ("project", "begin a project: settings, a plan and cases to start from"),
         "validate": ("project", "say what is wrong or doubtful about a file of cases"),
+        "template": (
+            "answers",
+            "say which values a chat template loses, and at which of its lines",
+        ),
         "config": ("project", "show the settings that hold, and where they came from"),
     },
     "serve models": {

@@ -1,4 +1,4 @@
-"""Read one answer: parse it, or derive the protocol of the model that wrote it."""
+"""Read one answer: parse it, derive the protocol of the model that wrote it, check its template."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...formats.base import Protocol
 from ...notebook.page import export_html
 from ...parser.attempt import example_spans, find_attempt, parameter_names
 from ...parser.derivation.answers import FIT, tools_of
+from ...parser.doctor.check import check_template
 from ...parser.laws.check_protocol import check_protocol
 from ...parser.parse import parse, parse_text
 from ...views import render_ansi
@@ -107,16 +108,7 @@ def _parse(options: Any) -> int:
 )
 def _protocol(options: Any) -> int:
     """Derive a protocol and show how it reads an answer. Return 1 if a law is violated."""
-    template = options.file
-    if template == "-":
-        template = read_text("-")
-        try:
-            value = json.loads(template)
-        except (ValueError, RecursionError):
-            value = None
-        # With a line break it is a template, though it might be the name of a file.
-        template = value if isinstance(value, dict) else f"{template}\n"
-    protocol = Protocol.from_chat_template(template, id=options.id)
+    protocol = Protocol.from_chat_template(_template(options.file), id=options.id)
     derivation = protocol.derivation
     if derivation is None:
         raise AssertionError("a derived protocol has its derivation")
@@ -137,3 +129,46 @@ def _protocol(options: Any) -> int:
         if laws is not None:
             put(f"\n{laws}")
     return 1 if laws is not None and not laws.ok else 0
+
+
+@verb(
+    "template",
+    Option("action", choices=("check",), help="what to do"),
+    Option(
+        "file",
+        metavar="SOURCE",
+        help="a chat template, a tokenizer_config.json, a chat_template.json, a model's folder, or "
+        "the address of a llama.cpp server; - for standard input",
+    ),
+    Option(
+        "--protocol", metavar="ID", help="what reads the calls (default: derived from the template)"
+    ),
+    Option("--strict", action="store_true", help="exit with 1 for limits of the format as well"),
+    JSON,
+    examples=(
+        "toolparse template check chat_template.jinja",
+        "toolparse template check http://127.0.0.1:8080 --json",
+        "toolparse template check models/mine --protocol hermes",
+    ),
+)
+def _template_verb(options: Any) -> int:
+    """Check a template. Return 1 if it loses something."""
+    report = check_template(_template(options.file), protocol=options.protocol)
+    if options.json:
+        put_json(report.to_dict())
+    else:
+        put(visible(str(report)))
+    return 1 if not report.ok or (options.strict and report.findings) else 0
+
+
+def _template(file: str) -> Any:
+    # What a chat template is taken from: the argument as it is, or what standard input has.
+    if file != "-":
+        return file
+    text = read_text("-")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    # With a line break it is a template, though it might be the name of a file.
+    return value if isinstance(value, dict) else f"{text}\n"

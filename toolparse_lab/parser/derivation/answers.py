@@ -183,7 +183,7 @@ def tools_of(probes: tuple[Probe, ...]) -> tuple[ToolSpec, ...]:
 
 
 # What no cut goes through: special tokens, and words.
-_TOKEN = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z][A-Z_]+\]|\w+")
+TOKEN = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z][A-Z_]+\]|\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,9 @@ def _jobs(wire: Wire, probes: Iterable[Probe], tools: tuple[ToolSpec, ...]) -> l
 def _answers(probes: Sequence[Probe], texts: Sequence[Rendering]) -> list[Answer]:
     prompt, plain, *answers = texts
     return [
-        Answer(probe, "" if text.error else _cut(text.text, prompt.text, plain.text), text.error)
+        Answer(
+            probe, "" if text.error else cut_answer(text.text, prompt.text, plain.text), text.error
+        )
         for probe, text in zip(probes, answers, strict=True)
     ]
 
@@ -283,13 +285,16 @@ def _writes_call(text: str, wire: Wire) -> bool:
     return repr(dict(call.arguments)) not in text
 
 
-def _cut(text: str, prompt: str, plain: str) -> str:
-    # prompt: the rendering of the question alone. plain: that with an answer without calls.
+def cut_answer(text: str, prompt: str, plain: str) -> str:
+    """Return the answer in a rendering, without the prompt before and the end of turn after.
+
+    prompt: the rendering of the question alone. plain: that with an answer without calls.
+    """
     start = common_prefix(text, prompt)
     # The turn ends after the words of the plain answer, so that what is common is no part of it.
     tail = plain[plain.rfind(ANSWER) + len(ANSWER) :] if ANSWER in plain else ""
     end = len(text) - common_suffix(text, tail)
-    tokens = list(_TOKEN.finditer(text))
+    tokens = list(TOKEN.finditer(text))
     torn = next((token for token in tokens if token.start() < start < token.end()), None)
     if torn is not None:
         # The prompt goes on differently: what is before a plain answer tells the place.

@@ -188,7 +188,7 @@ def protocol_of_answers(
 
     origin: the kind of file they are from. template: the one that wrote them, to be asked again.
     """
-    best = _best(answers, template, protocol_id)
+    best = best_proof(answers, template, protocol_id)
     # Answers without any call would be read by every protocol.
     if best is None or best.differing or not any(check.whole for check in best.checks):
         raise _unreadable(best, answers)
@@ -205,8 +205,8 @@ def protocol_of_answers(
     return replace(derived_protocol(constants), derivation=derivation)
 
 
-def _best(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> Proof | None:
-    # A fitted protocol, or a shipped one that reads the answers better.
+def best_proof(answers: Answers, template: ChatTemplate | None, protocol_id: str) -> Proof | None:
+    """Return the proof of a fitted protocol, or of a shipped one that reads the answers better."""
     proofs = [_prove(protocol, answers, template) for protocol in _fitted(answers, protocol_id)]
     best = min(proofs, key=lambda proof: proof.rank, default=None)
     if best is not None and best.rank[:2] == (0, 0) and _begins_with_token(best.protocol):

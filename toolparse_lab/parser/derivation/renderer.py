@@ -28,10 +28,16 @@ TemplateLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """A conversation as a template writes it. error: the reason why it is not one."""
+    """A conversation as a template writes it.
+
+    error: the reason why it is not one, line: the line of the template that failed. events: what
+    each line wrote, set and tested (see `tracer.Tracer`), if the rendering was traced.
+    """
 
     text: str = ""
     error: str = ""
+    line: int | None = None
+    events: Sequence[tuple[str, int, int, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +121,18 @@ class ChatTemplate:
             raise _no_template(f"{where}{keys}{value}", advice)
         return cls(_checked(template), _tokens(config))
 
-    def render(self, jobs: Sequence[Mapping[str, Any]], seconds: int = SECONDS) -> list[Rendering]:
+    def render(
+        self,
+        jobs: Sequence[Mapping[str, Any]],
+        seconds: int = SECONDS,
+        flips: Sequence[int | None] | None = None,
+    ) -> list[Rendering]:
         """Return the renderings of these variables, in order.
 
-        seconds: of CPU and of the clock for all of them together. Raises UnreadableTemplate for a
-        text that is not a template, and one that takes more time or memory than it may.
+        seconds: of CPU and of the clock for all of them together. flips: for traced renderings, one
+        for each job: the test that is to answer the opposite, counted from 0, or None. Raises
+        UnreadableTemplate for a text that is not a template, and one that takes more time or memory
+        than it may.
         """
         # A template that names the tokens of its tokenizer needs them; any will do.
         defaults = {"bos_token": "", "eos_token": "", **self.tokens}
@@ -129,6 +142,7 @@ class ChatTemplate:
             "output": OUTPUT,
             "seconds": seconds,
             "memory": MEMORY,
+            "flips": flips,
         }
         answer = _answer(json.dumps(request), seconds)
         error = answer.get("error")

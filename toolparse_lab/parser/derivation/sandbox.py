@@ -15,6 +15,7 @@ import datetime
 import json
 import sys
 from collections.abc import Mapping
+from types import TracebackType
 from typing import Any
 
 from jinja2 import nodes
@@ -22,6 +23,8 @@ from jinja2.exceptions import TemplateError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from .tracer import Tracer, traced
 
 # A template may ask for the date; a derivation must not depend on it.
 _TODAY = datetime.datetime(2026, 1, 1, 12, 0, 0)
@@ -110,20 +113,41 @@ def rendering(template: Any, variables: Mapping[str, Any], most: int) -> dict[st
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answer to a request.
 
-    request: {template, jobs, output}, a job being the variables of one rendering. The answer is
+    request: {template, jobs, output}, a job being the variables of one rendering. With {flips},
+    one number or None a job, the renderings are traced (see `tracer.Tracer`). The answer is
     {renderings} in the order of the jobs, or {error} for a template that is none.
     """
+    flips = request.get("flips")
     try:
-        template = environment().from_string(request["template"])
+        if flips is None:
+            template = environment().from_string(request["template"])
+        else:
+            template = traced(environment(), request["template"])
     except Exception as error:
         return {"error": message_of(error)}
-    renderings: list[dict[str, str]] = []
-    for job in request["jobs"]:
+    renderings: list[dict[str, Any]] = []
+    for i, job in enumerate(request["jobs"]):
+        tracer = None if flips is None else Tracer(flips[i])
+        variables = job if tracer is None else {**job, **tracer.variables}
         try:
-            renderings.append(rendering(template, job, request["output"]))
+            answer: dict[str, Any] = rendering(template, variables, request["output"])
         except Exception as error:  # a template may fail in any way that Python has
-            renderings.append({"error": message_of(error)})
+            answer = {"error": message_of(error), "line": _line_of(error.__traceback__)}
+        # Of a flipped test the text is wanted alone.
+        if tracer is not None and tracer.flip is None:
+            answer["events"] = tracer.events
+        renderings.append(answer)
     return {"renderings": renderings}
+
+
+def _line_of(traceback: TracebackType | None) -> int | None:
+    # jinja2 puts the template's own lines in place of those of the code made from it.
+    line = None
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename in ("<template>", "<unknown>"):
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line
 
 
 def message_of(error: Exception) -> str:
