@@ -121,6 +121,8 @@ def _question(path: str, body: Mapping[str, Any]) -> Any:
     if name == "messages":
         # Anthropic's has its system prompt beside them.
         system = [{"role": "system", "content": _text(before)}] if before else []
+    if asked == []:
+        asked = ""
     if isinstance(asked, str):
         return [*system, {"role": "user", "content": asked}] if system else asked
     if isinstance(asked, list) and all(isinstance(m, dict) and "role" in m for m in asked):

@@ -18,7 +18,7 @@ from ...core.errors import UsageError
 from ...middleware import ToolCallMiddleware, Turn
 from ...runner.answer import Answer
 from ...runner.complete import completion_of
-from ...runner.exchange.redaction import redact_exact, secrets_in, url_secrets
+from ...runner.exchange.redaction import redact_exact, secrets_of_request, url_secrets
 from ...runner.exchange.types import Completion, Model, Request
 from ...runner.failures import error_kind, error_message, retry_after, status_code
 from ...runner.litellm_faults import ignore_warnings
@@ -91,8 +91,7 @@ class Question:
         if not all(isinstance(m, dict) and isinstance(m.get("role"), str) for m in messages):
             raise Refusal(400, "messages: each of them is an object with a role.")
         key = upstream.key_for(headers)
-        passing = secrets_in({"headers": [list(pair) for pair in headers], "body": body})
-        credentials = [key, *url_secrets(upstream.url), *passing]
+        credentials = [key, *url_secrets(upstream.url), *secrets_of_request(headers, body)]
         secrets = tuple(dict.fromkeys(s for s in credentials if s and s != _NO_KEY))
         return cls(body, model, body.get("stream") is True, key, secrets)
 
