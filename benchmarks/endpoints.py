@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from toolparse_lab.evals.reports.figures.endpoints import Endpoints
 from toolparse_lab.evals.reports.figures.stats import wilson
-from toolparse_lab.experiments.endpoints import Endpoints
 
 CASES, LOOKS, CHANCE = 2000, (500, 2000), 0.02
 DEGRADATIONS: dict[str, tuple[float, float, float]] = {

@@ -99,6 +99,7 @@ def reports() -> list[Report]:
     """Reports that together have something to say in every section."""
     conversations = FRAME.copy()
     conversations[["n_turns", "n_ran", "n_failed", "n_rejected"]] = [2, 1, 1, 0]
+    conversations[["blame_layer", "blame_code"]] = ["server", "markup_in_content"]
     return [
         Report(FRAME, ["model"]),
         Report(conversations),

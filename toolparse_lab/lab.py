@@ -31,11 +31,11 @@ from .core.values.printable import counted
 from .evals.cases.case import Case
 from .evals.cases.loading import CasesLike
 from .evals.cases.rows import Errors, Others
+from .evals.reports.figures.endpoints import MEASURES, Endpoints, chosen_reference
 from .evals.scoring.trial import Trial
 from .experiments.arms import FACTORS, Arm, LostProtocol, arm_of, check_names, own_protocols
 from .experiments.diagnosis import Diagnosis, Interventions, Ways, diagnose, is_wrong
 from .experiments.endpoint_check import check_cells, refuse_failed
-from .experiments.endpoints import MEASURES, Endpoints, chosen_reference
 from .experiments.ingest.build import ingest
 from .experiments.live import LiveRun, live_run, take_in
 from .experiments.models import ModelLike, ModelsLike, model_map

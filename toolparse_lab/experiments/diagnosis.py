@@ -20,7 +20,6 @@ from ..core.errors import BadPlan, UnknownProtocol
 from ..core.toolspec import ToolSpec
 from ..core.types import Blame, Evidence, Layer
 from ..core.values.printable import counted
-from ..evals.reports.figures.stats import wilson
 from ..evals.scoring.blame import words_of_tool
 from ..evals.scoring.outcomes import SUCCESSES
 from ..evals.scoring.trial import Trial
@@ -178,22 +177,18 @@ class Diagnosis:
     @property
     def frame(self) -> Frame:
         """One row a probe: asked, failed, and the share of failures with Wilson's interval."""
-        import pandas as pd  # slow to import
+        from ..evals.reports.figures.stats import failures_frame  # pandas is slow to import
 
-        return pd.DataFrame(self._rows(), columns=["probe", "asked", "failed", "low", "high"])
-
-    def _rows(self) -> list[tuple[str, int, int, float, float]]:
-        rows: list[tuple[str, int, int, float, float]] = []
+        rows = []
         for probe in PROBES:
             ends = [a.failed for a in self.asked if a.probe == probe != "longer tools"]
             if ends:
-                interval = wilson(sum(ends), len(ends))
-                rows.append((probe, len(ends), sum(ends), interval.low, interval.high))
-        return rows
+                rows.append((probe, len(ends), sum(ends)))
+        return failures_frame(rows)
 
     def __str__(self) -> str:
         lines = visible(self.blame.explained()).splitlines()
-        for probe, asked, failed, low, high in self._rows():
+        for probe, asked, failed, low, high in self.frame.itertuples(index=False):
             share = f"{low:.0%} to {high:.0%}".replace("%", " %")
             lines.append(f"  {probe}: {failed} of {asked} failed ({share})")
         return "\n".join(lines)

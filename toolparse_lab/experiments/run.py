@@ -18,6 +18,7 @@ from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..evals.engines import Engine
+from ..evals.reports.figures.endpoints import Endpoints, chosen_reference
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
@@ -26,7 +27,6 @@ from ..parser.foreign.protocol import any_protocol
 from ..runner.pool import Summary
 from ..runner.progress import Show
 from ..runner.store.store import Store
-from .endpoints import Endpoints, chosen_reference
 from .kept_readings import KeptReadings, Workers
 from .plan import Plan
 from .run_reader import RunReader, UnreadTrials, in_batches, with_code

@@ -347,6 +347,17 @@ def _ends(
     return max(0.0, float(possible[0]) - step), min(1.0, float(possible[-1]) + step)
 
 
+def failures_frame(rows: Sequence[tuple[str, int, int]]) -> pd.DataFrame:
+    """Return one row per way of asking: probe, asked, failed, and Wilson's interval of the share of
+    failures, low and high.
+
+    rows: name, asked and failed of each.
+    """
+    bounds = [wilson(failed, asked) for _, asked, failed in rows]
+    full = [(*row, i.low, i.high) for row, i in zip(rows, bounds, strict=True)]
+    return pd.DataFrame(full, columns=["probe", "asked", "failed", "low", "high"])
+
+
 def answers_frame(rows: Sequence[tuple[str, int, Interval, str]]) -> pd.DataFrame:
     """Return one row per answer: name, cases, mean, low, high, verdict.
 

@@ -18,11 +18,11 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..core.errors import BadOptions, near
-from ..evals.reports.figures import Interval
+from ....core.errors import BadOptions, near
+from . import Interval
 
 if TYPE_CHECKING:
-    from ..evals.frames.recorded import Frame
+    from ...frames.recorded import Frame
 
 EndpointVerdict: TypeAlias = Literal["reference", "the same", "worse", "better", "cannot tell"]
 MEASURES: Mapping[str, str] = {
@@ -60,8 +60,8 @@ class Endpoints:
         import numpy as np  # slow to import, as pandas is
         import pandas as pd
 
-        from ..evals.reports.figures.differences import sign_flip
-        from ..evals.reports.figures.stats import anytime_difference, holm
+        from .differences import sign_flip  # numpy and pandas, again
+        from .stats import anytime_difference, holm
 
         means = {name: _case_means(self.trials, name) for name in MEASURES}
         models = [str(m) for m in dict.fromkeys(self.trials["model"]) if str(m) != self.reference]
