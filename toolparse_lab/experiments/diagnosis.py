@@ -81,19 +81,27 @@ _ENOUGH_AT_LAST = 0.93  # where no further request would tell more
 _LEAST_GAIN = 0.012
 
 _Sign: TypeAlias = Literal[
-    "server", "template", "sampler", "transport", "client", "unknown", "broken", "words", "wrong"
-]
+    "server", "template", "sampler", "transport", "client", "unknown", "broken", "words", "wrong",
+    "error",
+]  # fmt: skip
 # What a failing answer looks like under each hypothesis: what it says of itself, or for a fault
 # that it lays on the model, whether the call is broken, missing, or well-formed and wrong.
 _SIGNS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
     "model": {"broken": 0.4, "wrong": 0.35, "words": 0.19, "unknown": 0.03, "server": 0.02},
     "sampler": {"broken": 0.55, "wrong": 0.15, "words": 0.1, "unknown": 0.1, "sampler": 0.08},
-    "template": {"words": 0.6, "wrong": 0.13, "template": 0.2, "broken": 0.02, "unknown": 0.03},
-    "parser": {"server": 0.5, "words": 0.1, "wrong": 0.2, "broken": 0.05, "unknown": 0.13},
-    "stream": {"server": 0.35, "words": 0.1, "wrong": 0.3, "broken": 0.05, "unknown": 0.18},
-    "transport": {"transport": 0.97, "server": 0.01, "unknown": 0.01},
+    "template": {
+        "words": 0.58, "wrong": 0.13, "template": 0.2, "broken": 0.02, "unknown": 0.03,
+        "error": 0.02,
+    },
+    "parser": {
+        "server": 0.48, "words": 0.1, "wrong": 0.2, "broken": 0.05, "unknown": 0.13, "error": 0.03,
+    },
+    "stream": {
+        "server": 0.34, "words": 0.1, "wrong": 0.3, "broken": 0.05, "unknown": 0.18, "error": 0.02,
+    },
+    "transport": {"transport": 0.9, "error": 0.08},
     "client": {"client": 0.75, "words": 0.1, "wrong": 0.05, "broken": 0.06, "unknown": 0.02},
-}
+}  # fmt: skip
 # The same where the answer holds the model's own text, token by token.
 _SIGNS_OF_TOKENS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
     **_SIGNS,
@@ -471,13 +479,17 @@ def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
     has_tokens = completion is not None and completion.fidelity in (
         "logprobs", "token_ids", "raw_messages",
     )  # fmt: skip
+    if completion is not None and not completion.ok and blame.layer in ("server", "cannot_tell"):
+        return "error", False
     if blame.layer in _IN_TEXT:
         return blame.layer, has_tokens  # type: ignore[return-value]
     if blame.layer != "model":
         return "unknown", has_tokens
     calls = trial.result.calls if trial.result is not None else ()
-    if trial.outcome == "attempted_unparseable" or any(
-        call.repair_steps or not call.readable for call in calls
+    if (
+        blame.code == "markup_in_content"
+        or trial.outcome == "attempted_unparseable"
+        or any(call.repair_steps or not call.readable for call in calls)
     ):
         return "broken", has_tokens
     return ("wrong" if calls else "words"), has_tokens

@@ -123,6 +123,17 @@ class _Witnesses:
         return tuple(call for call in calls if call.verdict != "echoed")
 
     @cached_property
+    def left(self) -> tuple[ToolCall, ...]:
+        # The calls in the content, which a reader of the provider's own calls does not look for.
+        if not self.is_native or not self.content.strip():
+            return self.calls
+        try:
+            calls = parse_text(self.content, "auto", self.case.tools).calls
+        except ToolparseError:
+            return ()
+        return tuple(call for call in calls if call.verdict != "echoed")
+
+    @cached_property
     def codes(self) -> set[str]:
         return {p.code for p in self.result.all_problems()} if self.result is not None else set()
 
@@ -248,7 +259,8 @@ def _error(w: _Witnesses) -> Blame | None:
             return Blame(why, "model", "", evidence)
         return Blame("Server failed: its parser gave an error.", "server", "", evidence)
     layer = _OF_ERROR.get(c.error_kind or "")
-    if _GATEWAY_ERROR.search(message):
+    status = (c.response or {}).get("status_code")
+    if _GATEWAY_ERROR.search(message) or status in (502, 503, 504):
         layer = "transport"
     elif c.error_kind in (None, "other", "rate_limited") and _SERVER_ERROR.search(message):
         layer = "server"
@@ -370,7 +382,9 @@ def _unfinished(w: _Witnesses) -> Blame | None:
 
 
 def _repeats(w: _Witnesses) -> Blame | None:
-    loop = _loop(w.content or w.completion.reasoning) if w.failed or w.at_limit else ""
+    last = w.functions[-1][1] if w.functions else ""
+    text = last or w.content or w.completion.reasoning
+    loop = _loop(text) if w.failed or w.at_limit else ""
     if not loop:
         return None
     evidence = (w.quoted("raw", loop),)
@@ -449,11 +463,11 @@ def _in_reasoning(w: _Witnesses) -> Blame | None:
 def _left_in_content(w: _Witnesses) -> Blame | None:
     left = {IN_CONTENT, ESCAPED} & w.codes
     unlifted = w.result is not None and is_unlifted(w.completion)
-    calls = [call for call in w.calls if call.readable]
-    if not left and not (unlifted and calls):
+    calls = [call for call in w.left if call.readable]
+    if ESCAPED not in left and not ((left or unlifted) and calls):
         return None
-    evidence = tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3])
-    if ESCAPED not in left and (broken := _broken_by_model(w)):
+    evidence = tuple(w.quoted(*_place(w, call)) for call in calls[:3])
+    if ESCAPED not in left and (broken := _broken_by_model(w, w.left)):
         return broken
     unknown = [call for call in calls if call.status == "unknown_tool"]
     if calls and len(unknown) == len(calls):
@@ -471,9 +485,9 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
     )
 
 
-def _broken_by_model(w: _Witnesses) -> Blame | None:
+def _broken_by_model(w: _Witnesses, found: tuple[ToolCall, ...]) -> Blame | None:
     # A call that needs repair is one that a server may leave where it is.
-    calls = [call for call in w.calls if call.readable]
+    calls = [call for call in found if call.readable]
     if not calls or not all(call.repair_steps for call in calls):
         return None
     rules = ", ".join(dict.fromkeys(s.rule for call in calls for s in call.repair_steps))
@@ -481,14 +495,16 @@ def _broken_by_model(w: _Witnesses) -> Blame | None:
         f"Model broke it: the call needs repair ({rules}), and the server did not take it.",
         "model",
         "markup_in_content" if w.completion.fidelity in ("sdk", "wire") else "",
-        tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3]),
+        tuple(w.quoted(*_place(w, call)) for call in calls[:3]),
     )
 
 
-def _place(w: _Witnesses, call: ToolCall) -> tuple[str, tuple[int, int]]:
-    span = call.segment.span
-    start, end = span.start, span.end
-    return w.completion.raw[start:end], (start, end)
+def _place(w: _Witnesses, call: ToolCall) -> tuple[str, str, tuple[int, int] | None]:
+    # A content inside a message has other places than the raw text.
+    start, end = call.segment.span.start, call.segment.span.end
+    if w.is_native and call not in w.calls:
+        return "content", w.content[start:end], None
+    return "raw", w.completion.raw[start:end], (start, end)
 
 
 def _against_the_server(w: _Witnesses) -> Blame | None:
@@ -501,13 +517,13 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
         return None if w.failed else verdict
     if verdict.layer == "cannot_tell":
         return None
-    if not server["calls"] and (broken := _broken_by_model(w)):
+    if not server["calls"] and (broken := _broken_by_model(w, w.calls)):
         return broken
     if verdict.layer == "model" and w.temperature >= _HOT:
         return _hot(w)
     theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
               for name, args in server["calls"][:3]]  # fmt: skip
-    ours = [w.quoted("raw", *_place(w, call)) for call in w.calls[:3]]
+    ours = [w.quoted(*_place(w, call)) for call in w.calls[:3]]
     code = verdict.code
     if code == "dropped_by_server" and _is_readable(w.completion.reasoning, w.case):
         code = "call_in_reasoning"  # which its own tokens do not have there
@@ -661,6 +677,9 @@ def _forced(w: _Witnesses) -> Blame | None:
         if named and all(name not in named for name, _ in w.functions):
             why = "Server did not force it: one tool was named, and another one is called."
             return Blame(why, "server", "tool_choice_ignored", evidence)
+        wanted = {call.get("name") for call in w.case.target or ()}
+        if named and wanted and not wanted & {*named}:
+            return Blame("Client named another tool than the wanted one.", "client", "", evidence)
     return None
 
 
@@ -707,7 +726,10 @@ def _other_format(w: _Witnesses) -> Blame | None:
         f"Client read it by {w.result.protocol}, and it is written as {calls[0].protocol}.",
         "client",
         "other_format",
-        tuple(w.quoted("raw", *_place(w, call)) for call in calls[:3]),
+        tuple(
+            w.quoted("raw", w.completion.raw[s.start : s.end], (s.start, s.end))
+            for s in (call.segment.span for call in calls[:3])
+        ),
     )
 
 
