@@ -330,6 +330,7 @@ class Interventions:
             model = self.other
         elif probe in _OUR_READING:
             changes["protocol"] = self.protocol
+            stream = False  # whatever breaks a stream breaks its text as well
             if probe == "raw completion" and self.raw is not None:
                 model = self.raw
         tools = longer_tools(self.tools) if probe == "longer tools" else None
@@ -479,7 +480,8 @@ def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
     has_tokens = completion is not None and completion.fidelity in (
         "logprobs", "token_ids", "raw_messages",
     )  # fmt: skip
-    if completion is not None and not completion.ok and blame.layer in ("server", "cannot_tell"):
+    is_vague = blame.layer in ("server", "cannot_tell") and not blame.code
+    if completion is not None and not completion.ok and is_vague:
         return "error", False
     if blame.layer in _IN_TEXT:
         return blame.layer, has_tokens  # type: ignore[return-value]

@@ -31,6 +31,7 @@ BLAME_CODES: Mapping[str, str] = {
     "all_output_lost": "Tokens were paid for, and neither text nor reasoning nor a call came.",
     "changed_by_server": "The server's calls are not those that the model wrote.",
     "stream_differs": "The pieces of a stream say something else than the whole.",
+    "parser_failed": "The server's own parser gave an error instead of an answer.",
     "token_limit": "The answer ended at the token limit.",
     "tools_not_shown": "The prompt has too few tokens to hold the tools.",
     "tool_choice_ignored": "A call was forced, and the server let the model answer in words.",

@@ -257,7 +257,8 @@ def _error(w: _Witnesses) -> Blame | None:
         if generation is not None and not _is_readable(generation[1], w.case):
             why = "Model broke it: the server refused what it wrote, and no call can be read in it."
             return Blame(why, "model", "", evidence)
-        return Blame("Server failed: its parser gave an error.", "server", "", evidence)
+        why = "Server failed: its parser gave an error."
+        return Blame(why, "server", "parser_failed", evidence)
     layer = _OF_ERROR.get(c.error_kind or "")
     status = (c.response or {}).get("status_code")
     if _GATEWAY_ERROR.search(message) or status in (502, 503, 504):
@@ -361,7 +362,11 @@ def _limit(w: _Witnesses) -> Blame | None:
 
 def _stopped(w: _Witnesses) -> Blame | None:
     stop = w.sampling.get("stop")
-    is_open = any(call.status == "truncated" for call in w.calls) or w.outcome == "truncated"
+    is_open = (
+        w.outcome == "truncated"
+        or any(call.status == "truncated" for call in w.left)
+        or (w.outcome == "attempted_unparseable" and not any(c.readable for c in w.left))
+    )
     if not stop or not is_open:
         return None
     why = "Client stopped it: the request has stop texts, and the answer ends inside a call."
@@ -466,9 +471,19 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
     calls = [call for call in w.left if call.readable]
     if ESCAPED not in left and not ((left or unlifted) and calls):
         return None
+    if w.choice == "none":
+        said = Evidence("request", "tool_choice none")
+        return Blame("Client forbade calls, and the model wrote one.", "client", "", (said,))
     evidence = tuple(w.quoted(*_place(w, call)) for call in calls[:3])
     if ESCAPED not in left and (broken := _broken_by_model(w, w.left)):
         return broken
+    if calls and all("```" in e.says for e in evidence):
+        return Blame(
+            "Model wrote it in a fence, which no server takes for a call.",
+            "model",
+            "markup_in_content",
+            evidence,
+        )
     unknown = [call for call in calls if call.status == "unknown_tool"]
     if calls and len(unknown) == len(calls):
         return Blame(
@@ -687,6 +702,16 @@ def _forces(choice: str) -> bool:
     return choice in ("required", "any") or choice.startswith("{")
 
 
+def _one_at_most(w: _Witnesses) -> Blame | None:
+    # The request forbids the several calls that were wanted.
+    params = w.completion.request.get("params")
+    allowed = params.get("parallel_tool_calls") if isinstance(params, Mapping) else None
+    if allowed is not False or len(w.functions) != 1 or len(w.case.target or ()) < 2:
+        return None
+    said = Evidence("request", "parallel_tool_calls false")
+    return Blame("Client allowed one call, and wants several.", "client", "", (said,))
+
+
 def _none_offered(w: _Witnesses) -> Blame | None:
     # A call was wanted of a request that offered no tool.
     if w.case.tools or not w.case.target or w.calls or w.functions:
@@ -773,6 +798,7 @@ _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _stream,
     _assembled,
     _forced,
+    _one_at_most,
     _emptied,
     _none_offered,
     _not_shown,
