@@ -1,9 +1,10 @@
-"""How often `lab.blame` finds the layer of a planted fault: python benchmarks/blame.py [-v]
+"""How often `lab.blame` finds the layer of a planted fault: python benchmarks/blame.py [http] [-v]
 
-Faults are simulated answer by answer: what a fault of a layer makes of the same request under each
-probe. Each fault breaks one layer, half of them in each request, the others in one of two or three.
-Prints right, wrong and cannot tell, by layer, with the requests that were spent; with -v also what
-was left open.
+Two sets of faults. The first is simulated answer by answer: what a fault of a layer makes of the
+same request under each probe. The second (`http`) are 200 in a server of the tests, over real HTTP,
+by code that was written without knowing how `lab.blame` judges. Each fault breaks one layer, half
+or a third of them not in every request. Prints right, wrong and cannot tell, by layer, with the
+requests that were spent; with -v also what was left open.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -188,9 +190,30 @@ def simulated() -> list[tuple[str, str, Diagnosis]]:
     return found
 
 
+def over_http() -> list[tuple[str, str, Diagnosis]]:
+    """Return the same of the faults in the server of the tests."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.faulty_server import FaultyServer, failing_trial, planted
+
+    found = []
+    for fault in planted():
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            tp.Lab(Path(folder) / "runs.db") as lab,
+            FaultyServer(fault) as server,
+        ):
+            try:
+                trial = failing_trial(lab, fault, server)
+            except AssertionError as e:
+                print(f"left out: {e}")
+                continue
+            found.append((fault.layer, fault.id, lab.blame(trial)))
+    return found
+
+
 def main() -> None:
     """Print the table."""
-    found = simulated()
+    found = over_http() if "http" in sys.argv[1:] else simulated()
     print(f"{'layer':>10} {'n':>4} {'right':>6} {'wrong':>6} {'cannot tell':>12} {'requests':>9}")
     for layer in (*LAYERS, ""):
         part = [(kind, d) for true, kind, d in found if layer in (true, "")]

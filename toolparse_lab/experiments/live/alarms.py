@@ -32,15 +32,17 @@ def alarms_of(answer: LiveAnswer) -> list[str]:
     """Return the alarms of an answer, in the order of `ALARMS`. A failed one has none."""
     if not answer.completion.ok:
         return []
-    return [alarm for alarm in ALARMS if alarm in set(_alarms(answer))]
+    raised = set(_alarms(answer))
+    return [alarm for alarm in ALARMS if alarm in raised]
 
 
 def _alarms(answer: LiveAnswer) -> Iterator[str]:
     captured, tools = answer.captured, answer.case.tools
     result = parse(captured, _PROTOCOL, tools)
     codes = {problem.code for problem in result.all_problems()}
-    left = {IN_CONTENT, ESCAPED} & codes
-    if NO_CALL in codes or (answer.offers and not left and _is_lost(result)):
+    found = result.blame.code
+    left = bool({IN_CONTENT, ESCAPED} & codes) or found == "markup_in_content"
+    if NO_CALL in codes or (answer.offers and not left and found == "dropped_by_server"):
         yield "calls_dropped"
     if answer.offers:
         if left or _has_markup(captured.content, result):
@@ -56,11 +58,6 @@ def _alarms(answer: LiveAnswer) -> Iterator[str]:
         yield "everything_lost"
     if captured.stream and (_server_differs(captured, answer.final) or _we_differ(answer, result)):
         yield "stream_differs"
-
-
-def _is_lost(result: ParseResult) -> bool:
-    blame: str = result.blame
-    return blame.startswith("Server lost it")
 
 
 def _has_markup(text: str, result: ParseResult) -> bool:
@@ -103,8 +100,7 @@ def _server_differs(captured: Captured, final: Captured | None) -> bool:
         return True
     if not captured.token_text:
         return False
-    blame: str = parse(captured, _PROTOCOL).blame
-    return blame.startswith("Server changed it")
+    return bool(parse(captured, _PROTOCOL).blame.code == "changed_by_server")
 
 
 def _sent(captured: Captured) -> Any:

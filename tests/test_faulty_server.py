@@ -1,0 +1,269 @@
+"""The server with planted faults is what it says: sound without its fault, and wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import toolparse_lab as tp
+from tests.faulty_server import Fault, FaultyServer, failing_trial, planted
+
+FAULTS = planted()
+_IDS = [fault.id for fault in FAULTS]
+_BROKEN = (OSError, http.client.HTTPException, ValueError, KeyError)
+
+
+def post(url: str, path: str, body: dict[str, Any], timeout: float = 2.0) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=timeout)
+    try:
+        connection.request("POST", f"/v1{path}", json.dumps(body))
+        reply = connection.getresponse()
+        raw = reply.read()
+        return reply.status, gzip.decompress(raw) if reply.headers["Content-Encoding"] else raw
+    finally:
+        connection.close()
+
+
+def chunks_of(raw: bytes) -> Iterator[dict[str, Any]]:
+    *lines, last = [line[6:] for line in raw.decode().splitlines() if line.startswith("data: ")]
+    if last != "[DONE]":
+        raise ValueError("the stream has no end")
+    for line in lines:
+        yield json.loads(line)
+
+
+def calls_of_stream(raw: bytes) -> list[dict[str, Any]]:
+    """The calls of a stream, put together as clients do."""
+    calls: dict[int, list[str]] = {}
+    for chunk in chunks_of(raw):
+        for choice in chunk["choices"]:
+            for delta in choice["delta"].get("tool_calls") or []:
+                call = calls.setdefault(delta["index"], ["", ""])
+                call[0] += delta["function"].get("name") or ""
+                call[1] += delta["function"].get("arguments") or ""
+    return [{"name": name, "arguments": json.loads(text)} for name, text in calls.values()]
+
+
+def calls_of_text(text: str) -> list[dict[str, Any]]:
+    blocks = re.findall(r"<tool_call>(.*?)</tool_call>", text, re.S)
+    return [json.loads(block) for block in blocks]
+
+
+def native(url: str, fault: Fault, *, stream: bool, timeout: float = 2.0) -> list[dict[str, Any]]:
+    """The calls of the fault's request. Raises where there is no good answer."""
+    body: dict[str, Any] = {"model": "m", "messages": fault.messages, "tools": fault.tools}
+    body.update(fault.settings, stream=stream)
+    if isinstance(choice := body.get("tool_choice"), dict):
+        body["tool_choice"] = {"type": "function", "function": choice}
+    status, raw = post(url, "/chat/completions", body, timeout)
+    if status != 200:
+        raise ValueError(f"{status} {raw!r}")
+    if stream:
+        return calls_of_stream(raw)
+    message = json.loads(raw)["choices"][0]["message"]
+    return [
+        {
+            "name": call["function"]["name"],
+            "arguments": json.loads(call["function"]["arguments"]),
+        }
+        for call in message.get("tool_calls") or []
+    ]
+
+
+def own_messages(fault: Fault) -> list[dict[str, Any]]:
+    """The same question with the tools in the client's own prompt."""
+    listed = json.dumps([tool["function"] for tool in fault.tools], ensure_ascii=False)
+    about = (
+        f"These are the tools:\n{listed}\nTo call one, write\n<tool_call>\n"
+        '{"name": "TOOL_NAME", "arguments": {"PARAMETER": VALUE}}\n</tool_call>'
+    )
+    return [{"role": "system", "content": about}, *fault.messages]
+
+
+def own_prompt(url: str, fault: Fault) -> list[dict[str, Any]]:
+    body = {"model": "m", "messages": own_messages(fault), **fault.settings}
+    status, raw = post(url, "/chat/completions", body)
+    assert status == 200, raw
+    return calls_of_text(json.loads(raw)["choices"][0]["message"]["content"])
+
+
+def raw_prompt(url: str, fault: Fault) -> list[dict[str, Any]]:
+    prompt = "".join(
+        f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in own_messages(fault)
+    )
+    body = {"model": "m", "prompt": prompt + "<|im_start|>assistant\n", **fault.settings}
+    status, raw = post(url, "/completions", body)
+    assert status == 200, raw
+    return calls_of_text(json.loads(raw)["choices"][0]["text"])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FaultyServer]:
+    with FaultyServer() as running:
+        yield running
+
+
+def set_up(server: FaultyServer, fault: Fault) -> Fault:
+    server.fault = fault
+    return fault
+
+
+def one_of(kind: str) -> Fault:
+    """A fault of a kind, made to happen always, on a stack with logprobs."""
+    found = next(fault for fault in FAULTS if fault.kind == kind)
+    return replace(found, rate=1.0, logprobs=True)
+
+
+def test_200_faults_in_their_shares() -> None:
+    layers = Counter(str(fault.layer) for fault in FAULTS)
+    least = {"template": 30, "model": 35, "sampler": 30, "server": 40, "transport": 30}
+    assert len(FAULTS) == len(set(_IDS)) == 200
+    assert all(layers[layer] >= count for layer, count in {**least, "client": 30}.items())
+    assert sum(fault.rate == 1.0 for fault in FAULTS) in range(130, 138)
+    assert {fault.rate for fault in FAULTS} == {1.0, 1 / 2, 1 / 3}
+    for_room = [f for f in FAULTS if f.kind in ("max_tokens", "preamble")]
+    assert len(for_room) >= 24
+    ignored = sum(fault.logprobs is False for fault in FAULTS)
+    assert 60 <= ignored <= 70
+    assert 1 <= sum(fault.logprobs == "refused" for fault in FAULTS) <= 12
+    assert all(fault.temperature > 0 for fault in FAULTS if fault.layer == "sampler")
+    assert len({json.dumps(fault.messages) for fault in FAULTS}) > 190
+    assert planted() == FAULTS
+    assert planted(1) != FAULTS
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=_IDS)
+def test_without_the_fault_all_ways_of_asking_give_the_target(
+    fault: Fault, server: FaultyServer
+) -> None:
+    sound = set_up(server, fault.mended())
+    assert native(server.url, sound, stream=False) == fault.target
+    assert native(server.url, sound, stream=True) == fault.target
+    assert own_prompt(server.url, sound) == fault.target
+    assert raw_prompt(server.url, sound) == fault.target
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=_IDS)
+def test_with_the_fault_the_target_is_missed(fault: Fault, server: FaultyServer) -> None:
+    wrong = set_up(server, replace(fault, rate=1.0))
+    hangs = fault.kind.startswith("hangs")
+    try:
+        calls = native(server.url, wrong, stream=fault.stream, timeout=0.2 if hangs else 2.0)
+    except _BROKEN:
+        return
+    assert calls != fault.target
+
+
+@pytest.mark.parametrize("layer", ["server", "template"])
+def test_a_raw_prompt_meets_neither_template_nor_parser(layer: str, server: FaultyServer) -> None:
+    for fault in FAULTS:
+        if fault.layer == layer:
+            set_up(server, replace(fault, rate=1.0))
+            assert raw_prompt(server.url, fault) == fault.target
+            if layer == "server":
+                assert own_prompt(server.url, fault) == fault.target
+
+
+def test_a_fault_of_the_stream_alone_is_not_in_a_whole_answer(server: FaultyServer) -> None:
+    for fault in FAULTS:
+        if fault.kind.startswith("stream_"):
+            set_up(server, replace(fault, rate=1.0))
+            assert native(server.url, fault, stream=False) == fault.target
+
+
+def test_a_sampler_never_goes_wrong_at_temperature_0(server: FaultyServer) -> None:
+    for fault in FAULTS:
+        if fault.layer == "sampler":
+            cold = set_up(server, replace(fault, rate=1.0, temperature=0.0))
+            assert native(server.url, cold, stream=fault.stream) == fault.target
+            assert own_prompt(server.url, cold) == fault.target
+
+
+def test_a_model_goes_wrong_however_it_is_asked(server: FaultyServer) -> None:
+    for fault in FAULTS:
+        if fault.layer == "model":
+            cold = set_up(server, replace(fault, rate=1.0, temperature=0.0))
+            for ask in (own_prompt, raw_prompt):
+                try:
+                    calls = ask(server.url, cold)
+                except _BROKEN:
+                    continue
+                assert calls != fault.target, fault.id
+
+
+def test_another_request_mends_a_fault_of_the_client(server: FaultyServer) -> None:
+    for fault in FAULTS:
+        if fault.layer == "client":
+            set_up(server, replace(fault, rate=1.0))
+            mended = replace(fault, max_tokens=4096, params={})
+            assert native(server.url, mended, stream=fault.stream) == fault.target, fault.id
+
+
+def test_too_few_tokens_are_said_to_be_too_few(server: FaultyServer) -> None:
+    fault = set_up(server, one_of("max_tokens"))
+    body = {"model": "m", "messages": fault.messages, "tools": fault.tools, **fault.settings}
+    answer = json.loads(post(server.url, "/chat/completions", body)[1])
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == fault.max_tokens
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_logprobs_spell_what_the_model_wrote(stream: bool, server: FaultyServer) -> None:
+    fault = set_up(server, one_of("drops_call"))
+    body: dict[str, Any] = {"model": "m", "messages": fault.messages, "tools": fault.tools}
+    body.update(logprobs=True, top_logprobs=2, stream=stream)
+    raw = post(server.url, "/chat/completions", body)[1]
+    if stream:
+        choices = [choice for chunk in chunks_of(raw) for choice in chunk["choices"]]
+    else:
+        choices = json.loads(raw)["choices"]
+    entries = [e for choice in choices for e in (choice["logprobs"] or {}).get("content", [])]
+    assert calls_of_text("".join(entry["token"] for entry in entries)) == fault.target
+    assert calls_of_text(b"".join(bytes(entry["bytes"]) for entry in entries).decode())
+
+
+def test_a_token_that_was_picked_by_mistake_is_unlikely(server: FaultyServer) -> None:
+    fault = set_up(server, one_of("replaces_characters"))
+    body = {"model": "m", "messages": fault.messages, "tools": fault.tools, "logprobs": True}
+    answer = json.loads(post(server.url, "/chat/completions", body)[1])
+    entries = answer["choices"][0]["logprobs"]["content"]
+    assert 1 <= sum(entry["logprob"] < -5 for entry in entries) <= 10 < len(entries)
+
+
+def test_some_stacks_know_no_logprobs(server: FaultyServer) -> None:
+    fault = set_up(server, replace(one_of("drops_call"), logprobs=False))
+    body = {"model": "m", "messages": fault.messages, "logprobs": True}
+    status, raw = post(server.url, "/chat/completions", body)
+    assert (status, "logprobs" in json.loads(raw)["choices"][0]) == (200, False)
+    set_up(server, replace(fault, logprobs="refused"))
+    assert post(server.url, "/chat/completions", body)[0] == 400
+
+
+def test_a_rate_is_the_share_of_requests() -> None:
+    fault = replace(one_of("drops_call"), rate=1 / 3)
+    with FaultyServer(fault) as server:
+        right = sum(native(server.url, fault, stream=False) == fault.target for _ in range(120))
+        assert (server.calls, server.corrupted) == (120, 120 - right)
+        assert 20 <= server.corrupted <= 60
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [("drops_call", ""), ("cut_midway", "provider_error"), ("max_tokens", ""), ("loops", "")],
+)
+def test_a_failing_trial_is_one_that_failed(kind: str, outcome: str, tmp_path: Path) -> None:
+    fault = replace(one_of(kind), rate=1 / 2)
+    with FaultyServer(fault) as server, tp.Lab(str(tmp_path / "runs.db")) as lab:
+        trial = failing_trial(lab, fault, server)
+        assert trial.failed
+        assert trial.outcome == outcome or not outcome
