@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import toolparse_lab as tp
@@ -195,7 +196,7 @@ def over_http() -> list[tuple[str, str, Diagnosis]]:
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.faulty_server import FaultyServer, failing_trial, planted
 
-    found = []
+    found: list[tuple[str, str, Diagnosis]] = []
     for fault in planted():
         with (
             tempfile.TemporaryDirectory() as folder,
