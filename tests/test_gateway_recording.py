@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -217,3 +219,45 @@ def test_a_store_is_made_of_one_table_of_answers(mock: MockOpenAI, tmp_path: Pat
     with contextlib.closing(sqlite3.connect(tmp_path / "passing.db")) as connection:
         (plan,) = connection.execute("select plan from runs").fetchone()
     assert json.loads(plan)["ingested"]["source"] == "gateway"
+
+
+def test_what_nobody_foresaw_does_not_end_the_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MockOpenAI() as mock, Passing(mock, tmp_path / "runs.db") as passing:
+        failed: list[Any] = []
+        add = recorder_module._RunSoFar.add
+
+        def broken(run: Any, exchange: Any) -> Any:
+            if not failed:
+                failed.append(exchange)
+                raise ValueError("a secret")
+            return add(run, exchange)
+
+        monkeypatch.setattr(recorder_module._RunSoFar, "add", broken)
+        passing.ask("say=lost")
+        while not failed:
+            time.sleep(0.01)
+        passing.ask("say=kept")
+        passing.gateway.close()
+        (run_id,) = passing.recorder.run_ids
+        assert [c.raw for _, c in passing.store.completions(run_id)] == ["kept"]
+    assert passing.told == ["not recorded: ValueError"]
+
+
+def test_a_store_that_is_too_slow_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "_MOST_WAITING", 1)
+    told: list[str] = []
+    with Store(tmp_path / "runs.db") as store:
+        slow = Recorder(store, any_protocol("hermes"), told.append)
+        go = threading.Event()
+        monkeypatch.setattr(slow, "_write", lambda _: go.wait())
+        exchange: Any = object()
+        for _ in range(4):
+            slow.add(exchange)
+        go.set()
+        slow.close()
+    assert told
+    assert all(line.startswith("not recorded: the store is too slow") for line in told)

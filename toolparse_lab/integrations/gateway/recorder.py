@@ -34,6 +34,7 @@ from ...runner.store.store import Store
 from .chat import Exchange
 
 _MOST = 500  # exchanges of a run
+_MOST_WAITING = 5_000  # behind a store that is too slow for them
 SOURCE = "gateway"
 
 
@@ -48,13 +49,16 @@ class Recorder:
         self._protocol = protocol
         self._tell = tell
         self._run = _RunSoFar(protocol)
-        self._waiting: queue.SimpleQueue[Exchange | None] = queue.SimpleQueue()
+        self._waiting: queue.Queue[Exchange | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._work, name="toolparse-recorder", daemon=True)
         self._thread.start()
 
     def add(self, exchange: Exchange) -> None:
-        """Take an exchange that has ended. It is written soon."""
-        self._waiting.put(exchange)
+        """Take an exchange that has ended. It is written soon, and told where too many wait."""
+        try:
+            self._waiting.put_nowait(exchange)
+        except queue.Full:
+            self._tell("not recorded: the store is too slow for what waits already")
 
     def close(self) -> None:
         """Write the waiting rows and end the run. A second call does nothing."""
@@ -71,12 +75,12 @@ class Recorder:
             going = None not in batch
             try:
                 self._write([exchange for exchange in batch if exchange is not None])
-            except (ToolparseError, OSError) as e:
-                self._tell(f"not recorded: {e}")
+            except Exception as e:  # one that nobody foresaw does not end the recording
+                self._tell(_not_recorded(e))
         try:
             self._finish()
-        except (ToolparseError, OSError) as e:
-            self._tell(f"not recorded: {e}")
+        except Exception as e:  # as above
+            self._tell(_not_recorded(e))
 
     def _write(self, exchanges: list[Exchange]) -> None:
         """Write some exchanges, into as many runs as they need."""
@@ -102,6 +106,12 @@ class Recorder:
         if run.run_id:
             run.summary.run_id = run.run_id
             self._store.finish_run(run.run_id, "complete", run.summary.to_dict())
+
+
+def _not_recorded(e: Exception) -> str:
+    # Only our own messages and the system's are known to hold no secret.
+    is_known = isinstance(e, (ToolparseError, OSError))
+    return f"not recorded: {e if is_known else type(e).__name__}"
 
 
 class _RunSoFar:
