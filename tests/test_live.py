@@ -3,17 +3,14 @@ callback records into the same store."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
+import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import litellm
 import pytest
 
 import toolparse_lab as tp
@@ -125,72 +122,73 @@ def test_follow_shows_answers_as_they_come(store: Path) -> None:
             process.terminate()
 
 
-@pytest.fixture
-def callbacks() -> Iterator[None]:
-    yield
-    litellm.callbacks = []
-    for name in ("success_callback", "failure_callback"):
-        setattr(litellm, name, [])
-        setattr(litellm, f"_async_{name}", [])
+# In a process of its own: litellm's clients leave sockets to the garbage collector.
+APPLICATION = """
+import asyncio, json, sys, time
+import litellm
+import toolparse_lab as tp
 
+recorder = tp.Recorder(*sys.argv[2:])
+litellm.callbacks = [recorder]
 
-def ask(mock: MockOpenAI, text: str, **options: Any) -> dict[str, Any]:
-    return {
-        "model": "openai/m", "messages": [{"role": "user", "content": text}], "api_base": mock.url,
-        "api_key": "sk-planted-key-0123456789", "max_retries": 0, **options,
-    }  # fmt: skip
+def asked(text, **options):
+    return {"model": "openai/m", "messages": [{"role": "user", "content": text}],
+            "api_base": sys.argv[1], "api_key": "sk-planted-key-0123456789", "max_retries": 0,
+            **options}
 
-
-async def from_async_code(mock: MockOpenAI) -> None:
-    await litellm.acompletion(**ask(mock, "say=async"))
-    async for _ in await litellm.acompletion(**ask(mock, "say=async stream", stream=True)):
+async def from_async_code():
+    await litellm.acompletion(**asked("say=async"))
+    async for _ in await litellm.acompletion(**asked("say=async stream", stream=True)):
         pass
     await asyncio.sleep(0.5)  # litellm reports from a task of its own
 
+said = [litellm.completion(**asked("say=plain")).choices[0].message.content]
+for _ in litellm.completion(**asked("say=in pieces", stream=True)):
+    pass
+try:
+    litellm.completion(**asked("status=500"))
+except litellm.exceptions.InternalServerError:
+    said.append("failed")
+asyncio.run(from_async_code())
+deadline = time.monotonic() + 20
+while recorder.recorded + recorder.dropped < 5 and time.monotonic() < deadline:
+    time.sleep(0.05)
+    recorder.flush()
+recorder.close()
+print(json.dumps([said, recorder.recorded, recorder.dropped]))
+"""
 
-@pytest.mark.filterwarnings("ignore")  # litellm's own
-@pytest.mark.usefixtures("callbacks")
-def test_the_recorder_of_litellm(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLPARSE_STORE", str(store))
-    monkeypatch.setenv("TOOLPARSE_APP", "bot")
-    recorder = tp.Recorder()
-    litellm.callbacks = [recorder]
+
+def ran(mock: MockOpenAI, *words: str, **environment: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", APPLICATION, mock.url, *words],
+        capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_recorder_of_litellm(store: Path) -> None:
     with MockOpenAI() as mock:
-        litellm.completion(**ask(mock, "say=plain"))
-        for _ in litellm.completion(**ask(mock, "say=in pieces", stream=True)):
-            pass
-        with pytest.raises(litellm.exceptions.InternalServerError):
-            litellm.completion(**ask(mock, "status=500"))
-        asyncio.run(from_async_code(mock))
-        deadline = time.monotonic() + 20
-        while recorder.recorded < 5 and time.monotonic() < deadline:
-            time.sleep(0.05)
-            recorder.flush()
-    recorder.close()
-    assert (recorder.recorded, recorder.dropped) == (5, 0)
+        said, recorded, _ = ran(mock, TOOLPARSE_STORE=str(store), TOOLPARSE_APP="bot")
+    assert said == ["plain", "failed"]
     with tp.Lab(store) as lab:
-        answers = [t.completion for t in lab.live("bot").trials()]
-    said = sorted(answer.raw for answer in answers if answer and answer.ok)
-    assert said == ["async", "async stream", "in pieces", "plain"]
-    (failed,) = [answer for answer in answers if answer and not answer.ok]
+        answers = [t.completion for t in lab.live("bot").trials() if t.completion]
+    texts = sorted(answer.raw for answer in answers if answer.ok and answer.raw)
+    assert texts == ["async", "async stream", "in pieces", "plain"]
+    (failed,) = [answer for answer in answers if not answer.ok]
     assert failed.error_kind == "server_error"
-    assert {answer.fidelity for answer in answers if answer} == {"sdk"}
+    assert {answer.fidelity for answer in answers} == {"sdk"}
+    assert recorded == len(answers)
     assert "planted-key" not in store.read_bytes().decode("latin-1")
 
 
-@pytest.mark.filterwarnings("ignore")  # litellm's own
-@pytest.mark.usefixtures("callbacks")
-def test_what_the_recorder_cannot_do_does_not_reach_the_application(
-    tmp_path: Path, capsys: Any
-) -> None:
-    recorder = tp.Recorder(tmp_path / "no" / "such" / "folder" / "live.db")
-    litellm.callbacks = [recorder]
+def test_what_the_recorder_cannot_do_does_not_reach_the_application(tmp_path: Path) -> None:
     with MockOpenAI() as mock:
-        answer = litellm.completion(**ask(mock, "say=fine"))
-    assert answer.choices[0].message.content == "fine"
-    recorder.log_success_event({"messages": object()}, object(), None, None)
-    recorder.close()
-    assert recorder.recorded == 0
+        said, recorded, dropped = ran(mock, str(tmp_path / "no" / "such" / "folder" / "live.db"))
+    assert (said, recorded) == (["plain", "failed"], 0)
+    assert dropped >= 1
 
 
 def test_the_recorder_of_litellm_s_proxy_has_a_dotted_path() -> None:

@@ -22,6 +22,7 @@ from aiohttp import (
     ClientSession,
     ClientTimeout,
     DummyCookieJar,
+    StreamReader,
     TCPConnector,
     hdrs,
     web,
@@ -75,6 +76,7 @@ _CONNECTING = 30.0  # seconds
 # Below the five seconds after which common servers close an idle connection.
 _IDLE = 4.0
 _CLOSING = 10.0  # seconds
+_PATIENCE = 400  # looks at the answers that are ending, 5 ms apart
 
 
 class Proxy(Listener):
@@ -110,7 +112,7 @@ class Proxy(Listener):
         """Wait until everything that has ended is written."""
         if self._writer is not None:
             # A caller has the end of its answer a moment before its record is made.
-            asyncio.run_coroutine_threadsafe(asyncio.sleep(0.02), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._service.all_ended(), self._loop).result()
             self._writer.flush()
 
     def close(self) -> None:
@@ -149,6 +151,17 @@ class _Service:
         self._writer = writer
         self._app = app
         self._flags = flags
+        self._passing: set[StreamReader] = set()
+
+    async def all_ended(self) -> None:
+        """Wait until each answer that has come to its end is handed to the writer, but for those
+        whose callers read too slowly.
+        """
+        await asyncio.sleep(0.02)  # for those whose last bytes are on their way
+        for _ in range(_PATIENCE):
+            if not any(content.at_eof() for content in self._passing):
+                return
+            await asyncio.sleep(0.005)
 
     async def start(self, socket: Any) -> None:
         # `limit` is that of connections at once; aiohttp's own is 100.
@@ -225,9 +238,10 @@ class _Service:
         response.headers.extend(headers)
         response.sent = frozenset(name.lower() for name in headers)
         end: End = "caller"
+        content = upstream.content
+        self._passing.add(content)
         try:
             await response.prepare(request)
-            content = upstream.content
             while True:
                 piece, is_chunk = await content.readchunk()
                 if piece:
@@ -248,6 +262,7 @@ class _Service:
                 request.transport.close()
         finally:
             self._record(exchange, end)
+            self._passing.discard(content)
         return response
 
     async def _body(
