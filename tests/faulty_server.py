@@ -397,12 +397,18 @@ _BROKEN_TEXTS: dict[str, Callable[[list[Call]], str]] = {
 }
 
 
-def think(
-    prompt: str, kind: str = "", *, forced: str | None = None, room: int | None = None
-) -> str:
+# What the model sometimes says before a call: some 70 tokens.
+_PREAMBLE = (
+    "Let me see what is needed here. The request names everything that I need to know, so there is "
+    "nothing to ask back. I have checked which of the tools fits best and how its parameters are "
+    "meant, and I will now call it with exactly the values from the message above.\n"
+)
+
+
+def think(prompt: str, kind: str = "", *, forced: str | None = None) -> str:
     """What the model writes to a prompt. `kind`: what goes wrong in it.
 
-    With "preamble" it writes so much before the call that `room` tokens are not enough.
+    A "preamble" before the call is no fault of its own: it needs a `max_tokens` that has room.
     """
     wanted = intend(prompt, forced)
     started = prompt.rpartition("<|im_start|>assistant\n")[2] if "<|im_start|>" in prompt else ""
@@ -417,8 +423,7 @@ def think(
     else:
         text = write_calls(wanted)
         if kind == "preamble":
-            thought = "Let me think about what is needed here, step by step. "
-            text = thought * (1 + (room or 256) * _TOKEN // len(thought) // 2) + "\n" + text
+            text = _PREAMBLE + text
     # A prompt may begin the answer. The model then goes on from there.
     return text.removeprefix(started) if started.strip() else text
 
@@ -562,7 +567,7 @@ def generate(body: Json, prompt: str, fault: Fault | None, rng: random.Random) -
     choice = body.get("tool_choice")
     forced = choice["function"]["name"] if isinstance(choice, dict) else None
     thinks = kind if layer == "model" or kind == "preamble" else ""
-    meant = think(prompt, thinks, forced=forced, room=room)
+    meant = think(prompt, thinks, forced=forced)
     temperature = body.get("temperature")
     temperature = 1.0 if temperature is None else float(temperature)
     text = sample(meant, kind if layer == "sampler" else "", temperature, rng)
@@ -658,7 +663,7 @@ _FAULTY_CALLS: dict[str, Callable[[list[tuple[str, str]]], list[tuple[str, str]]
         calls, lambda a: _strings(a, lambda s: json.dumps(json.dumps(s)))
     ),
     "cuts_tail": lambda calls: [(name, text[: -len(text) // 3]) for name, text in calls],
-    "renames": lambda calls: [(f"functions.{name}:0", text) for name, text in calls],
+    "renames": lambda calls: [(f"proxy_{name}", text) for name, text in calls],
     "cuts_name": lambda calls: [(name[:-2], text) for name, text in calls],
     "lowers_keys": lambda calls: _texts(
         calls, lambda a: {key.replace("_", "") + "x": v for key, v in a.items()}
@@ -731,7 +736,8 @@ def deltas_of(answer: Answer, kind: str = "") -> list[Json]:
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in _pieces(answer.reasoning or "")]
     deltas += [{"content": piece} for piece in _pieces(answer.content or "")]
-    for index, (name, text) in enumerate(answer.calls):
+    calls = answer.calls[:1] if kind == "stream_first_call_only" else answer.calls
+    for index, (name, text) in enumerate(calls):
         head = _call_delta(index, {"name": name, "arguments": ""}, f"call_{index}")
         body = [_call_delta(index, {"arguments": piece}) for piece in _pieces(text)]
         if kind == "stream_head_lost":
@@ -757,10 +763,6 @@ def deltas_of(answer: Answer, kind: str = "") -> list[Json]:
             deltas += [head, *body[::-1]]
         elif kind != "stream_nothing":
             deltas += [head, *body]
-    if kind == "stream_one_index":
-        for delta in deltas:
-            for call in delta.get("tool_calls", []):
-                call["index"] = 0
     return deltas
 
 
@@ -1092,8 +1094,8 @@ class FaultyServer:
         if stack is not None and stack.logprobs == "refused" and body.get("logprobs"):
             return _error(400, "logprobs are not supported by this deployment", "BadRequestError")
         try:
-            _check(body)
             if path == "/v1/chat/completions":
+                _check(body)
                 return answer_chat(body, fault, stack, rng)
             if path == "/v1/completions":
                 prompt = body["prompt"]
@@ -1457,7 +1459,7 @@ _KINDS: dict[Layer, tuple[tuple[str, str], ...]] = {
         ("stream_as_content", "stream"),
         ("stream_order", "stream"),
         ("stream_nothing", "stream"),
-        ("stream_one_index", "stream two"),
+        ("stream_first_call_only", "stream two"),
         ("stream_no_arguments", "stream long"),
         ("drops_call", "two"),
         ("leaves_markup", "long"),
@@ -1511,7 +1513,8 @@ def _client_request(fault: Fault, rng: random.Random) -> Fault:
     if fault.kind == "preamble":
         return replace(fault, max_tokens=length + rng.randint(8, 30))
     if fault.kind.startswith("choice_none"):
-        return replace(fault, params={"tool_choice": "none"})
+        # As the lab's own factor it would also change what is wanted.
+        return replace(fault, params={"extra_body": {"tool_choice": "none"}})
     if fault.kind == "choice_other":
         wanted = {call["name"] for call in fault.target}
         names = [tool["function"]["name"] for tool in fault.tools]

@@ -63,6 +63,7 @@ def native(url: str, fault: Fault, *, stream: bool, timeout: float = 2.0) -> lis
     """The calls of the fault's request. Raises where there is no good answer."""
     body: dict[str, Any] = {"model": "m", "messages": fault.messages, "tools": fault.tools}
     body.update(fault.settings, stream=stream)
+    body.update(body.pop("extra_body", {}))
     if isinstance(choice := body.get("tool_choice"), dict):
         body["tool_choice"] = {"type": "function", "function": choice}
     status, raw = post(url, "/chat/completions", body, timeout)
