@@ -5,8 +5,8 @@
 # those of others. What comes of a probe, and what a failing answer says of itself (`trial.blame`),
 # make hypotheses more or less likely by Bayes' rule. The next probe is the one that is expected to
 # tell most; asking ends when one layer is likely enough, or at the budget. The numbers in `_SIGNS`
-# and the threshold were set on simulated faults, and the faults of `benchmarks/blame.py` were
-# planted by other code.
+# and the thresholds were set on faults that `benchmarks/blame.py` simulates, and looked at again on
+# those that it plants over HTTP.
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ _HEALS: Mapping[ProbeName, frozenset[_Hypothesis]] = {
     "raw completion": frozenset({"template", "parser", "stream"}),
     "elsewhere": frozenset({"sampler", "template", "parser", "stream", "transport"}),
 }
-# Shares of requests that a fault breaks, and how likely each is beforehand.
 _OUR_READING = ("read here", "raw completion")
+# Shares of requests that a fault breaks, and how likely each is beforehand.
 _SHARES: Mapping[float, float] = {0.98: 0.6, 0.66: 0.13, 0.5: 0.13, 0.33: 0.14}
 _BY_CHANCE = 0.02  # a request that nothing broke fails all the same
 _ENOUGH = 0.97
@@ -232,8 +232,8 @@ def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
     beliefs = _Beliefs(trial, probes)
     asked: list[Asked] = []
     while probes and asker.spent < budget and beliefs.best()[1] < _ENOUGH:
-        probe = max(probes, key=beliefs.gain)
-        if beliefs.gain(probe) < _LEAST_GAIN:
+        gain, probe = max(((beliefs.gain(name), name) for name in probes), key=lambda x: x[0])
+        if gain < _LEAST_GAIN:
             break
         answer = asker.ask(probe)
         if answer is None or probe == "longer tools":

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import BadOptions
 from ..core.types import Policy
 from ..evals.reports.figures import Interval
+from ..evals.reports.figures.endpoints import chosen_reference
 from ..runner.exchange.summary import Summary
 from ..runner.exchange.types import PlanItem
 from ..runner.store.store import RunRecord, Store
@@ -233,12 +234,8 @@ class CaseMeans:
         self._models = list(plan.models)
         self._arms = [arm.name for arm in plan.arms]
         self._pair = None if rule.compare is None else _arms_of(plan, rule.compare)
-        if rule.reference is not None and rule.reference not in plan.models:
-            raise BadOptions(
-                "the reference is a model of the plan",
-                got=rule.reference,
-                expected=", ".join(plan.models),
-            )
+        if rule.reference is not None:
+            chosen_reference(self._models, rule.reference)
 
     def add(self, frame: Frame) -> None:
         """Add the trials of further cases."""

@@ -42,6 +42,10 @@ BLAME_CODES: Mapping[str, str] = {
 """Code -> what was found. Most verdicts on a model have none: the outcome says more."""
 
 
+TOKENS_TELL = "log probabilities or token ids of the answer"
+"""What to record where the model's own text would decide."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One thing that a verdict rests on.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..values import read_plain, write_canonical
 from ..values.printable import printable
-from .blame import Blame
+from .blame import TOKENS_TELL, Blame
 
 if TYPE_CHECKING:
     from .call import ToolCall
@@ -24,7 +24,6 @@ ONLY_REASONED = "call.only-in-reasoning"
 BESIDE_TEXT = "call.beside-text"
 ESCAPED = "call.escaped"
 IN_CONTENT = "call.in-content"
-_TOKENS_TELL = "log probabilities or token ids of the answer"
 _NOT_IT = "which the model did not write."
 _MOST_NAMES = 5
 _MOST_NAME = 60  # characters of a name
@@ -97,7 +96,7 @@ def explain_blame(
             "the server's parser left it.",
             "cannot_tell",
             "call_in_reasoning",
-            would_tell=_TOKENS_TELL,
+            would_tell=TOKENS_TELL,
         )
     if IN_CONTENT in codes:
         return Blame(
@@ -123,7 +122,7 @@ def explain_blame(
             "Cannot be told: the response holds the server's own calls and not what the model "
             "wrote; log probabilities or token ids would say it.",
             "cannot_tell",
-            would_tell=_TOKENS_TELL,
+            would_tell=TOKENS_TELL,
         )
     theirs = list(server.calls)
     good = [call for call in calls if call.ok]

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...core.errors import ToolparseError
 from ...core.types import Blame, Evidence, Layer, ParseResult, ServerReading, ToolCall
+from ...core.types.blame import TOKENS_TELL
 from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED, explain_blame
 from ...core.values import read_strict
 from ...middleware.flow import is_unlifted
@@ -29,7 +30,6 @@ from .outcomes import is_failure
 from .score import Score
 
 _SHOWN = 200
-_TOKENS_TELL = "log probabilities or token ids of the answer"
 _SAMPLING_TELLS = "the same request at temperature 0, or on another quantisation"
 # Error kinds of the runner -> the layer.
 _OF_ERROR: Mapping[str, Layer] = {
@@ -127,10 +127,7 @@ class _Witnesses:
         # The calls in the content, which a reader of the provider's own calls does not look for.
         if not self.is_native or not self.content.strip():
             return self.calls
-        try:
-            calls = parse_text(self.content, "auto", self.case.tools).calls
-        except ToolparseError:
-            return ()
+        calls = _calls_in(self.content, self.case)
         return tuple(call for call in calls if call.verdict != "echoed")
 
     @cached_property
@@ -139,20 +136,14 @@ class _Witnesses:
 
     @cached_property
     def failed(self) -> bool:
-        broken = self.result is not None and any(
-            problem.severity == "error" for problem in self.result.all_problems()
-        )
-        return is_failure(self.outcome, broken)
+        return is_failure(self.outcome, self.result is not None and not self.result.ok)
 
     @cached_property
     def message(self) -> Mapping[str, Any]:
         # Content and calls as the provider gave them. A text is its own content.
         if not self.is_native:
             return {"content": self.completion.raw}
-        try:
-            message = read_strict(self.completion.raw)
-        except (ValueError, RecursionError):
-            return {}
+        message = _json(self.completion.raw)
         return message if isinstance(message, Mapping) else {}
 
     @property
@@ -281,11 +272,16 @@ def _error(w: _Witnesses) -> Blame | None:
     return Blame(words[layer], layer, "", evidence)
 
 
-def _is_readable(text: str, case: Case) -> bool:
+def _calls_in(text: str, case: Case) -> tuple[ToolCall, ...]:
+    # In any format; none where no reader takes the text.
     try:
-        return any(call.ok for call in parse_text(text, "auto", case.tools).calls)
+        return parse_text(text, "auto", case.tools).calls
     except ToolparseError:
-        return False
+        return ()
+
+
+def _is_readable(text: str, case: Case) -> bool:
+    return any(call.ok for call in _calls_in(text, case))
 
 
 def _cut(w: _Witnesses) -> Blame | None:
@@ -321,7 +317,7 @@ def _nothing_came(w: _Witnesses) -> Blame | None:
             "cannot_tell",
             "all_output_lost",
             evidence,
-            _TOKENS_TELL,
+            TOKENS_TELL,
         )
     if c.reasoning.strip():
         return _dropped(w)
@@ -362,12 +358,14 @@ def _limit(w: _Witnesses) -> Blame | None:
 
 def _stopped(w: _Witnesses) -> Blame | None:
     stop = w.sampling.get("stop")
+    if not stop:
+        return None
     is_open = (
         w.outcome == "truncated"
         or any(call.status == "truncated" for call in w.left)
         or (w.outcome == "attempted_unparseable" and not any(c.readable for c in w.left))
     )
-    if not stop or not is_open:
+    if not is_open:
         return None
     why = "Client stopped it: the request has stop texts, and the answer ends inside a call."
     said = Evidence("request", f"stop {json.dumps(stop, ensure_ascii=False)}")
@@ -462,14 +460,16 @@ def _in_reasoning(w: _Witnesses) -> Blame | None:
         )
         layer = "cannot_tell"
     evidence = (w.quoted("reasoning", reasoning),) if reasoning else ()
-    return Blame(why, layer, "call_in_reasoning", evidence, _TOKENS_TELL)
+    return Blame(why, layer, "call_in_reasoning", evidence, TOKENS_TELL)
 
 
 def _left_in_content(w: _Witnesses) -> Blame | None:
     left = {IN_CONTENT, ESCAPED} & w.codes
     unlifted = w.result is not None and is_unlifted(w.completion)
+    if not (left or unlifted):
+        return None  # most answers, whose content need not be read for it
     calls = [call for call in w.left if call.readable]
-    if ESCAPED not in left and not ((left or unlifted) and calls):
+    if ESCAPED not in left and not calls:
         return None
     if w.choice == "none":
         said = Evidence("request", "tool_choice none")
@@ -576,7 +576,7 @@ def _assembled(w: _Witnesses) -> Blame | None:
                 "cannot_tell",
                 "",
                 evidence,
-                _TOKENS_TELL,
+                TOKENS_TELL,
             )
         if value is None and arguments.strip():
             return Blame(
@@ -585,7 +585,7 @@ def _assembled(w: _Witnesses) -> Blame | None:
                 "cannot_tell",
                 "",
                 evidence,
-                _TOKENS_TELL,
+                TOKENS_TELL,
             )
     return None
 
@@ -740,11 +740,7 @@ def _other_format(w: _Witnesses) -> Blame | None:
         return None
     if any(call.readable for call in w.calls):
         return None
-    try:
-        other = parse_text(w.completion.raw, "auto", w.case.tools)
-    except ToolparseError:
-        return None
-    calls = [call for call in other.calls if call.ok]
+    calls = [call for call in _calls_in(w.completion.raw, w.case) if call.ok]
     if not calls or calls[0].protocol == w.result.protocol:
         return None
     return Blame(

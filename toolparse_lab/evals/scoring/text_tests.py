@@ -134,8 +134,7 @@ def run_test(test: TextTest, options: ParseOptions | None = None) -> TextVerdict
     result = parse_text(test.raw, test.protocol, case.tools, options, request=request)
     score = score_text(case, result, finish_reason=test.finish_reason)
     if case.target is None:
-        broken = any(problem.severity == "error" for problem in result.all_problems())
-        passed = not is_failure(score.outcome, broken)
+        passed = not is_failure(score.outcome, not result.ok)
         if not passed and score.outcome == "ungraded":
             score = replace(score, detail=result.why().splitlines()[0])
     else:

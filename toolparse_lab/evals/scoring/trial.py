@@ -229,9 +229,7 @@ class Trial(Exports):
         """
         if internal_problem_of(self.result) is not None:
             return True
-        problems = self.result.all_problems() if self.result else ()
-        has_errors = any(problem.severity == "error" for problem in problems)
-        return is_failure(self.outcome, has_errors)
+        return is_failure(self.outcome, self.result is not None and not self.result.ok)
 
     @property
     def blame(self) -> Blame:
