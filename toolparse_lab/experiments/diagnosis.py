@@ -26,7 +26,7 @@ from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
 from ..formats.models import protocol_for
 from ..runner.exchange.details import sampling_of
-from ..runner.exchange.types import RAW_COMPLETION, Model
+from ..runner.exchange.types import OF_TOKENS, RAW_COMPLETION, Model
 from ..views.show import visible
 from .arms import NATIVE
 from .models import ModelLike
@@ -382,7 +382,7 @@ class _Beliefs:
         if probe == "longer tools":
             shown = _are_shown(self._trial, asked.trial)
             for key in self._weights if shown is not None else ():
-                chance = _TOOLS_SHOWN[key[0] == "template"]
+                chance = _chance_of_failure(*key, probe)
                 self._weights[key] += math.log(chance if shown else 1 - chance)
             return
         sign, has_tokens = _sign_of(asked.trial)
@@ -400,8 +400,6 @@ class _Beliefs:
             weights = {}
             for (hypothesis, share), weight in self._weights.items():
                 chance = _chance_of_failure(hypothesis, share, probe)
-                if probe == "longer tools":
-                    chance = _TOOLS_SHOWN[hypothesis == "template"]
                 weights[hypothesis, share] = weight + math.log(chance if failed else 1 - chance)
             total = _log_sum(weights.values()) - _log_sum(self._weights.values())
             gained -= math.exp(total) * _entropy(self._shares(weights))
@@ -433,6 +431,8 @@ def _entropy(shares: Mapping[Layer, float]) -> float:
 
 
 def _chance_of_failure(hypothesis: _Hypothesis, share: float, probe: ProbeName) -> float:
+    if probe == "longer tools":  # whose event is that the prompt shows them
+        return _TOOLS_SHOWN[hypothesis == "template"]
     if hypothesis in _HEALS[probe]:
         return _BY_CHANCE
     return share
@@ -477,9 +477,7 @@ def _chance_of(sign: _Sign, hypothesis: _Hypothesis, has_tokens: bool) -> float:
 def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
     # With whether the answer holds the model's own text.
     blame, completion = trial.blame, trial.completion
-    has_tokens = completion is not None and completion.fidelity in (
-        "logprobs", "token_ids", "raw_messages",
-    )  # fmt: skip
+    has_tokens = completion is not None and completion.fidelity in OF_TOKENS
     is_vague = blame.layer in ("server", "cannot_tell") and not blame.code
     if completion is not None and not completion.ok and is_vague:
         return "error", False

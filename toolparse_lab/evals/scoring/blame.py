@@ -23,7 +23,7 @@ from ...middleware.flow import is_unlifted
 from ...middleware.flow.reading import internal_problem_of
 from ...parser.parse import parse_text
 from ...runner.exchange.details import sampling_of, token_details
-from ...runner.exchange.types import Completion
+from ...runner.exchange.types import OF_TOKENS, Completion
 from ...views.show import shorten
 from ..cases.case import Case
 from .outcomes import is_failure
@@ -195,7 +195,7 @@ class _Witnesses:
 
     @property
     def has_tokens(self) -> bool:
-        return self.completion.fidelity in ("logprobs", "token_ids", "raw_messages")
+        return self.completion.fidelity in OF_TOKENS
 
     @property
     def ends_with_call(self) -> bool:

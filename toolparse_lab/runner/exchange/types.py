@@ -437,6 +437,8 @@ EndpointKind: TypeAlias = Literal["chat_text", "native_tools", "raw_completion"]
 Fidelity: TypeAlias = Literal[
     "wire", "sdk", "replayed", "synthetic", "logprobs", "token_ids", "raw_messages"
 ]
+OF_TOKENS = ("logprobs", "token_ids", "raw_messages")
+"""Fidelities of a text that was put together from the tokens that the model drew."""
 ErrorKind: TypeAlias = Literal[
     "timeout", "rate_limited", "context_overflow", "refused", "auth", "not_found", "bad_request",
     "server_error", "connection", "cut_stream", "too_large", "setup", "other",
