@@ -454,12 +454,13 @@ def _parse_answer(
     if server.calls and not server.independent and not result.calls:
         # The reader of a text finds none in the server's own, and they may be broken.
         result = parse_text(answer.raw, "openai_json", tools, options, request=request)
-    return with_lost_calls(
+    result = with_lost_calls(
         replace(result, server=server),
         answer.finish_reason,
         answer.reasoning,
         called=bool(server.calls),
     )
+    return result.with_tokens(answer.tokens and answer.tokens.of_text(result.raw))
 
 
 def _holds_more(answer: Captured, server: ServerReading, protocol: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ..core.types.call_pieces import CallPieces, joined, json_value, name_and_arguments
 from ..core.types.call_pieces import member as _get
+from ..core.types.tokens import TokenPieces
 from ..core.values import write_canonical
 from .exchange.types import Chunk
 from .provider_shapes import as_chat, finish_reason_of, is_of_ollama, json_object, ollama_usage
@@ -50,6 +51,7 @@ class Answer:
     reasoning: list[str] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
     calls: CallPieces = field(default_factory=CallPieces)
+    tokens: TokenPieces = field(default_factory=TokenPieces)
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     ids: dict[str, Any] = field(default_factory=dict)
@@ -87,8 +89,9 @@ class Answer:
         if not response.choices and self.recover():
             return
         self._identify(response)
-        message = response.choices[0].message
-        self.finish_reason = response.choices[0].finish_reason
+        choice = response.choices[0]
+        message = choice.message
+        self.finish_reason = choice.finish_reason
 
         original = self._own_object() or {}
         chat = as_chat(original) or {}
@@ -97,11 +100,13 @@ class Answer:
         if not isinstance(own, dict) or not isinstance(own.get("message"), dict):
             own = None
         if own is not None and ("choices" in original or "finish_reason" in original):
-            message = own["message"]
+            choice, message = own, own["message"]
             self._finish(own.get("finish_reason"))
             self._take_usage(chat)
             self._take_error(own)
         self._add(message)
+        self.tokens.take_choice(choice)
+        self.tokens.take_response(original or response)
         if own is not None:
             # What litellm leaves out of the answer's original.
             content = own["message"].get("content")
@@ -114,6 +119,7 @@ class Answer:
         elif is_of_ollama(original):
             self._finish(original.get("done_reason"))
             self.usage = ollama_usage(original)  # where one is missing, litellm guesses
+            self.tokens.take_logprobs(original.get("logprobs"))
         self.got_any = True
         self.check_room()
 
@@ -140,9 +146,11 @@ class Answer:
     def _take_object(self, response: Mapping[str, Any], at: float | None = None) -> None:
         # at: seconds, where a stream was asked for and a whole response came.
         self._identify(response)
+        self.tokens.take_response(response)
         for choice in (response.get("choices") or ())[:1]:
             self._finish(_get(choice, "finish_reason"))
             self._take_error(choice)
+            self.tokens.take_choice(choice)
             message = _get(choice, "message")
             if message is not None:
                 self._add(message, at)
@@ -197,12 +205,14 @@ class Answer:
         at = round(time.perf_counter() - self.started, 6)
         self.got_any = True
         self._identify(chunk)
+        self.tokens.take_response(chunk)
         # A chunk without choices carries the usage, or the provider's facts about the prompt.
         # Further choices (n > 1) are other answers, and this one is the first.
         for choice in (_get(chunk, "choices") or ())[:1]:
             delta = _get(choice, "delta")
             self._finish(_get(choice, "finish_reason") or _get(delta, "finish_reason"))
             self._take_error(choice)
+            self.tokens.take_choice(choice)
             if delta is not None:
                 self._add(delta, at)
             elif (message := _get(choice, "message")) is not None:

@@ -265,6 +265,9 @@ def _response_record(
         if isinstance(answer.original, str) and not answer.got_any:
             # Redacted before it is cut, as the beginning of a key is not recognised as one.
             record["body"] = redact(answer.original, request.secrets)[:_LONGEST_BODY]
+    tokens = answer.tokens.tokens(answer.raw) if answer.got_any else None
+    if tokens is not None:
+        record["tokens"] = tokens.to_dict()
     return redact_strings(record, request.secrets) or None
 
 

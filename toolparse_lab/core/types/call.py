@@ -31,6 +31,7 @@ from .spans import (
     step_in,
     step_out,
 )
+from .tokens import Token, Tokens
 
 # The verdict. Words are ordered from best to worst, and a thing has the worst word that applies to
 # it: a call the worst of what its status, its problems and its rules say, a result the worst of its
@@ -192,18 +193,23 @@ class Reading:
 class OriginTable:
     """The origins of one call, made by `make` when first asked for and then kept.
 
-    make_sources: its places in the request, likewise, or None if no request is known.
+    make_sources: its places in the request, likewise, or None if no request is known. tokens: those
+    of the answer, where they were recorded.
     """
 
-    __slots__ = ("_make", "_make_sources", "_sources", "_table")
+    __slots__ = ("_make", "_make_sources", "_sources", "_table", "tokens")
 
     def __init__(
-        self, make: Callable[[], Origins], make_sources: Callable[[], Sources] | None = None
+        self,
+        make: Callable[[], Origins],
+        make_sources: Callable[[], Sources] | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         self._make = make
         self._table: Origins | None = None
         self._make_sources = make_sources
         self._sources: Sources | None = None
+        self.tokens = tokens
 
     def get(self) -> Origins:
         """Return the table, JSON Pointer -> origin: the same object every time.
@@ -223,7 +229,12 @@ class OriginTable:
 
     def with_sources(self, make_sources: Callable[[], Sources]) -> OriginTable:
         """Return the same origins, with sources beside them."""
-        return OriginTable(self.get, make_sources)
+        return OriginTable(self.get, make_sources, self.tokens)
+
+    def with_tokens(self, tokens: Tokens) -> OriginTable:
+        """Return the same origins, with the tokens of the answer beside them."""
+        has_sources = self._sources is not None or self._make_sources is not None
+        return OriginTable(self.get, (lambda: self.sources or {}) if has_sources else None, tokens)
 
     def __deepcopy__(self, memo: object) -> OriginTable:
         return self
@@ -372,6 +383,26 @@ class ToolCall:
         if path:
             self.origin(path)
         return (self.origins.sources or {}).get(path, ())
+
+    def tokens(self, path: str = "") -> tuple[Token, ...]:
+        """Return the tokens that the value at a JSON Pointer was drawn as.
+
+        For an empty value, the token that ended it. Empty where the answer came without its tokens,
+        which a server gives for `logprobs=true`. Raises NoSuchItem for a path that is not in the
+        arguments.
+
+        >>> import toolparse_lab as tp
+        >>> head = '<tool_call>{"name": "f", "arguments": {"a'
+        >>> words = [head, '": "Ro', 'me"', "}}", "</tool_call>"]
+        >>> drawn = [{"token": word, "logprob": -0.1} for word in words]
+        >>> message = {"content": "".join(words)}
+        >>> answer = {"choices": [{"message": message, "logprobs": {"content": drawn}}]}
+        >>> call = tp.parse(answer, "hermes").calls[0]
+        >>> [(token.text, token.logprob) for token in call.tokens("/a")]
+        [('": "Ro', -0.1), ('me"', -0.1)]
+        """
+        span = self.origin(path).span
+        return () if self.origins.tokens is None else self.origins.tokens.at(span)
 
     @property
     def repair_steps(self) -> tuple[Step, ...]:

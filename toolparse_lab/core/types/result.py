@@ -12,7 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -25,6 +25,7 @@ from .call import ToolCall, Verdict, verdict_of_calls
 from .options import VERSION, ParseOptions
 from .server import ServerReading, explain_blame
 from .spans import Problem, Segment, Step, problem_in, problem_out, segment_in, segment_out
+from .tokens import TokenLabel, Tokens, label_tokens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +173,7 @@ class ParseResult:
     tools: tuple[ToolSpec, ...] = ()
     # What was received beside the text is no part of what the text says.
     server: ServerReading | None = field(default=None, compare=False)
+    tokens: Tokens | None = field(default=None, compare=False, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -276,6 +278,35 @@ class ParseResult:
         """Every change made to every call, in order: repairs, reading, coercion."""
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
+    def with_tokens(self, tokens: Tokens | None) -> ParseResult:
+        """Return the same result with the tokens of its text, which its calls then know too."""
+        if tokens is None:
+            return self
+        calls = tuple(
+            replace(call, origins=call.origins.with_tokens(tokens)) for call in self.calls
+        )
+        return replace(self, calls=calls, tokens=tokens)
+
+    def token_labels(self) -> tuple[TokenLabel, ...]:
+        """Return each token of the answer with what it is part of.
+
+        That is an argument, with its call and path, a name, text, reasoning, markup, or `outside`
+        for what is not in the text that was parsed, as the mark of the end. Empty where the answer
+        came without its tokens, which a server gives for `logprobs=true`.
+
+        >>> import toolparse_lab as tp
+        >>> call = ['<tool_call>{"name": "', 'f", "arguments', '": {"a": ', "1", "}}</tool_call>"]
+        >>> words = ["Well. ", *call, "<|im_end|>"]
+        >>> drawn = [{"token": word, "logprob": -0.1} for word in words]
+        >>> message = {"content": "".join(words[:-1])}
+        >>> answer = {"choices": [{"message": message, "logprobs": {"content": drawn}}]}
+        >>> [label.kind for label in tp.parse(answer, "hermes").token_labels()]
+        ['text', 'markup', 'name', 'markup', 'argument', 'markup', 'outside']
+        """
+        if self.tokens is None:
+            return ()
+        return label_tokens(self.tokens, self.segments, self.calls)
+
     def why(self) -> str:
         """Return one sentence a call: its verdict, the outcome and why.
 
@@ -303,7 +334,11 @@ class ParseResult:
 
         Lone surrogates survive `json.dumps` with its default `ensure_ascii`.
         """
-        beside = {} if self.server is None else {"server": self.server.to_dict()}
+        beside = {
+            name: value.to_dict()
+            for name, value in (("server", self.server), ("tokens", self.tokens))
+            if value is not None
+        }
         return {
             "version": VERSION,
             "raw": self.raw,
@@ -328,7 +363,7 @@ class ParseResult:
                 "a parse result of another version", got=d.get("version"), expected=VERSION
             )
         segments = tuple(map(segment_in, d["segments"]))
-        return cls(
+        result = cls(
             raw=d["raw"],
             protocol=d["protocol"],
             options=ParseOptions.of(d["options"]),
@@ -338,6 +373,7 @@ class ParseResult:
             tools=tuple(ToolSpec.of(t) for t in d["tools"]),
             server=ServerReading.from_dict(d["server"]) if "server" in d else None,
         )
+        return result.with_tokens(Tokens.from_dict(result.raw, d.get("tokens")))
 
     def to_json(self) -> str:
         """`to_dict` as compact JSON text, in ASCII.

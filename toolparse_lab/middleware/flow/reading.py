@@ -12,6 +12,7 @@ from ...core.errors import ToolparseError
 from ...core.toolspec import tool_specs
 from ...core.types import ParseOptions, ParseResult, Problem, Segment, Span
 from ...core.types.server import IN_CONTENT
+from ...core.types.tokens import Tokens
 from ...parser.echoes import judged
 from ...parser.parse import Reader, with_lost_calls
 from ...runner.exchange.types import Completion
@@ -65,6 +66,11 @@ def is_unlifted(completion: Completion) -> bool:
         and server.get("fidelity") in ("sdk", "wire")
         and completion.endpoint_kind == "chat_text"
     )
+
+
+def tokens_of(completion: Completion) -> Tokens | None:
+    """Return the tokens of a recorded answer's text, None where they were not recorded."""
+    return Tokens.from_dict(completion.raw, (completion.response or {}).get("tokens"))
 
 
 def answer_reader(

@@ -18,6 +18,7 @@ from ...core.types.call_pieces import joined
 from ...core.types.call_pieces import member as get
 from ...core.types.options import RawLike, TokenizerLike
 from ...core.types.server import ServerReading
+from ...core.types.tokens import Tokens
 from ...core.values import read_strict, write_canonical
 from .shapes import Assembly, eats, items, take_chunk, take_response
 
@@ -180,6 +181,8 @@ class Captured:
         fidelity: 'wire' for event-stream text, 'sdk' for objects of a client, 'replayed' for a
             string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
+        tokens: the tokens of `raw`, with their ids and log probabilities as far as they were given.
+            None where they were not, or are those of another text.
 
     >>> import toolparse_lab as tp
     >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
@@ -206,6 +209,7 @@ class Captured:
     fidelity: Fidelity = "sdk"
     token_text: str = ""
     prompt: str = field(default="", repr=False)
+    tokens: Tokens | None = field(default=None, repr=False, compare=False)
 
     @property
     def native(self) -> bool:
@@ -263,8 +267,11 @@ class Captured:
         This holds even without calls, and whatever the tokens say.
         """
         if self.token_text:
-            return replace(self, offers_tools=True, token_text="", fidelity="sdk")
-        return replace(self, offers_tools=True)
+            native = replace(self, offers_tools=True, token_text="", fidelity="sdk")
+        else:
+            native = replace(self, offers_tools=True)
+        # What was drawn is another text than the JSON of calls.
+        return replace(native, tokens=None)
 
     def server(self) -> ServerReading | None:
         """Return the provider's own calls, to compare with ours.
@@ -402,7 +409,7 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
     token_text, evidence = assembly.tokens.text(tokenizer)
     if evidence is None or not eats(token_text, content or refusal):
         token_text, evidence = "", None
-    return Captured(
+    captured = Captured(
         content=content,
         tool_calls=tuple(assembly.calls.to_list()),
         reasoning=joined(assembly.reasoning),
@@ -421,6 +428,8 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
         token_text=token_text,
         prompt=assembly.tokens.prompt(tokenizer),
     )
+    tokens = assembly.tokens.tokens(captured.raw, tokenizer)
+    return captured if tokens is None else replace(captured, tokens=tokens)
 
 
 # Values that hold no answer, whatever is in them.

@@ -132,9 +132,16 @@ def _provider_class(litellm: Any) -> Any:
         counted: Answer | None = None,
     ) -> Any:
         delta = types.Delta(content=text, role="assistant")
+        drawn = types.ChoiceLogprobs(content=counted.logprobs) if counted else None
+        choice = types.StreamingChoices(
+            index=0,
+            delta=delta,
+            finish_reason=finish,
+            logprobs=drawn if drawn and drawn.content else None,
+        )
         chunk = types.ModelResponseStream(
             id=id,
-            choices=[types.StreamingChoices(index=0, delta=delta, finish_reason=finish)],
+            choices=[choice],
             model=model,
             system_fingerprint=counted.system_fingerprint if counted else None,
         )
