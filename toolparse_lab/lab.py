@@ -57,7 +57,7 @@ from .middleware import CorrectedAnswer, Reply, correct_answer, create_tool_midd
 from .middleware.correction import Corrected, CorrectionContext, Feedback
 from .middleware.correction.drive import corrected_by, tokens_of
 from .middleware.correction.prompt import CorrectionWording, correction_messages
-from .middleware.flow import Runnable, asked_of, read_answer, tokens_of
+from .middleware.flow import Runnable, asked_of, read_answer, recorded_tokens
 from .middleware.flow.factors import PlanSettings, QuestionSettings, TaskSettings
 from .middleware.plans.request import PlanAnswer, plan_messages, read_plan_answer
 from .parser.foreign.protocol import AnyProtocol
@@ -666,7 +666,7 @@ class Lab:
             reason,
             request=question,
             reasoning=answer.reasoning or "",
-        ).with_tokens(tokens_of(answer))
+        ).with_tokens(recorded_tokens(answer))
 
     def _one_question(
         self, text: Any, tools: Any, model: Any, protocol: Any, settings: Mapping[str, Any]

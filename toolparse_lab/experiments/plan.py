@@ -361,6 +361,10 @@ def make_plan(
         raise BadPlan("there are no cases to plan", hint="check the filter or the sample size")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
         raise BadPlan("trials is how often each case is asked", got=trials, expected="1 or more")
+    if not isinstance(stream, bool):
+        raise BadPlan(
+            "a whole plan is asked in streams, or none of it", got=stream, expected="bool"
+        )
     by_alias = model_map(models)
     named, formats = own_formats(by_alias, protocols)
     own = [model.params or {} for model in by_alias.values()]

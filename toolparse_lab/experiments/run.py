@@ -18,6 +18,7 @@ from ..core.rules import CODES
 from ..core.types import Policy
 from ..core.values.printable import counted, printable
 from ..evals.engines import Engine
+from ..evals.reports.figures.calibration import LEAST, Calibration, Confidence
 from ..evals.reports.figures.endpoints import Endpoints, chosen_reference
 from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Trial
@@ -370,6 +371,17 @@ class Run:
         """Return one row per call that was found. reading: as for `trials`."""
         return self._kept("calls", **reading)
 
+    def arguments_df(self, **reading: Unpack[Reading]) -> Frame:
+        """Return one row per argument, with its place in the text, whether the target wants its
+        value, and how likely the tokens were that it was drawn as, where they were recorded.
+
+        reading: as for `trials`.
+        """
+        from ..evals.frames.recorded import arguments_frame, join_frames  # pandas is slow to import
+
+        frames = [arguments_frame(batch) for batch in in_batches(self._chosen(reading), _BATCH)]
+        return join_frames(frames or [arguments_frame([])], "arguments")
+
     def events_df(self, **reading: Unpack[Reading]) -> Frame:
         """Return one row per repair, step, problem or retry. reading: as for `trials`."""
         from ..evals.frames.recorded import events_frame, join_frames  # pandas is slow to import
@@ -544,6 +556,22 @@ class Run:
 
         frames = [run._columns(ANSWER, (policy,)) for run in (self, *others)]
         return noise_table(frames, policy)
+
+    def calibration(
+        self,
+        by: Confidence = "all tokens",
+        *,
+        bins: int = 10,
+        least: int = LEAST,
+        **reading: Unpack[Reading],
+    ) -> Calibration:
+        """Return whether the probability of an argument's tokens says how often it is right.
+
+        by: "all tokens" of an argument together, or its "least likely token". bins: at most. least:
+        the judged arguments below which nothing is said. reading: as for `trials`. Only answers
+        that were recorded with log probabilities count (`logprobs=True`), of cases with a target.
+        """
+        return Calibration(self.arguments_df(**reading), by, bins, least)
 
     def endpoints(
         self,

@@ -21,7 +21,15 @@ from ..evals.scoring.outcomes import OUTCOMES, SUB_CODES
 from ..evals.scoring.trial import Remarks, Trial, TrialProtocols
 from ..formats.auto import AUTO
 from ..formats.json.openai_json import OPENAI_JSON
-from ..middleware.flow import OPEN, Conversation, asked_of, drive, is_unlifted, read_answer, tokens_of
+from ..middleware.flow import (
+    OPEN,
+    Conversation,
+    asked_of,
+    drive,
+    is_unlifted,
+    read_answer,
+    recorded_tokens,
+)
 from ..parser.foreign.protocol import AnyProtocol
 from ..runner.exchange.types import Completion, PlanItem, Request
 from ..runner.store.store import Store
@@ -229,7 +237,7 @@ class RunReader:
                 request=question,
                 reasoning=completion.reasoning or "",
                 unlifted=is_unlifted(completion),
-            ).with_tokens(tokens_of(completion))
+            ).with_tokens(recorded_tokens(completion))
         return self._trial(item, completion, recorded, result, reader, policy)
 
     def _trial(

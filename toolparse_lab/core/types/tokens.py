@@ -182,7 +182,7 @@ class Tokens(Sequence[Token]):
             return self
         drawn = self.drawn
         start = drawn.find(raw)
-        if start < 0 or (not raw and drawn):
+        if start < 0:
             return None
         return replace(self, raw=raw, before=drawn[:start], after=drawn[start + len(raw) :])
 
@@ -290,9 +290,9 @@ def label_tokens(
 
 
 def leaves_of(origins: Mapping[str, Any]) -> list[tuple[str, Span]]:
-    """Return path and span of each origin that contains no other: texts, numbers, empty lists."""
-    inner = {path.rpartition("/")[0] for path in origins if path}
-    return [(path, o.span) for path, o in origins.items() if path not in inner]
+    """Return path and span of each argument that contains no other: texts, numbers, empty lists."""
+    inner = {path.rpartition("/")[0] for path in origins}
+    return [(path, o.span) for path, o in origins.items() if path and path not in inner]
 
 
 def _before(at: int) -> Span:

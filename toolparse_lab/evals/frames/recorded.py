@@ -17,8 +17,10 @@ from ...core.types import ParseResult
 from ...middleware.flow.reading import INTERNAL_ERROR
 from ...runner.exchange.types import Completion
 from .. import accessor as accessor  # registers df.toolparse with the first frame
+from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..scoring.outcomes import is_failure
-from ..scoring.trial import Trial
+from ..scoring.rescues import judge_arguments
+from ..scoring.trial import Trial, judged_case
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame
 from .dtypes import conform as conform
@@ -26,6 +28,7 @@ from .dtypes import join_frames as join_frames
 from .files import read_frame as read_frame
 from .files import write_frame as write_frame
 from .rows import (
+    argument_rows,
     call_id,
     changes_of,
     complaints_of,
@@ -112,6 +115,27 @@ def calls_frame(source: Iterable[Trial] | Trial | ParseResult) -> pd.DataFrame:
                 }
             )
     return _frame("calls", rows)
+
+
+def arguments_frame(
+    source: Iterable[Trial] | Trial | ParseResult, matchers: Matchers = DEFAULT_MATCHERS
+) -> pd.DataFrame:
+    """Return one row per argument that contains no other, with the tokens it was drawn as and,
+    where the case has a target, whether it is right.
+
+    matchers: how arguments are compared with the target. A single result has none.
+    """
+    rows: list[dict[str, Any]] = []
+    for trial in [source] if isinstance(source, (Trial, ParseResult)) else source:
+        for keys, result in _results(trial):
+            judged = {}
+            if isinstance(trial, Trial):
+                case = judged_case(trial.case, trial.levels.get("tool_choice"))
+                judged = judge_arguments(result.calls, case, matchers)
+            for row in argument_rows(result, judged):
+                call = result.calls[row["index"]]
+                rows.append({**keys, "call_id": call_id(keys, call), **row})
+    return _frame("arguments", rows)
 
 
 def events_frame(

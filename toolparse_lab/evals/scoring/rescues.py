@@ -1,5 +1,5 @@
-"""Rescues judged where they happened: is the value right that a rule changed, whatever else the
-call says?
+"""Values judged at their own place: is the value right that a rule changed, or that the model
+drew, whatever else the call says?
 """
 
 # How it works. Each call is held to the wanted call it was paired with, or to the nearest one of
@@ -18,15 +18,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...core.rules import CODES
 from ...core.toolspec import ToolSpec
 from ...core.types import Edit, ToolCall
-from ...core.values import Value, pointer_tokens
+from ...core.types.tokens import leaves_of
+from ...core.values import Value, pointer_tokens, read_strict
 from ..cases.matchers import Matchers
 from ..cases.target import is_wish
-from .match import Difference, Match, agree, differences_between
+from .match import Call, Difference, Match, agree, differences_between, match_calls
+
+if TYPE_CHECKING:
+    from ..cases.case import Case
 
 Rescues: TypeAlias = tuple[tuple[str, int, int], ...]
 """(rule, values it changed that are right, values that are wrong), by rule."""
@@ -52,23 +56,58 @@ def judge_rescues(
         if not (call.edits or call.steps or call.problems):
             continue  # what most calls are
         wants = [target[pairs[i]]] if i in pairs else target
-        every = [differences_between((call.name, value), want, tools, matchers) for want in wants]
-        named = [each for each in every if all(one.code != "name" for one in each)]
-        differences = min(named, key=len, default=None)  # None if no wanted call has its name
+        differences = _from_nearest((call.name, value), wants, tools, matchers)
         for problem in call.problems:
             if is_recovery(problem.code):
                 counts[problem.code][differences is None] += 1
         if differences is None:
             continue
 
-        # Once for each value that the rule changed, which may be named twice.
-        changes = dict.fromkeys((step.rule, step.path) for step in call.steps)
-        if call.edits:
-            places = [(o.start, o.end, path) for path, o in call.origins.get().items() if o.exact]
-            changes |= dict.fromkeys((e.rule, _place_of(e, raw, places)) for e in call.edits)
-        for rule, path in changes:
+        for rule, path in changes_in(call, raw):
             counts[rule][not _is_right(path, differences, matchers)] += 1
     return tuple((rule, right, wrong) for rule, (right, wrong) in sorted(counts.items()))
+
+
+def changes_in(call: ToolCall, raw: str) -> dict[tuple[str, str], None]:
+    """Return each rule that changed a value of a call, with the value's JSON Pointer, in order."""
+    # Once for each value that the rule changed, which may be named twice.
+    changes = dict.fromkeys((step.rule, step.path) for step in call.steps)
+    if call.edits:
+        places = [(o.start, o.end, path) for path, o in call.origins.get().items() if o.exact]
+        changes |= dict.fromkeys((e.rule, _place_of(e, raw, places)) for e in call.edits)
+    return changes
+
+
+def judge_arguments(
+    calls: Sequence[ToolCall], case: Case, matchers: Matchers
+) -> dict[tuple[int, str], bool]:
+    """Return for each argument, by the index of its call and its JSON Pointer, whether it is right.
+
+    An argument of a call that has no counterpart in the case's target is not judged, nor is one of
+    a case without a target. calls: any, of which only those that are ok are held to the target.
+    """
+    if case.target is None:
+        return {}
+    ok = [call for call in calls if call.ok]
+    pairs = [(call.name, read_strict(call.arguments_json or "{}")) for call in ok]
+    matched = dict(match_calls(pairs, case.target, case.tools, matchers).pairs)
+    judged: dict[tuple[int, str], bool] = {}
+    for i, (call, pair) in enumerate(zip(ok, pairs, strict=True)):
+        wants = [case.target[matched[i]]] if i in matched else case.target
+        differences = _from_nearest(pair, wants, case.tools, matchers)
+        if differences is not None:
+            for path, _ in leaves_of(call.origins.get()):
+                judged[call.index, path] = _is_right(path, differences, matchers)
+    return judged
+
+
+def _from_nearest(
+    call: Call, wants: Sequence[Any], tools: Sequence[ToolSpec], matchers: Matchers
+) -> tuple[Difference, ...] | None:
+    # None if no wanted call has its name.
+    every = [differences_between(call, want, tools, matchers) for want in wants]
+    named = [each for each in every if all(one.code != "name" for one in each)]
+    return min(named, key=len, default=None)
 
 
 def is_recovery(code: str) -> bool:

@@ -15,7 +15,7 @@ from ...core.values.printable import printable
 from ...formats.base import Signs
 from ...formats.like import ProtocolLike
 from ...formats.registry import is_shipped
-from ...middleware.flow import asked_of, read_answer, tokens_of
+from ...middleware.flow import asked_of, read_answer, recorded_tokens
 from ...middleware.flow.factors import QuestionSettings
 from ...middleware.flow.reading import internal_problem_of
 from ..cases.case import Case
@@ -300,7 +300,7 @@ class Trial(Exports):
                 self.completion.finish_reason,
                 request=asked_of(self.completion, self.case.input),
                 reasoning=self.completion.reasoning or "",
-            ).with_tokens(tokens_of(self.completion))
+            ).with_tokens(recorded_tokens(self.completion))
 
         kept = (
             "run_id", "model", "arm", "prompt_protocol", "trial", "asker", "levels", "conversation",

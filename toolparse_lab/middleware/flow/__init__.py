@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..drive import Flow, adrive, advance, drive
 from .native import NativeTools
-from .reading import answer_reader, asked_of, is_unlifted, read_answer, tokens_of
+from .reading import answer_reader, asked_of, is_unlifted, read_answer, recorded_tokens
 from .tool_loop import (
     OPEN,
     STOPS,
@@ -40,7 +40,7 @@ __all__ = [
     "drive",
     "is_unlifted",
     "read_answer",
-    "tokens_of",
+    "recorded_tokens",
     "result_row",
     "tool_loop",
 ]

@@ -68,7 +68,7 @@ def is_unlifted(completion: Completion) -> bool:
     )
 
 
-def tokens_of(completion: Completion) -> Tokens | None:
+def recorded_tokens(completion: Completion) -> Tokens | None:
     """Return the tokens of a recorded answer's text, None where they were not recorded."""
     return Tokens.from_dict(completion.raw, (completion.response or {}).get("tokens"))
 

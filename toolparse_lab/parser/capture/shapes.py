@@ -25,6 +25,7 @@ from ...core.types.call_pieces import member as get
 from ...core.types.tokens import TokenPieces
 from ...core.values import write_canonical
 
+
 def items(x: Any) -> list[Any]:
     """Return the items of a list, none for anything else, strings included."""
     return list(x) if isinstance(x, (list, tuple)) else []
