@@ -137,7 +137,11 @@ def test_every_argument_of_every_case_is_made_of_its_tokens(name: str) -> None:
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_ids_alone_say_the_same_places_as_bytes(name: str) -> None:
     words = vocabulary(name)
-    for text in ('Hi <tool_call>{"city": "São 🎉 Paulo", "n": 12}</tool_call>', "naïve 👩‍👩‍👧 ok", "  a  b"):
+    for text in (
+        'Hi <tool_call>{"city": "São 🎉 Paulo", "n": 12}</tool_call>',
+        "naïve 👩‍👩‍👧 ok",
+        "  a  b",
+    ):
         cut = words.cut(text)
         pieces = pieces_of([id for id, _ in cut], words)
         assert b"".join(pieces).decode() == text
@@ -153,7 +157,7 @@ def test_ids_alone_say_the_same_places_as_bytes(name: str) -> None:
 def test_tokens_that_make_one_character_together_all_have_its_span() -> None:
     data = "a🎉b".encode()
     tokens = Tokens("a🎉b", (1, 1, 3, 1))
-    assert [tuple((t.span.start, t.span.end)) for t in tokens] == [(0, 1), (1, 2), (1, 2), (2, 3)]
+    assert [(t.span.start, t.span.end) for t in tokens] == [(0, 1), (1, 2), (1, 2), (2, 3)]
     assert tokens.at(Span(1, 2)) == tokens[1:3]
     assert b"".join(t.text.encode("utf-8", "surrogateescape") for t in tokens) == data
 
@@ -258,7 +262,9 @@ def test_log_probabilities_and_entropies_of_every_shape(shape: str) -> None:
 
 
 def test_a_stream_has_the_tokens_of_the_whole() -> None:
-    cut = vocabulary("cl100k_base").cut('<tool_call>{"name": "f", "arguments": {"a": "Rome"}}</tool_call>')
+    cut = vocabulary("cl100k_base").cut(
+        '<tool_call>{"name": "f", "arguments": {"a": "Rome"}}</tool_call>'
+    )
     chunks = [
         {
             "choices": [
@@ -313,12 +319,17 @@ def test_without_tokens_there_is_nothing_to_label() -> None:
 
 def test_the_calls_that_a_server_made_have_other_tokens_than_their_json() -> None:
     function = {"name": "f", "arguments": '{"a": 1}'}
-    message = {"content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    message = {
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "function", "function": function}],
+    }
     assert tp.parse({"choices": [{"message": message}]}, "auto").tokens is None
 
 
 def test_a_result_brings_its_tokens_back() -> None:
-    cut = vocabulary("cl100k_base").cut('<tool_call>{"name": "f", "arguments": {"a": "Rome"}}</tool_call>')
+    cut = vocabulary("cl100k_base").cut(
+        '<tool_call>{"name": "f", "arguments": {"a": "Rome"}}</tool_call>'
+    )
     result = tp.parse(answer_of(cut, "".join(data.decode() for _, data in cut)), "hermes")
     again = tp.ParseResult.from_dict(json.loads(result.to_json()))
     assert again.token_labels() == result.token_labels()

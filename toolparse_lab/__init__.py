@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from .parser.capture import Captured
     from .parser.detect import Candidate, detect
     from .parser.doctor.check import check_template
+    from .parser.doctor.replay import ReplayReport, replay_check
     from .parser.doctor.report import TemplateReport
     from .parser.laws.check_protocol import LawReport, check_protocol
     from .parser.laws.check_stream import StreamReport, check_stream
@@ -107,6 +108,7 @@ _LATE = {
     "LawReport": "toolparse_lab.parser.laws.check_protocol",
     "Model": "toolparse_lab.runner.exchange.types",
     "Recorder": "toolparse_lab.integrations.litellm_bridge.callback",
+    "ReplayReport": "toolparse_lab.parser.doctor.replay",
     "Settings": "toolparse_lab.runner.settings",
     "StreamReport": "toolparse_lab.parser.laws.check_stream",
     "TemplateReport": "toolparse_lab.parser.doctor.report",
@@ -131,6 +133,7 @@ _LATE = {
     "protocol_for": "toolparse_lab.formats.models",
     "proxy": "toolparse_lab.integrations.proxy",
     "reader": "toolparse_lab.evals.readings.readers",
+    "replay_check": "toolparse_lab.parser.doctor.replay",
     "report": "toolparse_lab.evals.reports.figures.report",
     "shapes": "toolparse_lab.experiments.ingest.shapes",
     "shrink": "toolparse_lab.evals.scoring.shrink",
@@ -166,6 +169,7 @@ __all__ = [
     "ReasoningDelta",
     "Recorder",
     "Recovered",
+    "ReplayReport",
     "RequestLike",
     "Retract",
     "Segment",
@@ -208,6 +212,7 @@ __all__ = [
     "protocols",
     "proxy",
     "reader",
+    "replay_check",
     "report",
     "rjson",
     "rxml",
