@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .evals.readings.compare import Comparison, compare
     from .evals.readings.readers import reader
     from .evals.reports.figures.report import report
+    from .evals.scoring.reward import reward
     from .evals.scoring.shrink import shrink
     from .experiments.ingest.shapes import shapes
     from .experiments.until import Until
@@ -135,6 +136,7 @@ _LATE = {
     "reader": "toolparse_lab.evals.readings.readers",
     "replay_check": "toolparse_lab.parser.doctor.replay",
     "report": "toolparse_lab.evals.reports.figures.report",
+    "reward": "toolparse_lab.evals.scoring.reward",
     "shapes": "toolparse_lab.experiments.ingest.shapes",
     "shrink": "toolparse_lab.evals.scoring.shrink",
     "workbench": "toolparse_lab.notebook.display",
@@ -214,6 +216,7 @@ __all__ = [
     "reader",
     "replay_check",
     "report",
+    "reward",
     "rjson",
     "rxml",
     "shapes",

@@ -31,6 +31,16 @@ from ..runner.store.store import Store
 from .kept_readings import KeptReadings, Workers
 from .plan import Plan
 from .run_reader import RunReader, UnreadTrials, in_batches, with_code
+from .training_rows import (
+    TrainingForm,
+    Written,
+    checked_form,
+    dpo_rows,
+    reward_of,
+    rollout_rows,
+    sft_rows,
+    write_rows,
+)
 
 if TYPE_CHECKING:
     from ..evals.cases.matchers import Matchers
@@ -407,6 +417,72 @@ class Run:
         policies = only.pop("policies", (HEADLINE,))
         where = only.pop("where", None)
         return self._trials(protocol, policies, where, only)
+
+    # rows to train on
+
+    def to_sft(
+        self,
+        path: str | Path,
+        *,
+        form: TrainingForm | None = None,
+        **reading: Unpack[Reading],
+    ) -> Written:
+        """Write every answer that is right as written as a row of chat messages (JSON lines).
+
+        Each row has `messages`, the answer last, and `tools` (JSON text) where there are any.
+        Answers that are right only after a repair or a coercion are left out, and so is all that is
+        not judged; the return value says how many.
+
+        Args:
+            path: a new file, or one to replace.
+            form: 'calls' writes `tool_calls` for the model's chat template, 'text' what the model
+                wrote, behind the messages as they were sent. By default as the answer was asked.
+            reading: as for `trials`.
+
+        Raises BadOptions for another form, and StoreError where the file cannot be written.
+        """
+        form = checked_form(form)
+        return write_rows(path, lambda left_out: sft_rows(self._chosen(reading), form, left_out))
+
+    def to_dpo(
+        self,
+        path: str | Path,
+        *,
+        form: TrainingForm | None = None,
+        **reading: Unpack[Reading],
+    ) -> Written:
+        """Write pairs of answers to the same prompt (JSON lines): `prompt`, `chosen`, `rejected`.
+
+        The chosen answer is right as written; the rejected one is wrong, and nobody but the model
+        is to blame. Each answer is in one pair at most. The arguments are those of `to_sft`.
+        """
+        form = checked_form(form)
+        return write_rows(path, lambda left_out: dpo_rows(self._chosen(reading), form, left_out))
+
+    def to_rollouts(
+        self,
+        path: str | Path,
+        *,
+        reward: Callable[[Trial], float | None] = reward_of,
+        **reading: Unpack[Reading],
+    ) -> Written:
+        """Write every answer whose token ids were recorded, with its reward (JSON lines).
+
+        A row has `messages`, `completion`, `prompt_ids`, `completion_ids`, a `loss_mask` (1 where
+        the model drew the token), `logprobs`, `kinds` (what each token is part of), and `arguments`
+        with their place among the tokens, their log probability and whether they are right. A
+        conversation is one row as far as each prompt begins with what was drawn before, and several
+        `parts` where one does not.
+
+        Args:
+            path: a new file, or one to replace.
+            reward: a number for a trial, by default 1 for a success and 0 for a failure.
+            reading: as for `trials`.
+
+        Raises StoreError where the file cannot be written.
+        """
+        trials = self._chosen(reading)
+        return write_rows(path, lambda left_out: rollout_rows(trials, reward, left_out))
 
     # reports
 

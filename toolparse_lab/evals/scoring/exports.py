@@ -12,18 +12,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import pprint
 import re
 import shlex
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import BadOptions, StoreError
+from ...core.files import replace_file
 from ...core.toolspec import ToolSpec
 from ...core.types import DEFAULT_OPTIONS, ParseResult
 from ...core.values import write_canonical
@@ -106,21 +104,10 @@ def write_tests(trials: Iterable[Exports], path: str | Path) -> Path:
     if file.exists() and new_text == text:
         return file
 
-    # Written next to the old file, which it then replaces in one step of the file system.
-    temporary = ""
     try:
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as f:
-            f.write(new_text)
-        # A temporary file is its owner's alone; the new one is as open as the old.
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(file)
+        return replace_file(file, [new_text])
     except OSError as e:
-        with suppress(OSError):
-            Path(temporary).unlink()
         raise StoreError("the test cannot be written", got=f"{file}: {e.strerror}") from None
-    return file
 
 
 def _joined(text: str, blocks: dict[str, str], file: Path) -> str:

@@ -261,7 +261,7 @@ def _writings(
     template: TemplateLike, turns: Sequence[_Turn], tools: ToolsLike, arguments: str
 ) -> list[Rendering]:
     # By turns the messages of a turn, its prompt, and its messages with its own answer.
-    specs = [{"type": "function", "function": tool.to_dict()} for tool in tool_specs(tools)]
+    specs = [tool.to_openai() for tool in tool_specs(tools)]
     jobs: list[dict[str, Any]] = []
     for turn, after in pairwise(turns):
         jobs += [_job(turn.messages, specs, arguments, prompt=end) for end in (False, True)]
@@ -358,7 +358,7 @@ def _alike(drawn: Sequence[int], shown: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """How a template writes a turn: its prompt, the same with the answer behind it, the next prompt.
+    """A turn as a template writes it: its prompt, that with the answer behind it, the next prompt.
 
     told: where in the prompt its last message ends; behind it stands the beginning of an answer.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import tempfile
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import BadOptions, MissingRecording, UnreadableInput
+from ...core.files import replace_file
 from ..exchange.types import Completion, Request
 from .batches import batches
 
@@ -63,22 +63,8 @@ def write_recording(path: str | Path, completions: Iterable[Completion]) -> None
 
 
 def _write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    # Moved to `path` when it is whole: whatever goes wrong, `path` is as it was, and no other file
-    # stays.
-    path = Path(path)
     head = json.dumps({"format": FORMAT, "version": VERSION}, separators=(",", ":"))
-    # In the same folder, since a move between file systems is a copy that may break off.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii", newline="\n") as f:
-            f.write(head + "\n")
-            f.writelines(text + "\n" for text in lines)
-        Path(temporary).chmod(0o644)  # mkstemp makes it readable for its owner alone
-        Path(temporary).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise
+    replace_file(path, (text + "\n" for text in chain([head], lines)))
 
 
 def read_recording(path: str | Path) -> Iterator[Completion]:
