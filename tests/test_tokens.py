@@ -317,7 +317,16 @@ def test_without_tokens_there_is_nothing_to_label() -> None:
         result.calls[0].tokens("/b")
 
 
-def test_the_calls_that_a_server_made_have_other_tokens_than_their_json() -> None:
+def test_tokens_of_another_text_than_was_parsed_have_no_place_in_it() -> None:
+    # A text that is read as native calls is JSON, which nobody drew.
+    result = tp.parse(answer_of([(7, b"Hello")], "Hello"), "openai_json")
+    assert result.tokens is not None
+    assert (result.tokens.drawn, result.tokens.raw) == ("Hello", "")
+    assert [label.kind for label in result.token_labels()] == ["outside"]
+    assert Tokens.from_dict(result.raw, result.tokens.to_dict()) == result.tokens
+
+
+def test_calls_that_a_server_made_come_without_tokens() -> None:
     function = {"name": "f", "arguments": '{"a": 1}'}
     message = {
         "content": None,

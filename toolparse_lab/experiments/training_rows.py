@@ -195,7 +195,9 @@ def _why_not_wrong(trial: Trial) -> str:
         return "without a target"
     if trial.score.success:
         return "right after a repair or a coercion"
-    if trial.blame.layer != "model":
+    # A call that a server left in its text is the model's own all the same.
+    blame = trial.blame
+    if blame.layer not in ("model", "none") and blame.code != "markup_in_content":
         return "wrong, and not by the model's own fault"
     return ""
 
@@ -272,11 +274,11 @@ def _stretches(trial: Trial) -> list[_Stretch]:
         so_far = [*last.prompt_ids, *last.completion_ids] if last is not None else []
         prompt = list(tokens.prompt_ids)
         if last is None or not prompt or prompt[: len(so_far)] != so_far:
-            last = _Stretch(messages, completion.raw, prompt)
+            last = _Stretch(messages, tokens.drawn, prompt)
             stretches.append(last)
         else:
             between = prompt[len(so_far) :]
-            last.messages, last.completion = messages, completion.raw
+            last.messages, last.completion = messages, tokens.drawn
             last.completion_ids += between
             last.loss_mask += [0] * len(between)
             last.logprobs += [None] * len(between)
@@ -303,7 +305,8 @@ def _turns_of(trial: Trial) -> Iterator[tuple[list[Row], Any, ParseResult | None
 
 def _kinds_of(result: ParseResult | None, tokens: Any) -> list[str]:
     own = tokens.of_text(result.raw) if result is not None else None
-    if result is None or own is None:
+    # What has no place in the text that was parsed was drawn as text all the same.
+    if result is None or own is None or not own.raw:
         return ["text"] * len(tokens)
     return [label.kind for label in label_tokens(own, result.segments, result.calls)]
 
@@ -312,8 +315,6 @@ def _arguments_of(
     trial: Trial | None, result: ParseResult, tokens: Any, start: int, turn: int
 ) -> list[Row]:
     own = tokens.of_text(result.raw)
-    if own is None:
-        return []
     judged: Mapping[tuple[int, str], bool] = {}
     if trial is not None:
         case = judged_case(trial.case, trial.levels.get("tool_choice"))

@@ -14,6 +14,7 @@ from .marks import Mark, Run, marks_of, runs_of, without_middle
 from .rows import Change, Row, changes_of, place, protocol_words, rows_of, sentence_of
 from .show import one_line, shorten, visible
 from .style import MARKS, SEVERITIES, VERDICTS
+from .tokens import tokens_line
 
 AnsiStyle: TypeAlias = Literal["background", "inverse", "underline", "bold"]
 
@@ -49,6 +50,8 @@ def render_ansi(result: ParseResult, style: AnsiStyle = "background", color: boo
     if result.blame:
         lines.append(visible(shorten(result.blame, 1_000)))
     lines += ["", _raw(result, pen)]
+    if line := tokens_line(result):
+        lines += ["", line]
 
     if result.calls or result.problems:
         lines.append("")

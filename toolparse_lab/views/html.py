@@ -48,6 +48,7 @@ from .rows import (
 from .show import shorten
 from .style import BADGE, BLUE, DROPPED, INSERTION, LINE, MARKS, SEVERITIES, style_of
 from .templating import macro, render
+from .tokens import MAX_TOKENS, tokens_html, tokens_line
 
 __all__ = ["MAX_TEXT", "badge", "render_diff", "render_result", "table_of", "text_of"]
 
@@ -101,6 +102,9 @@ def render_result(result: ParseResult) -> str:
         raw=raw,
         legend=legend,
         raw_notes=[note(sentence) for sentence in raw_notes],
+        tokens=tokens_html(result) if result.tokens else "",
+        tokens_line=text_of(tokens_line(result)),
+        token_notes=_left_out(len(result.tokens or ()) - MAX_TOKENS, "tokens"),
         reasons=[text_of(shorten(line, 1_000)) for line in reasons[:most]],
         problems=[_problem_cells(p) for p in result.problems[:MAX_CHANGES]],
         problem_notes=_left_out(len(result.problems) - MAX_CHANGES, "problems"),

@@ -27,6 +27,10 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "show one trial: what was asked, what the model wrote, and what was read in it",
         ),
         "open": ("recorded", "work on recorded answers or on one text in the browser"),
+        "tokens": (
+            "training",
+            "show the tokens of an answer, or whether their probabilities tell right from wrong",
+        ),
         "score": ("recorded", "judge every trial of a run"),
         "blame": ("asking", "say which layer broke an answer, by its record or by asking again"),
         "reader": ("readers", "fetch the parsers of a release of vLLM, SGLang or transformers"),
@@ -58,6 +62,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "recorded",
             "read recorded answers again by other protocols or policies; no model is called",
         ),
+        "export": ("training", "write recorded answers as rows to train on"),
         "ablation": (
             "reports",
             "measure the three layers of type safety on one recorded set of answers",
@@ -68,7 +73,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "validate": ("project", "say what is wrong or doubtful about a file of cases"),
         "template": (
             "answers",
-            "say which values a chat template loses, and at which of its lines",
+            "say which values a chat template loses, and whether it shows turns as they were drawn",
         ),
         "config": ("project", "show the settings that hold, and where they came from"),
     },

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from ...core.errors import BadOptions
+from ...core.errors import BadOptions, UnreadableInput
 from ...core.types import EXECUTABLE, ParseOptions
 from ...formats.base import Protocol
 from ...notebook.page import export_html
@@ -132,12 +132,19 @@ def _protocol(options: Any) -> int:
 
 @verb(
     "template",
-    Option("action", choices=("check",), help="what to do"),
+    Option("action", choices=("check", "replay"), help="what to do"),
     Option(
         "file",
         metavar="SOURCE",
         help="a chat template, a tokenizer_config.json, a chat_template.json, a model's folder, or "
         "the address of a llama.cpp server; - for standard input",
+    ),
+    Option(
+        "conversation",
+        nargs="?",
+        metavar="FILE",
+        help="of replay: JSON of the messages, or of {messages, tools}; what the model drew is the "
+        "`raw` of an assistant's message",
     ),
     Option(
         "--protocol", metavar="ID", help="what reads the calls (default: derived from the template)"
@@ -148,10 +155,15 @@ def _protocol(options: Any) -> int:
         "toolparse template check chat_template.jinja",
         "toolparse template check http://127.0.0.1:8080 --json",
         "toolparse template check models/mine --protocol hermes",
+        "toolparse template replay chat_template.jinja conversation.json",
     ),
 )
 def _template_verb(options: Any) -> int:
-    """Check a template. Return 1 if it loses something."""
+    """Check a template. Return 1 if it loses something, or shows a turn otherwise than drawn."""
+    if options.action == "replay":
+        return _replay(options)
+    if options.conversation is not None:
+        raise BadOptions("check takes a template alone", got=options.conversation)
     from ...parser.doctor.check import check_template  # only this verb: 25 ms of each parse
 
     report = check_template(_template(options.file), protocol=options.protocol)
@@ -160,6 +172,32 @@ def _template_verb(options: Any) -> int:
     else:
         put(visible(str(report)))
     return 1 if not report.ok or (options.strict and report.findings) else 0
+
+
+def _replay(options: Any) -> int:
+    from ...parser.doctor.replay import replay_check  # only this verb, as above
+
+    if options.conversation is None:
+        raise BadOptions("replay takes a conversation behind the template", got="none")
+    if options.strict:
+        raise BadOptions("--strict goes with check", got="replay")
+    try:
+        conversation = json.loads(read_text(options.conversation))
+    except (ValueError, RecursionError) as e:
+        raise UnreadableInput(
+            "the conversation is no JSON", got=str(e), expected="messages, or {messages, tools}"
+        ) from None
+    messages, tools = conversation, None
+    if isinstance(conversation, dict):
+        messages, tools = conversation.get("messages"), conversation.get("tools")
+    report = replay_check(
+        messages or [], _template(options.file), tools=tools, protocol=options.protocol or "auto"
+    )
+    if options.json:
+        put_json(report.to_dict())
+    else:
+        put(visible(str(report)))
+    return 0 if report.ok else 1
 
 
 def _template(file: str) -> Any:

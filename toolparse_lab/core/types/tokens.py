@@ -96,7 +96,8 @@ class Tokens(Sequence[Token]):
     """The tokens of one answer, in order.
 
     Attributes:
-        raw: the text that was parsed.
+        raw: the text that was parsed. '' where it is no part of what was drawn, as the JSON of the
+            calls that a server read in it; then no token has a place in it.
         sizes: the bytes of each token in UTF-8.
         before, after: what was drawn before and after that text.
         ids, logprobs, entropies: one for each token, or empty where they were not recorded.
@@ -174,16 +175,16 @@ class Tokens(Sequence[Token]):
         last = bisect_left(starts, max(span.end, span.start + 1))
         return tuple(tokens[first:last]) or tuple(tokens[-1:])
 
-    def of_text(self, raw: str) -> Tokens | None:
-        """Return the same tokens for another text that is part of what was drawn. None for a text
-        that is not.
+    def of_text(self, raw: str) -> Tokens:
+        """Return the same tokens for another text that was parsed, with their places in it if it is
+        part of what was drawn.
         """
         if raw == self.raw:
             return self
         drawn = self.drawn
         start = drawn.find(raw)
         if start < 0:
-            return None
+            start, raw = 0, ""
         return replace(self, raw=raw, before=drawn[:start], after=drawn[start + len(raw) :])
 
     def to_dict(self) -> dict[str, Any]:
@@ -192,6 +193,8 @@ class Tokens(Sequence[Token]):
         Numbers have six digits, which is what a server computes with.
         """
         out: dict[str, Any] = {"sizes": list(self.sizes)}
+        if not self.raw:
+            out["apart"] = True
         for name in ("before", "after"):
             if text := getattr(self, name):
                 out[name] = text
@@ -211,6 +214,7 @@ class Tokens(Sequence[Token]):
         """
         if not isinstance(d, Mapping):
             return None
+        raw = "" if d.get("apart") is True else raw
         before, after = d.get("before", ""), d.get("after", "")
         sizes = _ids_in(d.get("sizes"))
         if not sizes or not isinstance(before, str) or not isinstance(after, str):
@@ -430,11 +434,7 @@ class TokenPieces:
         return max(candidates, key=lambda candidate: len(candidate[0]))
 
     def tokens(self, raw: str, tokenizer: Any = None) -> Tokens | None:
-        """Return the tokens of the text that is parsed, or None.
-
-        None too where that text is no part of what was drawn, as the JSON of calls that a server
-        read in it.
-        """
+        """Return the tokens for the text that is parsed, None where they are not known."""
         entries, ids = self._entries, self._all_ids()
         if not entries or any(entry[0] is None for entry in entries):
             if tokenizer is None or not ids:

@@ -182,7 +182,6 @@ class Captured:
             string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
         tokens: the tokens of `raw`, with their ids and log probabilities as far as they were given.
-            None where they were not, or are those of another text.
 
     >>> import toolparse_lab as tp
     >>> tp.Captured.of({"choices": [{"message": {"content": "Hello"}}]}).content
@@ -271,7 +270,7 @@ class Captured:
         else:
             native = replace(self, offers_tools=True)
         # What was drawn is another text than the JSON of calls.
-        return replace(native, tokens=None)
+        return replace(native, tokens=self.tokens and self.tokens.of_text(native.raw))
 
     def server(self) -> ServerReading | None:
         """Return the provider's own calls, to compare with ours.

@@ -1,0 +1,153 @@
+"""The tokens of recorded answers, and the answers as rows to train on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ...core.errors import BadOptions
+from ...views.show import visible
+from ...views.tokens import tokens_line, tokens_text
+from ..console import put, put_json, records, say
+from ..options import (
+    CONFIG,
+    JSON,
+    READER,
+    RUN,
+    STORE,
+    Option,
+    need_lab,
+    open_lab,
+    settings_of,
+    verb,
+)
+
+
+@verb(
+    "tokens",
+    CONFIG,
+    RUN,
+    Option(
+        "trial",
+        nargs="?",
+        metavar="TRIAL",
+        help="the id of a trial, whose tokens are listed (default: a table over all arguments)",
+    ),
+    Option(
+        "--by",
+        default="all tokens",
+        metavar="WHAT",
+        help="the probability of 'all tokens' of an argument (default), or of its 'least likely "
+        "token'",
+    ),
+    STORE,
+    *READER,
+    JSON,
+    examples=("toolparse tokens latest", "toolparse tokens latest 3f9a1c"),
+)
+def _tokens(options: Any) -> int:
+    """List the tokens of a trial, or say whether probabilities tell right arguments from wrong.
+
+    Return 1 where that was not measured.
+    """
+    settings = settings_of(options)
+    need_lab()
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        policies = (settings["policy"],)
+        if options.trial is not None:
+            trials = run.trials(
+                protocol=options.protocol,
+                policies=policies,
+                where=lambda trial: trial.trial_id.startswith(options.trial),
+            )
+            if not len(trials):
+                raise BadOptions(
+                    "no trial of this run has this id",
+                    got=options.trial,
+                    hint="`toolparse score` lists the trials",
+                )
+            return _list_tokens(trials[0], options)
+        calibration = run.calibration(options.by, protocol=options.protocol, policies=policies)
+        if options.json:
+            put_json(
+                {
+                    "n": calibration.n,
+                    "measured": calibration.measured,
+                    "bins": records(calibration.frame),
+                    "error": asdict(calibration.error) if calibration.measured else None,
+                    "ranking": asdict(calibration.ranking) if calibration.measured else None,
+                }
+            )
+        else:
+            put(visible(str(calibration)))
+    return 0 if calibration.measured else 1
+
+
+def _list_tokens(trial: Any, options: Any) -> int:
+    labels = trial.result.token_labels() if trial.result is not None else ()
+    if options.json:
+        names = ("index", "text", "id", "logprob", "entropy")
+        put_json(
+            [
+                {name: getattr(label.token, name) for name in names}
+                | {"start": label.token.span.start, "end": label.token.span.end}
+                | {"kind": label.kind, "call": label.call, "path": label.path}
+                | {"repaired": label.repaired}
+                for label in labels
+            ]
+        )
+    elif labels:
+        put("\n".join(tokens_text(trial.result)))
+        put(f"\n{tokens_line(trial.result)}. A star marks where a repair was made.")
+    else:
+        say("toolparse: no tokens were recorded of this answer; ask with logprobs=True")
+    return 0 if labels else 1
+
+
+@verb(
+    "export",
+    CONFIG,
+    RUN,
+    Option(
+        "--as",
+        dest="rows",
+        choices=("sft", "dpo", "rollouts"),
+        required=True,
+        help="sft: answers that are right as written; dpo: pairs of a right and a wrong one; "
+        "rollouts: answers with their tokens and a reward",
+    ),
+    Option("--out", metavar="FILE", required=True, help="the file of JSON lines"),
+    Option(
+        "--form",
+        choices=("calls", "text"),
+        help="of sft and dpo: answers with tool_calls, or as the model's text (default: as asked)",
+    ),
+    STORE,
+    *READER,
+    JSON,
+    examples=(
+        "toolparse export latest --as sft --out train.jsonl",
+        "toolparse export latest --as dpo --form calls --out pairs.jsonl",
+    ),
+)
+def _export(options: Any) -> int:
+    """Write the answers of a run as rows to train on. Return 1 if there are none."""
+    settings = settings_of(options)
+    need_lab()
+    if options.rows == "rollouts" and options.form:
+        raise BadOptions("--form goes with sft and dpo", got=f"--form {options.form}")
+    with open_lab(settings) as lab:
+        run = lab.open(options.run)
+        reading: Any = {"protocol": options.protocol, "policies": (settings["policy"],)}
+        if options.rows == "rollouts":
+            written = run.to_rollouts(options.out, **reading)
+        else:
+            write = run.to_sft if options.rows == "sft" else run.to_dpo
+            written = write(options.out, form=options.form, **reading)
+    if options.json:
+        account = {"path": str(written.path), "rows": written.rows}
+        put_json({**account, "left_out": dict(written.left_out)})
+    else:
+        put(visible(str(written)))
+    return 0 if written.rows else 1
