@@ -22,9 +22,14 @@ from typing import Any
 import toolparse_lab as tp
 from toolparse_lab.evals.cases.case import Case
 from toolparse_lab.evals.reports.figures.stats import wilson
-from toolparse_lab.evals.scoring.blame import words_of_tool
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.experiments.diagnosis import Diagnosis, ProbeName, diagnose, longer_tools
+from toolparse_lab.experiments.diagnosis import (
+    Diagnosis,
+    ProbeName,
+    characters_of,
+    diagnose,
+    longer_case,
+)
 from toolparse_lab.middleware.flow import read_answer
 from toolparse_lab.parser.capture import capture
 from toolparse_lab.runner.exchange.types import Completion
@@ -46,7 +51,7 @@ class Simulated:
     """One fault: what it makes of the question, under each probe."""
 
     probes: Sequence[ProbeName] = (
-        "as asked", "other transfer", "temperature 0", "read here", "more tokens", "longer tools",
+        "as asked", "other transfer", "temperature 0", "read here", "more tokens", "longer request",
     )  # fmt: skip
 
     def __init__(self, layer: str, number: int) -> None:
@@ -70,22 +75,12 @@ class Simulated:
             "server": {"read here"} | ({"other transfer"} if self.kind == 5 else set()),
             "client": {"more tokens"},
         }.get(self.layer, set())
-        if probe == "longer tools":
-            shown = (
-                30
-                if self.layer == "template"
-                else 90
-                + sum(
-                    len(word)
-                    for tool in longer_tools(self.case.tools)
-                    for word in words_of_tool(tool)
-                )
-                // 4
-            )
+        if probe == "longer request":
+            case = longer_case(self.case)
+            more = characters_of(case) - characters_of(self.case)
+            shown = 30 if self.layer == "template" else 90 + more // 4
             longer = Completion("k", "No.", finish_reason="stop", prompt_tokens=shown)
-            return replace(
-                self._trial(longer), case=replace(self.case, tools=longer_tools(self.case.tools))
-            )
+            return replace(self._trial(longer), case=case)
         broken = probe not in heals and self.random.random() < self.share
         return self._answered(broken, native=probe != "read here")
 

@@ -16,7 +16,7 @@ import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.trial import Trial
-from toolparse_lab.experiments.diagnosis import longer_tools
+from toolparse_lab.experiments.diagnosis import characters_of, longer_case
 
 TOOL = {
     "name": "find_berth",
@@ -145,7 +145,7 @@ def test_the_fault_of_a_layer_is_found(lab: tp.Lab, fault: str, logprobs: str) -
     # Every request is recorded, and a probe's answer can be opened like any other.
     assert all(a.trial.completion is not None for a in found.asked)
     frame = found.frame
-    assert frame["asked"].sum() == sum(a.probe != "longer tools" for a in found.asked)
+    assert frame["asked"].sum() == sum(a.probe != "longer request" for a in found.asked)
     assert (frame["low"] <= frame["failed"] / frame["asked"]).all()
     assert fault in str(found)
 
@@ -184,12 +184,21 @@ def test_what_did_not_fail_has_nobody_to_blame(lab: tp.Lab) -> None:
         lab.blame(trial)
 
 
-def test_longer_tools_are_the_same_tools() -> None:
-    tools = tp.core.toolspec.tool_specs([TOOL])
-    (longer,) = longer_tools(tools)
-    assert longer.name == "find_berth"
-    assert longer.description.startswith("A free berth. Nothing else")
-    assert longer.schema["required"] == ["port"]
+def test_a_longer_case_asks_the_same() -> None:
+    case = tp.Case("c", "A berth?", tp.core.toolspec.tool_specs([TOOL]))
+    longer = longer_case(case)
+    (tool,) = longer.tools
+    assert tool.name == "find_berth"
+    assert tool.description.startswith("A free berth. Nothing else")
+    assert tool.schema["required"] == ["port"]
+    assert longer.input.startswith("A berth? Nothing else")
+    # Half of it is in the question, so that either half is missed.
+    added = characters_of(longer) - characters_of(case)
+    assert len(longer.input) - len(case.input) == added / 2
+    messages = [{"role": "user", "content": "A"}, {"role": "assistant", "content": None}]
+    asked = longer_case(tp.Case("c", messages, case.tools)).messages
+    assert asked[0]["content"].startswith("A Nothing else")
+    assert asked[1] == messages[1]
 
 
 def test_the_command_asks(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

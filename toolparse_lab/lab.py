@@ -25,7 +25,7 @@ from .core.errors import (
     UnknownName,
     near,
 )
-from .core.toolspec import ToolsLike, ToolSpec, tool_specs
+from .core.toolspec import ToolsLike, tool_specs
 from .core.types import ParseOptions, ParseResult, Policy
 from .core.values.printable import counted
 from .evals.cases.case import Case
@@ -931,11 +931,9 @@ class Lab:
             changes: dict[str, Any],
             asked: Model,
             stream: bool,
-            tools: tuple[ToolSpec, ...] | None,
+            case: Case | None,
         ) -> Trial:
-            failing = trials
-            if tools is not None:
-                failing = replace(trials, case=replace(trials.case, tools=tools))
+            failing = trials if case is None else replace(trials, case=case)
             again = self._plan_again(plan, failing, asked, stream, changes)
             run = self.run(again, despite_check=True, fresh=True, progress=False)
             trial: Trial = run.trials(policies=(trials.policy,))[0]

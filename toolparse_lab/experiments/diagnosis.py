@@ -20,6 +20,7 @@ from ..core.errors import BadPlan, UnknownProtocol
 from ..core.toolspec import ToolSpec
 from ..core.types import Blame, Evidence, Layer
 from ..core.values.printable import counted
+from ..evals.cases.case import Case
 from ..evals.scoring.blame import words_of_tool
 from ..evals.scoring.outcomes import SUCCESSES
 from ..evals.scoring.trial import Trial
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from ..evals.frames.recorded import Frame
 
 ProbeName: TypeAlias = Literal[
-    "as asked", "temperature 0", "read here", "longer tools", "other transfer", "more tokens",
+    "as asked", "temperature 0", "read here", "longer request", "other transfer", "more tokens",
     "raw completion", "elsewhere",
 ]  # fmt: skip
 PROBES: Mapping[ProbeName, str] = {
     "as asked": "the same request again, with log probabilities where the server gives them",
     "temperature 0": "the same request at temperature 0",
     "read here": "the tools in the prompt, and the text read here: no parser of the server",
-    "longer tools": "the same request with longer descriptions of its tools, to count their tokens",
+    "longer request": "a longer question and longer descriptions of tools, to count their tokens",
     "other transfer": "whole instead of a stream, or a stream instead of whole",
     "more tokens": "four times as many tokens, at least 1,024, and no stop texts",
     "raw completion": "a prompt that your template wrote, and the text read here",
@@ -66,7 +67,7 @@ _HEALS: Mapping[ProbeName, frozenset[_Hypothesis]] = {
     "as asked": frozenset(),
     "temperature 0": frozenset({"sampler"}),
     "read here": frozenset({"template", "parser", "stream"}),
-    "longer tools": frozenset(),
+    "longer request": frozenset(),
     "other transfer": frozenset({"stream"}),
     "more tokens": frozenset({"client"}),
     "raw completion": frozenset({"template", "parser", "stream"}),
@@ -110,7 +111,7 @@ _SIGNS_OF_TOKENS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
     "stream": {"server": 0.985},
 }
 _SELDOM = 0.003
-# How often the prompt has enough more tokens once the tools are longer.
+# How often the prompt has enough more tokens once question and tools are longer.
 _TOOLS_SHOWN: Mapping[bool, float] = {True: 0.06, False: 0.97}  # whether the template is at fault
 # Rare words among common ones: about four characters a token in the tokenizers tried.
 _LONGER = " Nothing else is meant hereby: disregard zwieback, quincunxes." * 4
@@ -189,7 +190,7 @@ class Diagnosis:
 
         rows = []
         for probe in PROBES:
-            ends = [a.failed for a in self.asked if a.probe == probe != "longer tools"]
+            ends = [a.failed for a in self.asked if a.probe == probe != "longer request"]
             if ends:
                 rows.append((probe, len(ends), sum(ends)))
         return failures_frame(rows)
@@ -236,7 +237,7 @@ def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
         if gain < _LEAST_GAIN:
             break
         answer = asker.ask(probe)
-        if answer is None or probe == "longer tools":
+        if answer is None or probe == "longer request":
             # A question that cannot be asked, or whose tokens are the same each time.
             probes.remove(probe)
         if answer is not None:
@@ -247,8 +248,8 @@ def diagnose(trial: Trial, asker: Asker, budget: int) -> Diagnosis:
     return Diagnosis(trial, _verdict(trial, layer, told, asked), tuple(asked), beliefs.layers())
 
 
-Request: TypeAlias = Callable[[dict[str, Any], Model, bool, "tuple[ToolSpec, ...] | None"], Trial]
-"""Asks a question with other settings, of a model, as a stream or not, with other tools or None."""
+Request: TypeAlias = Callable[[dict[str, Any], Model, bool, "Case | None"], Trial]
+"""Asks a question with other settings, of a model, as a stream or not, or another case."""
 
 
 @dataclass
@@ -257,8 +258,7 @@ class Interventions:
 
     model: the endpoint. protocol: the format in which the model writes calls itself. raw: the
     endpoint for raw completions, with the user's own template. other: another endpoint. limit: the
-    most tokens of the failing request, None if it set none. tools: those that it offered. request:
-    asks the question anew.
+    most tokens of the failing request, None if it set none. request: asks the question anew.
     """
 
     model: Model
@@ -268,7 +268,7 @@ class Interventions:
     raw: Model | None
     other: Model | None
     limit: int | None
-    tools: tuple[ToolSpec, ...]
+    case: Case
     request: Request
     logprobs: bool = True  # whether to ask for them
     spent: int = 0
@@ -297,7 +297,7 @@ class Interventions:
         if trial.prompt_protocol == NATIVE:
             probes.append("read here")
             if completion is not None and completion.prompt_tokens:
-                probes.append("longer tools")
+                probes.append("longer request")
         if limit is not None or "stop" in sampling or trial.blame.code == "token_limit":
             probes.append("more tokens")
         raw = None
@@ -313,8 +313,7 @@ class Interventions:
             except UnknownProtocol:
                 protocol = "hermes"
         limit = limit if isinstance(limit, int) else None
-        tools = trial.case.tools
-        return cls(model, stream, probes, protocol, raw, other, limit, tools, request)
+        return cls(model, stream, probes, protocol, raw, other, limit, trial.case, request)
 
     def ask(self, probe: ProbeName) -> Trial | None:
         """Return the answer under a probe, None where its question cannot be asked so."""
@@ -333,14 +332,14 @@ class Interventions:
             stream = False  # whatever breaks a stream breaks its text as well
             if probe == "raw completion" and self.raw is not None:
                 model = self.raw
-        tools = longer_tools(self.tools) if probe == "longer tools" else None
-        if not self.logprobs or probe in (*_OUR_READING, "elsewhere", "longer tools"):
-            return self._asked(changes, model, stream, tools)
-        trial = self._asked({**changes, "logprobs": True}, model, stream, tools)
+        case = longer_case(self.case) if probe == "longer request" else None
+        if not self.logprobs or probe in (*_OUR_READING, "elsewhere", "longer request"):
+            return self._asked(changes, model, stream, case)
+        trial = self._asked({**changes, "logprobs": True}, model, stream, case)
         error = trial and trial.completion and trial.completion.error_message
         if error and "logprob" in error.lower():
             self.logprobs = False
-            return self._asked(changes, model, stream, tools)
+            return self._asked(changes, model, stream, case)
         return trial
 
     def _asked(
@@ -348,12 +347,12 @@ class Interventions:
         changes: dict[str, Any],
         model: Model,
         stream: bool,
-        tools: tuple[ToolSpec, ...] | None,
+        case: Case | None,
     ) -> Trial | None:
         # The same seed would draw the same answer each time, which is no further evidence.
         seeded = {"seed": 1 + self.spent, **changes}
         try:
-            trial = self.request(seeded, model, stream, tools)
+            trial = self.request(seeded, model, stream, case)
         except BadPlan:
             return None
         self.spent += 1
@@ -379,7 +378,7 @@ class _Beliefs:
 
     def learn(self, asked: Asked) -> None:
         probe, failed = asked.probe, asked.failed
-        if probe == "longer tools":
+        if probe == "longer request":
             shown = _are_shown(self._trial, asked.trial)
             for key in self._weights if shown is not None else ():
                 chance = _chance_of_failure(*key, probe)
@@ -431,19 +430,25 @@ def _entropy(shares: Mapping[Layer, float]) -> float:
 
 
 def _chance_of_failure(hypothesis: _Hypothesis, share: float, probe: ProbeName) -> float:
-    if probe == "longer tools":  # whose event is that the prompt shows them
+    if probe == "longer request":  # whose event is that the prompt shows them
         return _TOOLS_SHOWN[hypothesis == "template"]
     if hypothesis in _HEALS[probe]:
         return _BY_CHANCE
     return share
 
 
-def longer_tools(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Return tools that say the same, each description with so many sentences more."""
+def longer_case(case: Case) -> Case:
+    """Return a case that asks the same, with so many sentences more in its last question and in
+    each description of its tools.
+
+    Half of what is added is in the question.
+    """
     longer = []
-    for tool in tools:
+    added = 0
+    for tool in case.tools:
         schema = dict(tool.schema)
         properties = schema.get("properties")
+        added += len(_LONGER)
         if isinstance(properties, Mapping):
             schema["properties"] = {
                 name: {**of, "description": f"{of.get('description') or ''}{_LONGER}"}
@@ -451,10 +456,28 @@ def longer_tools(tools: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
                 else of
                 for name, of in properties.items()
             }
+            added += len(_LONGER) * len(properties)
         description = f"{tool.description or ''}{_LONGER}"
         function = {"name": tool.name, "description": description, "parameters": schema}
         longer.append(ToolSpec.of(function))
-    return tuple(longer)
+    words = _LONGER * (added // len(_LONGER) or 1)
+    return replace(case, input=_longer_question(case.input, words), tools=tuple(longer))
+
+
+def _longer_question(input: Any, words: str) -> Any:
+    if isinstance(input, str):
+        return input + words
+    messages = [dict(message) for message in input]
+    last = next((m for m in reversed(messages) if isinstance(m.get("content"), str)), None)
+    if last is not None:
+        last["content"] += words
+    return messages
+
+
+def characters_of(case: Case) -> int:
+    """Return the characters of the question and of the words of its tools."""
+    words = [word for tool in case.tools for word in words_of_tool(tool)]
+    return len(case.input_text) + sum(map(len, words))
 
 
 def _are_shown(asked: Trial, longer: Trial) -> bool | None:
@@ -462,11 +485,7 @@ def _are_shown(asked: Trial, longer: Trial) -> bool | None:
     counts = [t.completion.prompt_tokens for t in (asked, longer) if t.completion is not None]
     if len(counts) < 2 or not counts[0] or not counts[1]:
         return None
-    added = sum(
-        len(b) - len(a)
-        for one, other in zip(asked.case.tools, longer.case.tools, strict=True)
-        for a, b in zip(words_of_tool(one), words_of_tool(other), strict=True)
-    )
+    added = characters_of(longer.case) - characters_of(asked.case)
     return (counts[1] - counts[0]) * _CHARACTERS_A_TOKEN >= _MOST_OF_IT * added
 
 
@@ -521,11 +540,11 @@ def _verdict(trial: Trial, layer: Layer, told: bool, asked: Sequence[Asked]) -> 
     said = next((blame for blame in own if blame.layer == layer), None)
     evidence = said.evidence if said is not None else ()
     spent = Evidence("request", f"{counted(len(asked), 'request')} more")
-    for longer in (a.trial.completion for a in asked if a.probe == "longer tools"):
+    for longer in (a.trial.completion for a in asked if a.probe == "longer request"):
         first = trial.completion
         if longer is not None and longer.prompt_tokens and first is not None:
             more = longer.prompt_tokens - (first.prompt_tokens or 0)
-            words = f"longer descriptions of the tools added {more} tokens to the prompt"
+            words = f"a longer question and longer tools added {more} tokens to the prompt"
             evidence = (*evidence, Evidence("usage", words))
     why = str(said) if said is not None and layer != "model" else _WHY[layer]
     return Blame(why, layer, said.code if said is not None else "", (*evidence, spent))

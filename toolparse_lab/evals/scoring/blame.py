@@ -186,11 +186,15 @@ class _Witnesses:
 
     @property
     def choice(self) -> str:
-        # Of its arm, or of a request from elsewhere. An object that names a tool as its JSON.
+        # Of its arm, else of the request. An object that names a tool as its JSON.
         choice = self.tool_choice
-        params = self.completion.request.get("params")
-        if choice == "auto" and isinstance(params, Mapping):
-            choice = params.get("tool_choice") or choice
+        if choice == "auto":
+            params = self.completion.request.get("params")
+            extra = params.get("extra_body") if isinstance(params, Mapping) else None
+            sent = (self.completion.response or {}).get("sent")
+            bodies = [body for body in (sent, params, extra) if isinstance(body, Mapping)]
+            said = (_choice_in(body.get("tool_choice")) for body in bodies)
+            choice = next((each for each in said if each is not None), choice)
         return choice if isinstance(choice, str) else json.dumps(choice)
 
     @property
@@ -696,6 +700,13 @@ def _forced(w: _Witnesses) -> Blame | None:
         if named and wanted and not wanted & {*named}:
             return Blame("Client named another tool than the wanted one.", "client", "", evidence)
     return None
+
+
+def _choice_in(choice: Any) -> Any:
+    # Of a body as it was sent. Anthropic has an object in the place of a word.
+    if isinstance(choice, Mapping) and "name" not in choice and "function" not in choice:
+        choice = choice.get("type")
+    return choice if choice != "auto" and isinstance(choice, (str, Mapping)) else None
 
 
 def _forces(choice: str) -> bool:
