@@ -1,8 +1,10 @@
-"""How often `lab.blame` finds the layer of a planted fault: python benchmarks/blame.py [http] [-v]
+"""How often `lab.blame` finds the layer of a planted fault:
+python benchmarks/blame.py [http [SEEDS]] [-v]
 
 Two sets of faults. The first is simulated answer by answer: what a fault of a layer makes of the
 same request under each probe. The second (`http`) are 200 in a server of the tests, over real HTTP,
-by code that was written without knowing how `lab.blame` judges. Each fault breaks one layer, half
+by code that was written without knowing how `lab.blame` judges; SEEDS are of their questions (0 by
+default). Each fault breaks one layer, half
 or a third of them not in every request. Prints right, wrong and cannot tell, by layer, with the
 requests that were spent; with -v also what was left open.
 """
@@ -186,13 +188,13 @@ def simulated() -> list[tuple[str, str, Diagnosis]]:
     return found
 
 
-def over_http() -> list[tuple[str, str, Diagnosis]]:
+def over_http(seed: int) -> list[tuple[str, str, Diagnosis]]:
     """Return the same of the faults in the server of the tests."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.faulty_server import FaultyServer, failing_trial, planted
 
     found: list[tuple[str, str, Diagnosis]] = []
-    for fault in planted():
+    for fault in planted(seed):
         with (
             tempfile.TemporaryDirectory() as folder,
             tp.Lab(Path(folder) / "runs.db") as lab,
@@ -209,7 +211,12 @@ def over_http() -> list[tuple[str, str, Diagnosis]]:
 
 def main() -> None:
     """Print the table."""
-    found = over_http() if "http" in sys.argv[1:] else simulated()
+    seeds = [int(word) for word in sys.argv[1:] if word.isdecimal()] or [0]
+    found = (
+        [one for seed in seeds for one in over_http(seed)]
+        if "http" in sys.argv[1:]
+        else simulated()
+    )
     print(f"{'layer':>10} {'n':>4} {'right':>6} {'wrong':>6} {'cannot tell':>12} {'requests':>9}")
     for layer in (*LAYERS, ""):
         part = [(kind, d) for true, kind, d in found if layer in (true, "")]

@@ -59,6 +59,8 @@ LACKING = (
     "score",
     "blame",
     "endpoints",
+    "tokens",
+    "export --as sft --out rows.jsonl",
     "run --cases cases.jsonl --models a/b --protocols hermes --dry-run",
     "retry",
     "check --models a/b",

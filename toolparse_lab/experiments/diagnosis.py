@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from ..core.errors import BadPlan, UnknownProtocol
 from ..core.toolspec import ToolSpec
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 ProbeName: TypeAlias = Literal[
     "as asked", "temperature 0", "read here", "longer request", "other transfer", "more tokens",
-    "raw completion", "elsewhere",
+    "no call", "raw completion", "elsewhere",
 ]  # fmt: skip
 PROBES: Mapping[ProbeName, str] = {
     "as asked": "the same request again, with log probabilities where the server gives them",
@@ -46,21 +47,20 @@ PROBES: Mapping[ProbeName, str] = {
     "longer request": "a longer question and longer descriptions of tools, to count their tokens",
     "other transfer": "whole instead of a stream, or a stream instead of whole",
     "more tokens": "four times as many tokens, at least 1,024, and no stop texts",
+    "no call": "a question that needs no call, with the same tools: does the error stay?",
     "raw completion": "a prompt that your template wrote, and the text read here",
     "elsewhere": "the same request to another endpoint",
 }
 """Probe -> what is asked."""
 
-# Parser and stream are both the server's.
+# Parser and stream are both the server's. A template may lose the tools or the messages ("turns").
 _Hypothesis: TypeAlias = Literal[
-    "model", "sampler", "template", "parser", "stream", "transport", "client"
+    "model", "sampler", "template", "turns", "parser", "stream", "transport", "client"
 ]
-_HYPOTHESES: tuple[_Hypothesis, ...] = (
-    "model", "sampler", "template", "parser", "stream", "transport", "client",
-)  # fmt: skip
+_HYPOTHESES: tuple[_Hypothesis, ...] = get_args(_Hypothesis)
 _LAYER: Mapping[_Hypothesis, Layer] = {
-    "model": "model", "sampler": "sampler", "template": "template", "parser": "server",
-    "stream": "server", "transport": "transport", "client": "client",
+    "model": "model", "sampler": "sampler", "template": "template", "turns": "template",
+    "parser": "server", "stream": "server", "transport": "transport", "client": "client",
 }  # fmt: skip
 # Probe -> the hypotheses whose fault it takes away.
 _HEALS: Mapping[ProbeName, frozenset[_Hypothesis]] = {
@@ -70,10 +70,15 @@ _HEALS: Mapping[ProbeName, frozenset[_Hypothesis]] = {
     "longer request": frozenset(),
     "other transfer": frozenset({"stream"}),
     "more tokens": frozenset({"client"}),
-    "raw completion": frozenset({"template", "parser", "stream"}),
-    "elsewhere": frozenset({"sampler", "template", "parser", "stream", "transport"}),
+    # Where the answer is an error: a parser without a call has nothing to fail at.
+    "no call": frozenset({"model", "sampler", "parser", "stream", "client"}),
+    "raw completion": frozenset({"template", "turns", "parser", "stream"}),
+    "elsewhere": frozenset({"sampler", "template", "turns", "parser", "stream", "transport"}),
 }
 _OUR_READING = ("read here", "raw completion")
+# How likely each is beforehand, beside the others. Only the tokens of prompts tell a lost turn from
+# what a model wrote, so that one is rare until they do.
+_PRIOR: Mapping[_Hypothesis, float] = {"parser": 0.5, "stream": 0.5, "turns": 0.006}
 # Shares of requests that a fault breaks, and how likely each is beforehand.
 _SHARES: Mapping[float, float] = {0.98: 0.6, 0.66: 0.13, 0.5: 0.13, 0.33: 0.14}
 _BY_CHANCE = 0.02  # a request that nothing broke fails all the same
@@ -83,19 +88,28 @@ _LEAST_GAIN = 0.012
 
 _Sign: TypeAlias = Literal[
     "server", "template", "sampler", "transport", "client", "unknown", "broken", "words", "wrong",
-    "error",
+    "error", "bare",
 ]  # fmt: skip
 # What a failing answer looks like under each hypothesis: what it says of itself, or for a fault
-# that it lays on the model, whether the call is broken, missing, or well-formed and wrong.
+# that it lays on the model, whether the call is broken, missing, or well-formed and wrong. A call
+# that was left in the text without marks is bare.
 _SIGNS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
-    "model": {"broken": 0.4, "wrong": 0.35, "words": 0.19, "unknown": 0.03, "server": 0.02},
-    "sampler": {"broken": 0.55, "wrong": 0.15, "words": 0.1, "unknown": 0.1, "sampler": 0.08},
+    "model": {
+        "broken": 0.36, "wrong": 0.33, "words": 0.19, "unknown": 0.03, "server": 0.02, "bare": 0.06,
+    },
+    "sampler": {
+        "broken": 0.53, "wrong": 0.15, "words": 0.1, "unknown": 0.1, "sampler": 0.08, "bare": 0.02,
+    },
     "template": {
         "words": 0.58, "wrong": 0.13, "template": 0.2, "broken": 0.02, "unknown": 0.03,
         "error": 0.02,
     },
+    "turns": {
+        "words": 0.5, "wrong": 0.3, "template": 0.1, "broken": 0.03, "unknown": 0.03, "error": 0.02,
+    },
     "parser": {
-        "server": 0.48, "words": 0.1, "wrong": 0.2, "broken": 0.05, "unknown": 0.13, "error": 0.03,
+        "server": 0.43, "words": 0.1, "wrong": 0.2, "broken": 0.05, "unknown": 0.13, "error": 0.03,
+        "bare": 0.05,
     },
     "stream": {
         "server": 0.34, "words": 0.1, "wrong": 0.3, "broken": 0.05, "unknown": 0.18, "error": 0.02,
@@ -113,8 +127,16 @@ _SIGNS_OF_TOKENS: Mapping[_Hypothesis, Mapping[_Sign, float]] = {
 _SELDOM = 0.003
 # How often the prompt has enough more tokens once question and tools are longer.
 _TOOLS_SHOWN: Mapping[bool, float] = {True: 0.06, False: 0.97}  # whether the template is at fault
+# Probes that leave the prompt as it is. How often its tokens are then counted otherwise, whether or
+# not a template that breaks some requests is at fault; and how often such a template writes a
+# prompt that fails as long as one that does not.
+_SAME_PROMPT = ("as asked", "temperature 0", "other transfer", "more tokens")
+_TWO_LENGTHS: Mapping[bool, float] = {True: 0.5, False: 0.0004}
+_SAME_LENGTH = 0.3
+_ALWAYS = 0.9
 # Rare words among common ones: about four characters a token in the tokenizers tried.
 _LONGER = " Nothing else is meant hereby: disregard zwieback, quincunxes." * 4
+_GREETING = "Answer with the word hello, and call nothing."
 _CHARACTERS_A_TOKEN = 4.0
 _MOST_OF_IT = 0.75
 _IN_TEXT = ("template", "server", "transport", "client", "sampler")
@@ -159,6 +181,8 @@ class Asked:
     @property
     def failed(self) -> bool:
         """True if the answer is not right as it was written, or there is none."""
+        if self.probe == "no call":
+            return self.trial.completion is None or not self.trial.completion.ok
         return is_wrong(self.trial)
 
 
@@ -212,12 +236,13 @@ def is_wrong(trial: Trial) -> bool:
     """Return True for an answer that is not right as it was written, or for none.
 
     Without a target it has to hold a call that may be executed, and nothing that failed. A call
-    that we repair is one that something broke, whoever else might have read it.
+    that we repair, or find outside its format, is one that something broke, whoever else might have
+    read it.
     """
     if trial.completion is None or not trial.completion.ok:
         return True
     calls = trial.result.calls if trial.result is not None else ()
-    if any(call.repair_steps for call in calls):
+    if any(call.repair_steps or call.confidence < 1 for call in calls):
         return True
     if trial.outcome == "ungraded":
         return trial.failed or not any(call.ok for call in calls)
@@ -298,6 +323,8 @@ class Interventions:
             probes.append("read here")
             if completion is not None and completion.prompt_tokens:
                 probes.append("longer request")
+        if completion is not None and completion.error_kind == "server_error":
+            probes.append("no call")
         if limit is not None or "stop" in sampling or trial.blame.code == "token_limit":
             probes.append("more tokens")
         raw = None
@@ -332,8 +359,9 @@ class Interventions:
             stream = False  # whatever breaks a stream breaks its text as well
             if probe == "raw completion" and self.raw is not None:
                 model = self.raw
-        case = longer_case(self.case) if probe == "longer request" else None
-        if not self.logprobs or probe in (*_OUR_READING, "elsewhere", "longer request"):
+        change = {"longer request": longer_case, "no call": callless_case}.get(probe)
+        case = change(self.case) if change is not None else None
+        if not self.logprobs or case is not None or probe in (*_OUR_READING, "elsewhere"):
             return self._asked(changes, model, stream, case)
         trial = self._asked({**changes, "logprobs": True}, model, stream, case)
         error = trial and trial.completion and trial.completion.error_message
@@ -363,18 +391,22 @@ class _Beliefs:
     def __init__(self, trial: Trial, probes: Sequence[ProbeName]) -> None:
         # trial: the failing one. That it fails says nothing, since it was chosen for that.
         self._trial = trial
+        # Tokens of the prompt -> whether the answers to it failed, of one and the same request.
+        self._counts: dict[int, set[bool]] = {}
         sign, has_tokens = _sign_of(trial)
         self._weights: dict[tuple[_Hypothesis, float], float] = {}
         for hypothesis in _HYPOTHESES:
             # A layer that no probe can tell from the model is one only if the answer says so.
             is_told = any(hypothesis in _HEALS[probe] for probe in probes)
+            is_told |= hypothesis == "turns"
             layer = _LAYER[hypothesis]
             if not is_told and layer not in ("model", "transport", trial.blame.layer):
                 continue
             prior = math.log(_chance_of(sign, hypothesis, has_tokens))
-            prior -= math.log(2) if layer == "server" else 0.0
+            prior += math.log(_PRIOR.get(hypothesis, 1.0))
             for share, chance in _SHARES.items():
                 self._weights[hypothesis, share] = prior + math.log(chance)
+        self._count(trial, failed=True)
 
     def learn(self, asked: Asked) -> None:
         probe, failed = asked.probe, asked.failed
@@ -384,12 +416,31 @@ class _Beliefs:
                 chance = _chance_of_failure(*key, probe)
                 self._weights[key] += math.log(chance if shown else 1 - chance)
             return
+        if probe in _SAME_PROMPT:
+            self._count(asked.trial, failed=failed)
         sign, has_tokens = _sign_of(asked.trial)
         for (hypothesis, share), weight in self._weights.items():
             chance = _chance_of_failure(hypothesis, share, probe)
-            if failed:
+            if failed and probe != "no call":
                 chance *= _chance_of(sign, hypothesis, has_tokens)
             self._weights[hypothesis, share] = weight + math.log(chance if failed else 1 - chance)
+
+    def _count(self, trial: Trial, *, failed: bool) -> None:
+        # Only a template writes one request in two lengths.
+        tokens = trial.completion.prompt_tokens if trial.completion is not None else None
+        if not tokens:
+            return
+        several = len(self._counts) > 1
+        ends = self._counts.setdefault(tokens, set())
+        both = len(ends) > 1
+        ends.add(failed)
+        for hypothesis, share in self._weights:
+            if len(self._counts) > 1 and not several:
+                self._weights[hypothesis, share] += math.log(
+                    _TWO_LENGTHS[_LAYER[hypothesis] == "template" and share < _ALWAYS]
+                )
+            elif len(ends) > 1 and not both and _LAYER[hypothesis] == "template":
+                self._weights[hypothesis, share] += math.log(_SAME_LENGTH)
 
     def gain(self, probe: ProbeName) -> float:
         # How much less is unknown of the layer afterwards, on average.
@@ -431,7 +482,7 @@ def _entropy(shares: Mapping[Layer, float]) -> float:
 
 def _chance_of_failure(hypothesis: _Hypothesis, share: float, probe: ProbeName) -> float:
     if probe == "longer request":  # whose event is that the prompt shows them
-        return _TOOLS_SHOWN[hypothesis == "template"]
+        return _TOOLS_SHOWN[_LAYER[hypothesis] == "template"]
     if hypothesis in _HEALS[probe]:
         return _BY_CHANCE
     return share
@@ -461,16 +512,22 @@ def longer_case(case: Case) -> Case:
         function = {"name": tool.name, "description": description, "parameters": schema}
         longer.append(ToolSpec.of(function))
     words = _LONGER * (added // len(_LONGER) or 1)
-    return replace(case, input=_longer_question(case.input, words), tools=tuple(longer))
+    return replace(case, input=_asked(case.input, lambda text: text + words), tools=tuple(longer))
 
 
-def _longer_question(input: Any, words: str) -> Any:
+def callless_case(case: Case) -> Case:
+    """Return a case with the same tools whose question needs none of them."""
+    return replace(case, input=_asked(case.input, lambda _: _GREETING), target=[])
+
+
+def _asked(input: Any, change: Callable[[str], str]) -> Any:
+    # Another last question.
     if isinstance(input, str):
-        return input + words
+        return change(input)
     messages = [dict(message) for message in input]
     last = next((m for m in reversed(messages) if isinstance(m.get("content"), str)), None)
     if last is not None:
-        last["content"] += words
+        last["content"] = change(last["content"])
     return messages
 
 
@@ -500,11 +557,14 @@ def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
     is_vague = blame.layer in ("server", "cannot_tell") and not blame.code
     if completion is not None and not completion.ok and is_vague:
         return "error", False
+    calls = trial.result.calls if trial.result is not None else ()
+    is_bare = blame.code == "markup_in_content" and any(_BARE.match(e.says) for e in blame.evidence)
+    if is_bare or (blame.layer == "none" and any(call.confidence < 1 for call in calls)):
+        return "bare", has_tokens
     if blame.layer in _IN_TEXT:
         return blame.layer, has_tokens  # type: ignore[return-value]
     if blame.layer != "model":
         return "unknown", has_tokens
-    calls = trial.result.calls if trial.result is not None else ()
     if (
         blame.code == "markup_in_content"
         or trial.outcome == "attempted_unparseable"
@@ -513,6 +573,9 @@ def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
         return "broken", has_tokens
     return ("wrong" if calls else "words"), has_tokens
 
+
+# A call without any mark of its format: the model left them out, or the server took them away.
+_BARE = re.compile(r"\s*(?:\{|\[\s*[\w{]|[A-Za-z_][\w.]*\()")
 
 _WHY: Mapping[Layer, str] = {
     "model": "It fails in every way of asking.",

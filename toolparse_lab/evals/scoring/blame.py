@@ -159,7 +159,9 @@ class _Witnesses:
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping):
-                found.append((str(function.get("name")), str(function.get("arguments") or "")))
+                found.append(
+                    (str(function.get("name") or ""), str(function.get("arguments") or ""))
+                )
         return found
 
     @cached_property
@@ -561,6 +563,9 @@ def _assembled(w: _Witnesses) -> Blame | None:
     names = {tool.name for tool in w.case.tools}
     for name, arguments in w.functions:
         evidence = (Evidence("tool_calls", f"{name}({shorten(arguments, _SHOWN)})"),)
+        if not name.strip() and isinstance(_json(arguments), dict):
+            why = "Server changed it: the call has its arguments and has lost its name."
+            return Blame(why, "server", "changed_by_server", evidence)
         special = _SPECIAL_IN_NAME.search(name)
         half = name[: len(name) // 2]
         twice = half in names and name == half * 2
