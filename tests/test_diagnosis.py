@@ -18,6 +18,8 @@ from toolparse_lab.core.errors import BadOptions
 from toolparse_lab.evals.scoring.trial import Trial
 from toolparse_lab.experiments.diagnosis import characters_of, longer_case
 
+from .faulty_server import FaultyServer, failing_trial, planted
+
 TOOL = {
     "name": "find_berth",
     "description": "A free berth.",
@@ -199,6 +201,29 @@ def test_a_longer_case_asks_the_same() -> None:
     asked = longer_case(tp.Case("c", messages, case.tools)).messages
     assert asked[0]["content"].startswith("A Nothing else")
     assert asked[1] == messages[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # An error that stays where no call is written is the template's, one that goes is not.
+        "template-14-raises_items",
+        "server-27-error_500_index",
+        # One request is written in two lengths.
+        "template-20-user_cut",
+        "template-26-no_generation_prompt",
+        # No model writes a call without a name into a field of its own.
+        "server-08-stream_head_lost",
+        # What the request said beside the parameters that the lab knows.
+        "client-25-choice_none",
+    ],
+)
+def test_planted_faults_that_take_a_probe_of_their_own(lab: tp.Lab, name: str) -> None:
+    fault = next(fault for fault in planted() if fault.id == name)
+    with FaultyServer(fault) as server:
+        found = lab.blame(failing_trial(lab, fault, server))
+    assert found.layer == fault.layer, str(found)
+    assert len(found.asked) <= 13
 
 
 def test_the_command_asks(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
