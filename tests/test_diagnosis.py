@@ -223,7 +223,7 @@ def test_planted_faults_that_take_a_probe_of_their_own(lab: tp.Lab, name: str) -
     with FaultyServer(fault) as server:
         found = lab.blame(failing_trial(lab, fault, server))
     assert found.layer == fault.layer, str(found)
-    assert len(found.asked) <= 13
+    assert len(found.asked) <= 12
 
 
 def test_the_command_asks(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -947,6 +947,7 @@ class Lab:
             protocol=ways.get("protocol"),
             template=ways.get("template"),
             other=other,
+            budget=budget,
         )
         return diagnose(trials, interventions, budget)
 

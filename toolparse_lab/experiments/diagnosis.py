@@ -295,6 +295,7 @@ class Interventions:
     limit: int | None
     case: Case
     request: Request
+    budget: int = 12
     logprobs: bool = True  # whether to ask for them
     spent: int = 0
 
@@ -309,6 +310,7 @@ class Interventions:
         protocol: ProtocolLike | None = None,
         template: Any = None,
         other: Model | None = None,
+        budget: int = 12,
     ) -> Interventions:
         """Return the interventions that a trial's endpoint allows. Raises UnknownProtocol."""
         completion = trial.completion
@@ -340,7 +342,7 @@ class Interventions:
             except UnknownProtocol:
                 protocol = "hermes"
         limit = limit if isinstance(limit, int) else None
-        return cls(model, stream, probes, protocol, raw, other, limit, trial.case, request)
+        return cls(model, stream, probes, protocol, raw, other, limit, trial.case, request, budget)
 
     def ask(self, probe: ProbeName) -> Trial | None:
         """Return the answer under a probe, None where its question cannot be asked so."""
@@ -361,7 +363,9 @@ class Interventions:
                 model = self.raw
         change = {"longer request": longer_case, "no call": callless_case}.get(probe)
         case = change(self.case) if change is not None else None
-        if not self.logprobs or case is not None or probe in (*_OUR_READING, "elsewhere"):
+        # A server that refuses them is asked twice.
+        has_room = self.logprobs and self.spent + 2 <= self.budget
+        if not has_room or case is not None or probe in (*_OUR_READING, "elsewhere"):
             return self._asked(changes, model, stream, case)
         trial = self._asked({**changes, "logprobs": True}, model, stream, case)
         error = trial and trial.completion and trial.completion.error_message
