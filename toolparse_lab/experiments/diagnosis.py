@@ -29,6 +29,7 @@ from ..formats.like import ProtocolLike
 from ..formats.models import protocol_for
 from ..runner.exchange.details import sampling_of
 from ..runner.exchange.types import OF_TOKENS, RAW_COMPLETION, Model
+from ..views.blame import render_blame
 from ..views.show import visible
 from .arms import NATIVE
 from .models import ModelLike
@@ -220,16 +221,23 @@ class Diagnosis:
         return failures_frame(rows)
 
     def __str__(self) -> str:
-        lines = visible(self.blame.explained()).splitlines()
+        return "\n".join([visible(self.blame.explained()), *self._asked_lines()])
+
+    def _asked_lines(self) -> list[str]:
+        lines = []
         for probe, asked, failed, low, high in self.frame.itertuples(index=False):
             share = f"{low:.0%} to {high:.0%}".replace("%", " %")
             lines.append(f"  {probe}: {failed} of {asked} failed ({share})")
-        return "\n".join(lines)
+        return lines
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        result = self.trial.result
+        verdict = render_blame(
+            self.blame, result.raw if result else "", result.tokens if result else None
+        )
+        return f"{verdict}<pre>{escape(chr(10).join(self._asked_lines()))}</pre>"
 
 
 def is_wrong(trial: Trial) -> bool:

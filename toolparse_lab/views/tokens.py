@@ -31,7 +31,7 @@ def tokens_line(result: ParseResult) -> str:
     line = counted(len(tokens), "token") if tokens else ""
     if known:
         least = min(known, key=lambda token: token.logprob or 0.0)
-        line += f"; the least likely, {visible(repr(least.text))}, had {_share(least.logprob)}"
+        line += f"; the least likely, {visible(repr(least.text))}, had {share_of(least.logprob)}"
     return line
 
 
@@ -55,7 +55,7 @@ def tokens_text(result: ParseResult) -> list[str]:
                 label.kind + (" *" if label.repaired else ""),
                 visible(path),
                 shorten(visible(repr(token.text)), _LONGEST),
-                _share(token.logprob),
+                share_of(token.logprob),
                 "" if token.entropy is None else f"{token.entropy:.2f}",
                 "" if token.id is None else str(token.id),
             )
@@ -83,7 +83,7 @@ def _span(label: TokenLabel) -> Markup:
     if label.repaired:
         facts.append("repaired here")
     if token.logprob is not None:
-        facts.append(f"{_share(token.logprob)} likely")
+        facts.append(f"{share_of(token.logprob)} likely")
     if token.entropy is not None:
         facts.append(f"entropy {token.entropy:.2f}")
     if token.id is not None:
@@ -100,5 +100,5 @@ def _span(label: TokenLabel) -> Markup:
     return Markup(f'<span title="{title}" style="{css}">{text}</span>')  # noqa: S704 - escaped
 
 
-def _share(logprob: float | None) -> str:
+def share_of(logprob: float | None) -> str:
     return "" if logprob is None else f"{math.exp(logprob):.1%}"

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from ...core.errors import BadOptions, UnreadableInput
+from ...core.files import replace_file
 from ...core.types import EXECUTABLE, ParseOptions
 from ...formats.base import Protocol
 from ...notebook.page import export_html
@@ -14,7 +15,7 @@ from ...parser.attempt import example_spans, find_attempt, parameter_names
 from ...parser.derivation.answers import FIT, tools_of
 from ...parser.laws.check_protocol import check_protocol
 from ...parser.parse import parse, parse_text
-from ...views import render_ansi
+from ...views import render_ansi, render_page
 from ...views.show import visible
 from ..console import put, put_json, read_text, read_tools, say
 from ..options import COLOR, CONFIG, JSON, POLICY, Option, color, settings_of, verb
@@ -150,6 +151,7 @@ def _protocol(options: Any) -> int:
         "--protocol", metavar="ID", help="what reads the calls (default: derived from the template)"
     ),
     Option("--strict", action="store_true", help="exit with 1 for limits of the format as well"),
+    Option("--html", metavar="FILE", help="write the findings of check as one HTML file"),
     JSON,
     examples=(
         "toolparse template check chat_template.jinja",
@@ -167,6 +169,12 @@ def _template_verb(options: Any) -> int:
     from ...parser.doctor.check import check_template  # only this verb: 25 ms of each parse
 
     report = check_template(_template(options.file), protocol=options.protocol)
+    if options.html:
+        from ...notebook.template_view import render_template_report  # as above
+
+        page = render_page("What the chat template loses", render_template_report(report))
+        replace_file(options.html, [page])
+        say(f"wrote {options.html}")
     if options.json:
         put_json(report.to_dict())
     else:
@@ -179,8 +187,8 @@ def _replay(options: Any) -> int:
 
     if options.conversation is None:
         raise BadOptions("replay takes a conversation behind the template", got="none")
-    if options.strict:
-        raise BadOptions("--strict goes with check", got="replay")
+    if options.strict or options.html:
+        raise BadOptions("--strict and --html go with check", got="replay")
     try:
         conversation = json.loads(read_text(options.conversation))
     except (ValueError, RecursionError) as e:

@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import BadOptions, StoreError
 from ...core.files import replace_file
 from ...core.toolspec import ToolSpec
-from ...core.types import DEFAULT_OPTIONS, ParseResult
+from ...core.types import DEFAULT_OPTIONS, Blame, ParseResult
 from ...core.values import write_canonical
 from ...runner.exchange.redaction import redact_named
 from ...views import render_page, render_result
+from ...views.blame import render_blame
 from ...views.show import shorten
 from ...views.templating import Markup, render
 from .match import differences_between
 
 if TYPE_CHECKING:
+    from ...runner.exchange.types import Completion
     from ..cases.case import Case
     from .score import Score
 
@@ -54,9 +56,15 @@ class Exports:
     model: str
     arm: str
     levels: Mapping[str, Any]
+    completion: Completion | None
     result: ParseResult | None
     score: Score | None
     missing_reason: str
+
+    if TYPE_CHECKING:
+
+        @property
+        def blame(self) -> Blame: ...
 
     def as_pytest(self, path: str | Path) -> Path:
         """Write this trial as a test that pins everything read from its answer, into a new pytest
@@ -327,10 +335,19 @@ def wanted_rows(
 def _html_of(trial: Exports) -> str:
     result, target = trial.result, trial.case.target
     rows = wanted_rows(result, target, trial.case.tools) if result and target is not None else []
+    completion = trial.completion
+    chunks = [c.text for c in completion.chunks if c.kind == "content"] if completion else ()
+    blame = render_blame(
+        trial.blame,
+        result.raw if result else completion.raw if completion else "",
+        result.tokens if result else None,
+        chunks,
+    )
     return render(
         "evals/scoring/templates/trial.html",
         title=f"{trial.case.id} · {trial.model} · {trial.arm}",
         outcome=str(trial.score or trial.missing_reason),
         rows=rows,
+        blame=Markup(blame),
         answer=Markup(render_result(result)) if result else "",
     )

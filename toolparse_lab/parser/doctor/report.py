@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...core import hooks
 from ...core.values.printable import printable
 from ..derivation.answers import common_prefix, common_suffix
 
@@ -208,6 +209,9 @@ class TemplateReport:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return hooks.mimebundle(self)
 
 
 def _short(text: str) -> str:
