@@ -174,6 +174,8 @@ nightly: $(VENV)/.dev-ready $(PROXY)/.ready lowest
 	@$(BIN)/python -m benchmarks.frameworks
 	@$(BIN)/python -m benchmarks.stopping
 	@$(BIN)/python benchmarks/intervals.py
+	@$(BIN)/python benchmarks/blame.py http 0 1 2 3
+	@$(BIN)/python benchmarks/endpoints.py 100
 	@TOOLPARSE_EXAMPLES=12500 HYPOTHESIS_PROFILE=nightly $(BIN)/pytest tests/test_laws.py -n $(JOBS) -k "random or written"
 	@$(BIN)/python -m tests.cli_fuzz 20000 --seed $$(date +%j)
 	@$(BIN)/python tests/mutants.py

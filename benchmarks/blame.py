@@ -6,7 +6,8 @@ same request under each probe. The second (`http`) are 200 in a server of the te
 by code that was written without knowing how `lab.blame` judges; SEEDS are of their questions (0 by
 default). Each fault breaks one layer, half
 or a third of them not in every request. Prints right, wrong and cannot tell, by layer, with the
-requests that were spent; with -v also what was left open.
+requests that were spent; with -v also what was left open. The exit code is 1 below 95 % right or
+above 1 % wrong.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ def over_http(seed: int) -> list[tuple[str, str, Diagnosis]]:
     return found
 
 
-def main() -> None:
+def main() -> int:
     """Print the table."""
     seeds = [int(word) for word in sys.argv[1:] if word.isdecimal()] or [0]
     found = (
@@ -240,7 +241,8 @@ def main() -> None:
         for true, kind, d in found:
             if d.layer == "cannot_tell":
                 print(f"  {true} ({kind}): { ({k: round(v, 2) for k, v in d.likely.items()}) }")
+    return int(right < 0.95 * len(found) or sum(wrong.values()) > 0.01 * len(found))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -67,3 +67,16 @@ def test_the_guilty_line_of_a_template_stands_beside_the_value(tmp_path: Path, c
     assert main(["template", "check", str(file), "--html", str(out)]) == 1
     assert finding.code in out.read_text("utf-8")
     assert "wrote" in capsys.readouterr().err
+
+
+def test_recorded_tokens_say_what_the_server_made_of_the_text(tmp_path: Path) -> None:
+    from .faulty_server import FaultyServer, failing_trial, planted
+
+    fault = next(f for f in planted() if f.id == "server-26-swaps_arguments")
+    with tp.Lab(tmp_path / "runs.db") as lab, FaultyServer(fault) as server:
+        trial = failing_trial(lab, fault, server)
+        again = trial.retry(logprobs=True, fresh=True)
+    assert again.result.tokens is not None
+    assert again.blame.layer == "server", again.blame.explained()
+    assert again.blame.evidence[0].where == "tokens"
+    assert "tool_call" in again.blame.evidence[0].says

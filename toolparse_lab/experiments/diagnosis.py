@@ -22,7 +22,7 @@ from ..core.toolspec import ToolSpec
 from ..core.types import Blame, Evidence, Layer
 from ..core.values.printable import counted
 from ..evals.cases.case import Case
-from ..evals.scoring.blame import words_of_tool
+from ..evals.scoring.blame import drawn_beside, words_of_tool
 from ..evals.scoring.outcomes import SUCCESSES
 from ..evals.scoring.trial import Trial
 from ..formats.like import ProtocolLike
@@ -565,7 +565,9 @@ def _chance_of(sign: _Sign, hypothesis: _Hypothesis, has_tokens: bool) -> float:
 def _sign_of(trial: Trial) -> tuple[_Sign, bool]:
     # With whether the answer holds the model's own text.
     blame, completion = trial.blame, trial.completion
-    has_tokens = completion is not None and completion.fidelity in OF_TOKENS
+    has_tokens = completion is not None and (
+        completion.fidelity in OF_TOKENS or bool(drawn_beside(completion))
+    )
     is_vague = blame.layer in ("server", "cannot_tell") and not blame.code
     if completion is not None and not completion.ok and is_vague:
         return "error", False

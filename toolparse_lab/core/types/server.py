@@ -125,8 +125,10 @@ def explain_blame(
             would_tell=TOKENS_TELL,
         )
     theirs = list(server.calls)
-    good = [call for call in calls if call.ok]
-    bad = [call for call in calls if not call.ok and call.verdict != "echoed"]
+    # A call of no known tool is a whole call all the same.
+    whole = ("ok", "unknown_tool")
+    good = [call for call in calls if call.status in whole]
+    bad = [call for call in calls if call.status not in whole and call.verdict != "echoed"]
     ours = _unmatched(good, theirs)
     if not calls:
         names = f"say {_names(theirs)}" if theirs else "hold none"

@@ -19,7 +19,7 @@ from ...core.types import Blame, Evidence, Layer, ParseResult, ServerReading, To
 from ...core.types.blame import TOKENS_TELL
 from ...core.types.server import ESCAPED, IN_CONTENT, NO_CALL, ONLY_REASONED, explain_blame
 from ...core.values import read_strict
-from ...middleware.flow import is_unlifted
+from ...middleware.flow import is_unlifted, recorded_tokens
 from ...middleware.flow.reading import internal_problem_of
 from ...parser.parse import parse_text
 from ...runner.exchange.details import sampling_of, token_details
@@ -30,6 +30,7 @@ from .outcomes import is_failure
 from .score import Score
 
 _SHOWN = 200
+_WHOLE = 0.8  # of the tokens that were paid for
 _SAMPLING_TELLS = "the same request at temperature 0, or on another quantisation"
 # Error kinds of the runner -> the layer.
 _OF_ERROR: Mapping[str, Layer] = {
@@ -203,6 +204,16 @@ class _Witnesses:
     def has_tokens(self) -> bool:
         return self.completion.fidelity in OF_TOKENS
 
+    @cached_property
+    def drawn(self) -> str:
+        # Of the provider's own calls, the text that the model drew, where its tokens say it.
+        return drawn_beside(self.completion)
+
+    @cached_property
+    def drawn_calls(self) -> tuple[ToolCall, ...]:
+        calls = _calls_in(self.drawn, self.case) if self.drawn else ()
+        return tuple(call for call in calls if call.verdict != "echoed")
+
     @property
     def ends_with_call(self) -> bool:
         return self.completion.finish_reason in ("tool_calls", "function_call", "tool_use")
@@ -225,6 +236,20 @@ class _Witnesses:
         if self.reasoning_tokens:
             words += f", {self.reasoning_tokens} of them reasoning"
         return Evidence("usage", words)
+
+
+def drawn_beside(completion: Completion) -> str:
+    """Return the text that a model drew for an answer of the provider's own calls, as its recorded
+    tokens say it. '' where they do not, or only in part.
+    """
+    if completion.endpoint_kind != "native_tools":
+        return ""
+    tokens = recorded_tokens(completion)
+    if tokens is None or tokens.raw:
+        return ""
+    # A server that holds something back may drop its log probabilities, too.
+    paid = completion.completion_tokens
+    return tokens.drawn if paid is None or len(tokens) >= _WHOLE * paid else ""
 
 
 def _our_failure(w: _Witnesses) -> Blame | None:
@@ -551,6 +576,27 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
     return Blame(verdict, verdict.layer, code, (*ours, *theirs))
 
 
+def _against_tokens(w: _Witnesses) -> Blame | None:
+    # What the model drew, beside what the server made of it.
+    if not w.failed or not w.drawn:
+        return None
+    message = w.message.get("tool_calls")
+    calls = message if isinstance(message, list) else ()
+    server = ServerReading.of(filter(_is_mapping, calls), "logprobs", independent=True)
+    verdict = explain_blame(w.drawn_calls, server)
+    if verdict.layer != "server" or (not w.functions and _broken_by_model(w, w.drawn_calls)):
+        return None
+    drawn = [w.quoted("tokens", w.drawn[call.segment.span.start : call.segment.span.end])
+             for call in w.drawn_calls[:3]]  # fmt: skip
+    theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
+              for name, args in w.functions[:3]]  # fmt: skip
+    return Blame(verdict, "server", verdict.code, (*drawn, *theirs))
+
+
+def _is_mapping(x: object) -> bool:
+    return isinstance(x, Mapping)
+
+
 def _stream(w: _Witnesses) -> Blame | None:
     if "stream_differs" not in ((w.completion.response or {}).get("alarms") or ()):
         return None
@@ -578,6 +624,8 @@ def _assembled(w: _Witnesses) -> Blame | None:
         if value is None and arguments.strip() and _is_several(arguments):
             why = "Server changed it: the arguments of several calls were joined to one."
             return Blame(why, "server", "changed_by_server", evidence)
+        if w.drawn:
+            continue  # its tokens have been compared
         if isinstance(value, str) and isinstance(_json(value), dict):
             return Blame(
                 "Cannot be told: the arguments are JSON in JSON, which the model, the template or "
@@ -807,6 +855,7 @@ _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _dropped,
     _left_in_content,
     _against_the_server,
+    _against_tokens,
     _stream,
     _assembled,
     _forced,
