@@ -51,15 +51,27 @@ def test_situations_met_in_public(case: dict[str, Any], lab: tp.Lab) -> None:
     assert row["blame_layer"] == blame.layer
 
 
-def test_most_situations_are_told_right() -> None:
+def test_no_situation_is_told_wrong() -> None:
     assert len(SITUATIONS) >= 60
     wrong = [c for c in SITUATIONS if c.get("open", c["layer"]) not in (c["layer"], "cannot_tell")]
-    assert len(wrong) <= len(SITUATIONS) * 0.08
+    assert wrong == []
+    assert sum("open" in c for c in SITUATIONS) <= 3
 
 
 def test_a_frame_says_the_same_when_it_is_read_again(lab: tp.Lab) -> None:
-    # The choice of a tool that only a request's own record has is no column.
-    rows = [c["row"] for c in SITUATIONS if not c.get("ingest") and "tool_choice" not in str(c)]
+    # Only a completion has the tokens, the tools and the tool choice of its request, and the
+    # numbers of the pieces of a stream.
+    beyond = (
+        "tools-not-in-request",
+        "stream-parallel-index-0",
+        "speculative-not-the-likeliest-at-0",
+        "temperature-draws-wrong-city",
+    )
+    rows = [
+        c["row"]
+        for c in SITUATIONS
+        if not c.get("ingest") and "tool_choice" not in str(c) and c["id"] not in beyond
+    ]
     frame = lab.ingest(rows, progress=False, errors="skip").frame()
     again = parse_frame(frame, None)
     same = frame["blame_layer"].astype(str).tolist() == again["blame_layer"].astype(str).tolist()

@@ -268,6 +268,8 @@ def _response_record(
     tokens = answer.tokens.tokens(answer.raw) if answer.got_any else None
     if tokens is not None:
         record["tokens"] = tokens.to_dict()
+    if answer.calls.shares_an_index:
+        record["shares_an_index"] = True
     return redact_strings(record, request.secrets) or None
 
 

@@ -58,6 +58,14 @@ class CallPieces:
     def __len__(self) -> int:
         return len(self._calls)
 
+    @property
+    def shares_an_index(self) -> bool:
+        """Whether several calls came under one index, which a client that goes by it makes one."""
+        return any(
+            len({call.number for call in slot.ids.values()}) > 1 and not slot.torn()
+            for slot in self._slots.values()
+        )
+
     def take_list(self, calls: Sequence[Any], *, whole: bool = False) -> list[Taken]:
         """Take in the `tool_calls` of a message, or of the delta of one.
 

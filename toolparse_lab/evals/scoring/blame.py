@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from .outcomes import is_failure
 from .score import Score
 
 _SHOWN = 200
+_UNLIKELY = -4.6  # log probability of a token that only heat takes where another is sure: 1 %
+_SURE = 0.3  # nats of entropy; about 95 % for one token
 _WHOLE = 0.8  # of the tokens that were paid for
 _SAMPLING_TELLS = "the same request at temperature 0, or on another quantisation"
 # Error kinds of the runner -> the layer.
@@ -64,6 +67,11 @@ _PARSER_ERROR = re.compile(
     r"(?i)failed to parse|tool[_ -]?(?:call[_ -]?)?parser|parse tool call|grammar|tool_use_failed"
     r"|error parsing|unexpected (?:empty|token|end)|enable-auto-tool-choice|failed_generation"
 )
+_ARGUMENTS_ERROR = re.compile(r"(?i)pars(?:e|ing) (?:tool call )?arguments")
+_SIGNS_AGAIN = re.compile(r"([^\w\s\-=_*#.~])\1{7,}\s*$")
+_CLOSER = re.compile(r"\s*</(\w+)>")
+_LAST_CLOSER = re.compile(r"</(\w+)>\s*$")
+_KIMI_ID = re.compile(r"<\|tool_call_begin\|>\s*[\w.\-]+:\d+")
 _FAILED_GENERATION = re.compile(r"failed_generation\W{1,12}(.+)", re.S)
 _END_TOKEN = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|return|endoftext|end_of_text|user|observation|im_start)\|>"
@@ -279,6 +287,14 @@ def _error(w: _Witnesses) -> Blame | None:
         if generation is not None and not _is_readable(generation[1], w.case):
             why = "Model broke it: the server refused what it wrote, and no call can be read in it."
             return Blame(why, "model", "", evidence)
+        if generation is None and _ARGUMENTS_ERROR.search(message):
+            return Blame(
+                "Cannot be told: the server could not read the arguments, and does not quote them.",
+                "cannot_tell",
+                "parser_failed",
+                evidence,
+                TOKENS_TELL,
+            )
         why = "Server failed: its parser gave an error."
         return Blame(why, "server", "parser_failed", evidence)
     layer = _OF_ERROR.get(c.error_kind or "")
@@ -415,6 +431,27 @@ def _unfinished(w: _Witnesses) -> Blame | None:
     )
 
 
+def _against_the_odds(w: _Witnesses) -> Blame | None:
+    # A token that the model all but ruled out, where it was sure of another one.
+    # In between, such a token is now and then drawn by chance.
+    temperature = w.sampling.get("temperature")
+    is_extreme = temperature == 0 or w.temperature >= _HOT
+    tokens = recorded_tokens(w.completion) if w.failed and is_extreme else None
+    if tokens is None:
+        return None
+    for token in tokens:
+        if token.logprob is None or token.entropy is None:
+            continue
+        if token.logprob <= _UNLIKELY and token.entropy <= _SURE:
+            return Blame(
+                "Sampler drew it: the model was all but sure of another token.",
+                "sampler",
+                "",
+                (w.quoted("tokens", f"{token.text!r}, {math.exp(token.logprob):.2%} likely"),),
+            )
+    return None
+
+
 def _repeats(w: _Witnesses) -> Blame | None:
     last = w.functions[-1][1] if w.functions else ""
     text = last or w.content or w.completion.reasoning
@@ -441,7 +478,8 @@ def _loop(text: str) -> str:
         count = max(_LOOPS, -(-_SHORTEST_LOOP // length))
         if length * count <= len(end) and end.endswith(piece * count):
             return piece if piece.strip() else ""
-    return ""
+    signs = _SIGNS_AGAIN.search(end)
+    return signs[0] if signs is not None else ""
 
 
 def _hot(w: _Witnesses, evidence: tuple[Evidence, ...] = ()) -> Blame:
@@ -515,6 +553,22 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
             "markup_in_content",
             evidence,
         )
+    if calls and _has_no_opener(w, calls[0]):
+        return Blame(
+            "Cannot be told: the end of the call is marked and its beginning is not, which the "
+            "model left out or the server took away.",
+            "cannot_tell",
+            "markup_in_content",
+            evidence,
+            TOKENS_TELL,
+        )
+    if any("<|tool_call_begin|>" in e.says and not _KIMI_ID.search(e.says) for e in evidence):
+        return Blame(
+            "Model wrote a call without the number that its format asks for.",
+            "model",
+            "markup_in_content",
+            evidence,
+        )
     unknown = [call for call in calls if call.status == "unknown_tool"]
     if calls and len(unknown) == len(calls):
         return Blame(
@@ -529,6 +583,14 @@ def _left_in_content(w: _Witnesses) -> Blame | None:
         "markup_in_content",
         evidence,
     )
+
+
+def _has_no_opener(w: _Witnesses, call: ToolCall) -> bool:
+    text = w.content if w.is_native and call not in w.calls else w.completion.raw
+    # Its segment may have the closer or end before it.
+    start, end = call.segment.span.start, call.segment.span.end
+    closer = _CLOSER.match(text, end) or _LAST_CLOSER.search(text[start:end])
+    return closer is not None and f"<{closer[1]}" not in text
 
 
 def _broken_by_model(w: _Witnesses, found: tuple[ToolCall, ...]) -> Blame | None:
@@ -559,6 +621,17 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
     if w.result is None or not isinstance(server, Mapping) or "calls" not in server:
         return None
     verdict = explain_blame(w.result.calls, ServerReading.from_dict(server))
+    theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
+              for name, args in server["calls"][:3]]  # fmt: skip
+    ours = [w.quoted(*_place(w, call)) for call in w.calls[:3]]
+    if any(step.rule == "read.double-encoded" for call in w.calls for step in call.steps):
+        why = "Model wrote its arguments as a string inside of JSON, and the server passed them on."
+        return Blame(why, "model", "", (*ours, *theirs))
+    if verdict.layer == "none" and _untyped(w):
+        why = (
+            "Server changed it: the format writes no types, and the arguments have not the tool's."
+        )
+        return Blame(why, "server", "changed_by_server", (*ours, *theirs))
     if verdict.layer == "none":
         return None if w.failed else verdict
     if verdict.layer == "cannot_tell":
@@ -567,13 +640,23 @@ def _against_the_server(w: _Witnesses) -> Blame | None:
         return broken
     if verdict.layer == "model" and w.temperature >= _HOT:
         return _hot(w)
-    theirs = [Evidence("tool_calls", f"{name}({shorten(args, _SHOWN)})")
-              for name, args in server["calls"][:3]]  # fmt: skip
-    ours = [w.quoted(*_place(w, call)) for call in w.calls[:3]]
     code = verdict.code
     if code == "dropped_by_server" and _is_readable(w.completion.reasoning, w.case):
         code = "call_in_reasoning"  # which its own tokens do not have there
     return Blame(verdict, verdict.layer, code, (*ours, *theirs))
+
+
+def _untyped(w: _Witnesses) -> bool:
+    # Where the model wrote no quotes around a value, the server is to give it the type of the tool.
+    for call in w.calls:
+        for step in call.steps:
+            origin = call.origins.get().get(step.path) if step.stage == "coerce" else None
+            if origin is not None and origin.exact and isinstance(step.before, str):
+                start, end = origin.span.start, origin.span.end
+                around = w.completion.raw[max(0, start - 1) : end + 1]
+                if not {"'", '"'} & {around[:1], around[-1:]}:
+                    return True
+    return False
 
 
 def _against_tokens(w: _Witnesses) -> Blame | None:
@@ -598,7 +681,16 @@ def _is_mapping(x: object) -> bool:
 
 
 def _stream(w: _Witnesses) -> Blame | None:
-    if "stream_differs" not in ((w.completion.response or {}).get("alarms") or ()):
+    response = w.completion.response or {}
+    if response.get("shares_an_index"):
+        return Blame(
+            "Server changed it: several calls of its stream have one index, and a client that goes "
+            "by it gets one broken call.",
+            "server",
+            "stream_differs",
+            tuple(Evidence("tool_calls", f"{n}({shorten(a, _SHOWN)})") for n, a in w.functions[:3]),
+        )
+    if "stream_differs" not in (response.get("alarms") or ()):
         return None
     why = "Server changed it: the pieces of its stream say something else than the whole."
     return Blame(why, "server", "stream_differs", (Evidence("chunks", "not those of the whole"),))
@@ -778,7 +870,13 @@ def _one_at_most(w: _Witnesses) -> Blame | None:
 
 def _none_offered(w: _Witnesses) -> Blame | None:
     # A call was wanted of a request that offered no tool.
-    if w.case.tools or not w.case.target or w.calls or w.functions:
+    if not w.case.target or w.calls or w.functions:
+        return None
+    messages = w.completion.request.get("messages")
+    if w.case.tools and (not messages or w.completion.request.get("tools")):
+        return None
+    told = json.dumps(messages, default=str) if w.case.tools else ""
+    if any(tool.name in told for tool in w.case.tools):
         return None
     return Blame("Client offered no tools, and wants a call.", "client", "", ())
 
@@ -837,6 +935,14 @@ def _written(w: _Witnesses) -> Blame | None:
             tuple(evidence),
             _SAMPLING_TELLS,
         )
+    if w.outcome == "abstained_wrongly" and w.is_native and w.completion.prompt_tokens is None:
+        return Blame(
+            "Cannot be told: it is in words, and nothing says whether the prompt held the tools.",
+            "cannot_tell",
+            "",
+            tuple(evidence),
+            "the tokens of the prompt",
+        )
     return Blame("Model wrote it so.", "model", "", tuple(evidence))
 
 
@@ -847,6 +953,7 @@ _RULES: tuple[Callable[[_Witnesses], Blame | None], ...] = (
     _filtered,
     _malformed,
     _nothing_came,
+    _against_the_odds,
     _repeats,
     _limit,
     _stopped,

@@ -410,6 +410,7 @@ def _completion(observed: Observed, key: str, trial: int, now: str) -> Completio
         "usage": None if captured.usage is None else dict(captured.usage),
         "server": None if server is None else server.to_dict(),
         "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
+        "shares_an_index": captured.shares_an_index or None,
         "arguments_text": "lost" if observed.arguments_lost else None,
     }
     return Completion(

@@ -270,6 +270,7 @@ def _completion(
         "usage": dict(usage) or None,
         "server": None if server is None else server.to_dict(),
         "tokens": None if captured.tokens is None else captured.tokens.to_dict(),
+        "shares_an_index": captured.shares_an_index or None,
         "status_code": passed.status,
         "asked": passed.facts.get("asked"),
         "retry_after": _seconds(passed.facts.get("response_headers")),

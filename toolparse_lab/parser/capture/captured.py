@@ -181,6 +181,7 @@ class Captured:
         fidelity: 'wire' for event-stream text, 'sdk' for objects of a client, 'replayed' for a
             string that someone kept. 'logprobs', 'token_ids' or 'raw_messages' for the source of
             `token_text`.
+        shares_an_index: several calls of a stream came under one index.
         tokens: the tokens of `raw`, with their ids and log probabilities as far as they were given.
 
     >>> import toolparse_lab as tp
@@ -208,6 +209,7 @@ class Captured:
     fidelity: Fidelity = "sdk"
     token_text: str = ""
     prompt: str = field(default="", repr=False)
+    shares_an_index: bool = field(default=False, repr=False, compare=False)
     tokens: Tokens | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -426,6 +428,7 @@ def _finished(assembly: Assembly, tokenizer: Any, *, stream: bool) -> Captured:
         fidelity=evidence or "sdk",
         token_text=token_text,
         prompt=assembly.tokens.prompt(tokenizer),
+        shares_an_index=assembly.calls.shares_an_index,
     )
     tokens = assembly.tokens.tokens(captured.raw, tokenizer)
     return captured if tokens is None else replace(captured, tokens=tokens)
