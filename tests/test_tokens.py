@@ -201,6 +201,21 @@ def test_what_is_drawn_around_the_text_is_kept_beside_it() -> None:
     assert tokens.ids == (7, 8, 2)
 
 
+def test_ids_are_kept_where_nobody_can_say_their_text() -> None:
+    cut = vocabulary("cl100k_base").cut("Hello there")
+    choice = {"message": {"content": "Hello there"}, "token_ids": [id for id, _ in cut]}
+    answer = {"choices": [choice], "prompt_token_ids": [1, 2]}
+    tokens = tp.parse(answer, "hermes").tokens
+    assert tokens is not None
+    assert (tokens.ids, tokens.prompt_ids) == (tuple(id for id, _ in cut), (1, 2))
+    assert Tokens.from_dict("Hello there", tokens.to_dict()) == tokens
+    # A tokenizer says it.
+    words = vocabulary("cl100k_base")
+    placed = tp.parse(answer, "hermes", tokenizer=words).tokens
+    assert placed is not None
+    assert "".join(token.text for token in placed) == placed.raw == "Hello there"
+
+
 def test_a_record_of_another_text_is_none() -> None:
     tokens = Tokens("Hello", (2, 3), ids=(1, 2))
     record = tokens.to_dict()

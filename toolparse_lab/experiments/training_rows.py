@@ -274,11 +274,11 @@ def _stretches(trial: Trial) -> list[_Stretch]:
         so_far = [*last.prompt_ids, *last.completion_ids] if last is not None else []
         prompt = list(tokens.prompt_ids)
         if last is None or not prompt or prompt[: len(so_far)] != so_far:
-            last = _Stretch(messages, tokens.drawn, prompt)
+            last = _Stretch(messages, tokens.drawn or completion.raw, prompt)
             stretches.append(last)
         else:
             between = prompt[len(so_far) :]
-            last.messages, last.completion = messages, tokens.drawn
+            last.messages, last.completion = messages, tokens.drawn or completion.raw
             last.completion_ids += between
             last.loss_mask += [0] * len(between)
             last.logprobs += [None] * len(between)

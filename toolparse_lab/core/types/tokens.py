@@ -98,7 +98,7 @@ class Tokens(Sequence[Token]):
     Attributes:
         raw: the text that was parsed. '' where it is no part of what was drawn, as the JSON of the
             calls that a server read in it; then no token has a place in it.
-        sizes: the bytes of each token in UTF-8.
+        sizes: the bytes of each token in UTF-8, 0 where only its id is known.
         before, after: what was drawn before and after that text.
         ids, logprobs, entropies: one for each token, or empty where they were not recorded.
         prompt_ids: the tokens of the prompt, where they were recorded.
@@ -437,8 +437,12 @@ class TokenPieces:
         """Return the tokens for the text that is parsed, None where they are not known."""
         entries, ids = self._entries, self._all_ids()
         if not entries or any(entry[0] is None for entry in entries):
-            if tokenizer is None or not ids:
+            if not ids:
                 return None
+            if tokenizer is None:
+                # Their text is not known; the numbers are.
+                prompt_ids = tuple(self._prompt_ids)
+                return Tokens("", (0,) * len(ids), ids=tuple(ids), prompt_ids=prompt_ids)
             pieces = pieces_of(ids, tokenizer)
             if len(entries) != len(ids):
                 entries = []  # nothing says which of them is whose
