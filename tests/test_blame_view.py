@@ -76,6 +76,7 @@ def test_recorded_tokens_say_what_the_server_made_of_the_text(tmp_path: Path) ->
     with tp.Lab(tmp_path / "runs.db") as lab, FaultyServer(fault) as server:
         trial = failing_trial(lab, fault, server)
         again = trial.retry(logprobs=True, fresh=True)
+    assert again.result is not None
     assert again.result.tokens is not None
     assert again.blame.layer == "server", again.blame.explained()
     assert again.blame.evidence[0].where == "tokens"

@@ -189,6 +189,8 @@ def test_what_did_not_fail_has_nobody_to_blame(lab: tp.Lab) -> None:
 def test_a_longer_case_asks_the_same() -> None:
     case = tp.Case("c", "A berth?", tp.core.toolspec.tool_specs([TOOL]))
     longer = longer_case(case)
+    assert isinstance(case.input, str)
+    assert isinstance(longer.input, str)
     (tool,) = longer.tools
     assert tool.name == "find_berth"
     assert tool.description.startswith("A free berth. Nothing else")
@@ -197,7 +199,10 @@ def test_a_longer_case_asks_the_same() -> None:
     # Half of it is in the question, so that either half is missed.
     added = characters_of(longer) - characters_of(case)
     assert len(longer.input) - len(case.input) == added / 2
-    messages = [{"role": "user", "content": "A"}, {"role": "assistant", "content": None}]
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "A"},
+        {"role": "assistant", "content": None},
+    ]
     asked = longer_case(tp.Case("c", messages, case.tools)).messages
     assert asked[0]["content"].startswith("A Nothing else")
     assert asked[1] == messages[1]

@@ -268,7 +268,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def test_log_probabilities_and_entropies_of_every_shape(shape: str) -> None:
     tokens = tp.parse({"choices": [SHAPES[shape]]}, "hermes").tokens
     assert tokens is not None
-    assert tokens.logprobs == (-1, -2)
+    assert list(tokens.logprobs) == [-1, -2]
     first, second = tokens.entropies
     shares = [math.exp(-1), math.exp(-0.5)]
     shares.append(1 - sum(shares))  # everything that is not listed

@@ -365,7 +365,6 @@ class TokenServer:
     """
 
     def __init__(self, spaces: str = "") -> None:
-        server = self
         words = vocabulary("cl100k_base")
 
         class Answer(BaseHTTPRequestHandler):
@@ -410,7 +409,7 @@ class TokenServer:
                 self.wfile.write(data)
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        server.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
 
     def __enter__(self) -> TokenServer:
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
@@ -447,6 +446,7 @@ def test_a_conversation_is_one_sequence_as_far_as_its_prompts_go_on(
         run = lab.run(plan, progress=False)
     (trial,) = run.trials()
     assert trial.outcome == "correct", trial.why()
+    assert trial.conversation is not None
     assert len(trial.conversation.turns) == 2
     written = run.to_rollouts(tmp_path / "r.jsonl")
     rows = lines(tmp_path / "r.jsonl")
