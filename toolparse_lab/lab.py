@@ -47,6 +47,7 @@ from .experiments.plan import (
     plan_one,
     question_of,
 )
+from .experiments.request_shrink import ShrunkRequest, shrink_request
 from .experiments.rounds import RunLimits, check_limits, run_rounds
 from .experiments.run import HEADLINE, Run
 from .experiments.stored_run import find_run, run_row, stored_plan, stored_summary
@@ -950,6 +951,40 @@ class Lab:
             budget=budget,
         )
         return diagnose(trials, interventions, budget)
+
+    def shrink(
+        self, trial: Trial, *, budget: int = 60, model: ModelLike | None = None
+    ) -> ShrunkRequest:
+        """Find the smallest request that fails like a trial's, by asking again.
+
+        Whole tools, earlier messages, sentences, descriptions and parameters go as long as the
+        answer fails in the same way. What the target speaks of stays. `trial.shrink()` cuts the
+        answer instead, and asks nobody.
+
+        Args:
+            trial: a failing trial.
+            budget: requests at most, each recorded like any other.
+            model: what to ask, where the trial came from a log.
+
+        Raises BadOptions for a trial that did not fail.
+        """
+        if not is_wrong(trial):
+            raise BadOptions(
+                "this trial did not fail, so there is nothing to keep",
+                got=str(trial),
+                hint="run.failures()",
+            )
+        plan = self.open(trial.run_id).plan
+        own = self.models.get(trial.model) or plan.models[trial.model]
+        asked = own if model is None else self._model(model)[1]
+
+        def ask(case: Case) -> Trial:
+            again = self._plan_again(plan, replace(trial, case=case), asked, plan.stream, {})
+            run = self.run(again, despite_check=True, fresh=True, progress=False)
+            answer: Trial = run.trials(policies=(trial.policy,))[0]
+            return answer
+
+        return shrink_request(trial, ask, budget)
 
     def _retry(self, plan: Plan, trial: Trial, **changes: Any) -> Trial:
         """Ask a trial's model again and return the new recorded trial.

@@ -318,20 +318,25 @@ def _retry(options: Any) -> int:
     RUN,
     Option("trial", nargs="?", metavar="TRIAL", help="a trial's id (default: all that failed)"),
     Option("--ask", action="store_true", help="ask again under interventions, at most --budget"),
-    Option("--budget", type=int, default=12, metavar="N", help="requests a trial (default: 12)"),
+    Option("--smallest", action="store_true", help="find the smallest request that fails alike"),
+    Option("--budget", type=int, metavar="N", help="requests a trial (default: 12, or 60)"),
     Option("--protocol", metavar="ID", help="the text format that the model writes"),
     Option("--template", metavar="FILE", help="the model's own chat template, for raw completions"),
     Option("--other", metavar="MODEL", help="another endpoint of the same model"),
     STORE,
     JSON,
-    examples=("toolparse blame latest", "toolparse blame latest --ask --budget 8"),
+    examples=(
+        "toolparse blame latest",
+        "toolparse blame latest --ask --budget 8",
+        "toolparse blame latest 3f9a1c --smallest",
+    ),
 )
 def _blame(options: Any) -> int:
     """Say of each failed trial which layer broke it."""
     settings = settings_of(options)
     with open_lab(settings) as lab:
         run = lab.open(options.run)
-        if options.ask:
+        if options.ask or options.smallest:
             run = with_credentials(lab, run, settings)
         trials = [run.trial(options.trial)] if options.trial else list(run.failures())
         found: list[dict[str, Any]] = []
@@ -339,11 +344,15 @@ def _blame(options: Any) -> int:
             said, verdict = trial.blame.explained(), trial.blame
             if options.ask:
                 diagnosis = lab.blame(
-                    trial, budget=options.budget, protocol=options.protocol,
+                    trial, budget=options.budget or 12, protocol=options.protocol,
                     template=options.template, other=options.other,
                 )  # fmt: skip
                 said, verdict = str(diagnosis), diagnosis.blame
             found.append({"trial_id": trial.trial_id, **verdict.to_dict()})
+            if options.smallest:
+                small = lab.shrink(trial, budget=options.budget or 60)
+                said = f"{said}\n{small!r}"
+                found[-1]["smallest"] = small.case.to_dict()
             if not options.json:
                 put(visible(f"{trial.trial_id} {trial.case_id} · {trial.model} · {said}"))
     if options.json:

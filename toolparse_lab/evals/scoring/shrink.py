@@ -237,7 +237,7 @@ class _Work:
 
     def _cut_text(self) -> None:
         self._cut("calls", self._calls())
-        for what, joint in _JOINTS.items():
+        for what, joint in JOINTS.items():
             self._cut(what, _pieces(joint, self.raw))
         place = 0
         while True:
@@ -262,7 +262,7 @@ class _Work:
 
     def _cut(self, what: str, pieces: _Pieces) -> None:
         before, own, after = pieces
-        kept = _smallest(own, lambda some: self._try_text(before + "".join(some) + after))
+        kept = smallest(own, lambda some: self._try_text(before + "".join(some) + after))
         cut = sum(map(len, own)) - sum(map(len, kept))
         if cut:
             self.cuts[what] = self.cuts.get(what, 0) + cut
@@ -275,14 +275,14 @@ class _Work:
         return True
 
     def _cut_tools(self) -> None:
-        _smallest(self.tools, self._try_tools)
+        smallest(self.tools, self._try_tools)
         for place in range(len(self.tools)):
             tool = self.tools[place].to_dict()
             self._change_tool(place, {**tool, "description": ""})
             schema = tool.get("parameters") or {}
             members = schema.get("properties") if isinstance(schema, dict) else None
             if isinstance(members, dict):
-                _smallest(list(members), partial(self._keep_parameters, place))
+                smallest(list(members), partial(self._keep_parameters, place))
 
     def _keep_parameters(self, place: int, names: Sequence[str]) -> bool:
         tool = self.tools[place].to_dict()
@@ -311,8 +311,12 @@ class _Work:
         return self._keeps(self._read(raw, tools))
 
 
-def _smallest(pieces: Sequence[Any], holds: Callable[[Sequence[Any]], bool]) -> Sequence[Any]:
-    # Drops runs of pieces, half of all at first, and ends with single ones.
+def smallest(pieces: Sequence[Any], holds: Callable[[Sequence[Any]], bool]) -> Sequence[Any]:
+    """Return the pieces that are left when no further one can go.
+
+    It drops runs of pieces, half of all at first, and ends with single ones. holds: whether what is
+    left still shows what is looked for.
+    """
     size = (len(pieces) + 1) // 2
     while size:
         start = 0
@@ -326,7 +330,7 @@ def _smallest(pieces: Sequence[Any], holds: Callable[[Sequence[Any]], bool]) -> 
     return pieces
 
 
-_JOINTS = {
+JOINTS = {
     "paragraphs": re.compile(r"(?<=\n)(?=\n)"),
     "lines": re.compile(r"(?<=\n)"),
     "sentences": re.compile(r"(?<=[.!?])(?=\s)"),
