@@ -156,7 +156,7 @@ def _ingest(options: Any) -> int:
         skipped = [
             {"what": s.name, "count": s.count, "reason": s.reason} for s in run.plan.cases.skipped
         ]
-        outcomes = _outcomes(run, settings["policy"])
+        outcomes, ungraded = _outcomes(run, settings["policy"])
     say(str(run))
     for row in skipped:
         say(f"left out: {row['what']} {row['count']}: {row['reason']}")
@@ -166,29 +166,37 @@ def _ingest(options: Any) -> int:
                 "run_id": run.run_id,
                 "answers": outcomes.total(),
                 "outcomes": outcomes,
+                "ungraded": ungraded,
                 "skipped": skipped,
             }
         )
     else:
         put(f"run {run.run_id}\n")
         put(table(("outcome", "n"), outcomes.most_common()))
+        if ungraded:
+            put(f"\n{counted(ungraded.total(), 'answer')} without a target, by their calls:")
+            put(table(("verdict", "n"), ungraded.most_common()))
     return 0
 
 
-def _outcomes(run: Run, policy: Any) -> Counter[str]:
-    # Every answer is parsed for it, which may take long.
+def _outcomes(run: Run, policy: Any) -> tuple[Counter[str], Counter[str]]:
+    # The outcomes, and the verdicts on the calls of answers without a target. Every answer is parsed for it, which may take long.
     from ...runner.progress import Progress  # asyncio with the runner
 
     outcomes: Counter[str] = Counter()
+    ungraded: Counter[str] = Counter()
     with Progress(len(run.plan.items), show="lines", unit="answer") as bar:
 
         def count(trial: Trial) -> bool:
             outcomes[trial.outcome or trial.missing_reason] += 1
+            if trial.case.target is None and trial.result is not None:
+                verdict = trial.result.verdict
+                ungraded["no call" if verdict == "none" else verdict] += 1
             bar.advance(1)
             return False  # none is kept: there may be any number
 
         run.trials(policies=(policy,), where=count)
-    return outcomes
+    return outcomes, ungraded
 
 
 # What `toolparse list` lists -> its columns.

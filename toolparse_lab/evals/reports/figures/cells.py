@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -493,12 +493,17 @@ def _repeats(
 
 @dataclass(frozen=True)
 class Matrix:
-    """Success by two columns. `frame` has one row per cell."""
+    """Success by two columns. `frame` has one row per cell.
+
+    measure: "success", or "executable" where no trial has a target: the share of the answers with a
+    call whose calls may all be executed, which then stands in the columns of success.
+    """
 
     rows: str
     columns: str
     policy: str
     frame: pd.DataFrame
+    measure: Literal["success", "executable"] = "success"
 
     @property
     def table(self) -> pd.DataFrame:
@@ -538,6 +543,18 @@ def matrix(
     check_policy(policies_of(trials), policy)
     trials = trials.reset_index(drop=True)
     clusters = clusters_of(trials, None)
-    return Matrix(
-        rows, columns, policy, cells_frame(trials, [rows, columns], policy, level, clusters)
-    )
+    frame = cells_frame(trials, [rows, columns], policy, level, clusters)
+    if frame["n"].any():
+        return Matrix(rows, columns, policy, frame)
+    from .breakdowns import ungraded_frame  # which builds on the cells
+
+    known = ungraded_frame(trials, [rows, columns], policy, level, clusters)
+    if known.empty:
+        return Matrix(rows, columns, policy, frame)
+    keys = [rows, columns]
+    own = frame[keys].merge(known, on=keys, how="left")
+    for name, column in (("success", "executable"), ("ci_low", "ci_low"), ("ci_high", "ci_high")):
+        frame[name] = own[column].to_numpy()
+    for name, column in (("n", "attempts"), ("n_cases", "n_cases")):
+        frame[name] = own[column].fillna(0).astype("int64").to_numpy()
+    return Matrix(rows, columns, policy, frame, "executable")

@@ -24,6 +24,7 @@ from .breakdowns import (
     leave_one_out_frame,
     rescues_frame,
     sensitivity_frame,
+    ungraded_frame,
     verdicts_frame,
     waterfall_frame,
 )
@@ -185,6 +186,16 @@ class Report:
         return verdicts_frame(self.trials, self.by, self.policy)
 
     @cached_property
+    def ungraded(self) -> pd.DataFrame:
+        """What is known of answers without a target, cell by cell, see `ungraded_frame`."""
+        return ungraded_frame(self.trials, self.by, self.policy, self.level, self._clusters)
+
+    @property
+    def has_targets(self) -> bool:
+        """False where answers are there and none of them has a target to be judged by."""
+        return bool(self.frame["n"].any()) or self.ungraded.empty
+
+    @cached_property
     def coercions(self) -> pd.DataFrame:
         """Coercion rules alone of `rescues`."""
         return self.rescues[self.rescues["stage"] == "coercion"].reset_index(drop=True)
@@ -285,7 +296,7 @@ class Report:
         """Success by two columns, see `matrix`."""
         # The cells are counted already where the report goes by just these two.
         both = (rows or "prompt_protocol", columns or "model")
-        if sorted(both) == sorted(self.by):
+        if sorted(both) == sorted(self.by) and self.has_targets:
             return Matrix(*both, self.policy, self.frame)
         return matrix(self.trials, rows=rows, columns=columns, policy=self.policy, level=self.level)
 

@@ -23,6 +23,7 @@ from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
 from ...frames import reread
 from ...scoring.outcomes import OUTCOMES
+from ..figures.breakdowns import ANSWER_KINDS
 from ..figures.cells import UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS
 from .columns import Cell, Head, Listing, percent, span
@@ -242,7 +243,7 @@ def render_report(report: Report, *, page: bool = False, gate: GateResult | None
         titles = [
             *([cells["matrix_title"]] if cells["matrix"] else []),
             cells["success"]["title"],
-            cells["ladder"]["title"],
+            *([cells["ladder"]["title"]] if cells["ladder"] else []),
             *([TRADEOFFS] if cells["tradeoffs"] else []),
             "What happened",
             "What went wrong",
@@ -296,11 +297,15 @@ def _contents(report: Report, examples: int) -> dict[str, Any]:
         grid = Markup(render_matrix(report.matrix(rows), anchors))
     return {
         "tiles": _tiles(report),
-        "success": _block(success(report), lead=lead),
-        "ladder": _block(ladder(report)),
+        "success": _block(success(report), lead=lead if report.has_targets else ""),
+        # Without a target there is nothing that help could gain.
+        "ladder": _block(ladder(report)) if report.has_targets else None,
         "ladder_key": ladder_key(report),
         "ladders": ladders(report),
         "matrix_title": "Arm × model" if rows == "arm" else "Protocol × model",
+        "matrix_lead": "Success with its interval, best first."
+        if report.has_targets
+        else "The share of answers with a call whose calls may all be executed, best first.",
         "matrix": grid,
         "tradeoffs": tradeoffs_of(report),
         "outcomes": outcome_bars(report),
@@ -347,6 +352,8 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
         low, high = percent(rates.min()), percent(rates.max())
         return low if low == high else f"{low.removesuffix(' %')} – {high}"
 
+    if not report.has_targets:
+        return _ungraded_tiles(report)
     frame = report.frame
     # A cell without a judged trial has no rate to be the lowest.
     within = " in the lowest and the highest cell" if frame["n"].gt(0).sum() > 1 else ""
@@ -358,6 +365,18 @@ def _tiles(report: Report) -> list[tuple[str, str]]:
         (between("naive"), "with a naive parser"),
         (between("fabricated"), "fabricated by reading"),
         (f"{frame['n'].sum():,}", f"trials judged in {cells}"),
+    ]
+
+
+def _ungraded_tiles(report: Report) -> list[tuple[str, str]]:
+    frame = report.ungraded
+    n = frame["n"].sum()
+    kinds = [(kind, float((frame[kind] * frame["n"]).sum()) / n) for kind in ANSWER_KINDS]
+    good = (frame["executable"] * frame["attempts"]).sum() / max(1, frame["attempts"].sum())
+    return [
+        (percent(good), "of the answers with a call may be executed"),
+        *((percent(share), kind) for kind, share in kinds if share),
+        (f"{n:,}", "answers without a target"),
     ]
 
 

@@ -16,7 +16,7 @@ from ....core.types import VERDICTS
 from ....core.values.printable import counted
 from ....views.templating import macro
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
-from ..figures.breakdowns import EVERYTHING, leader_sentence
+from ..figures.breakdowns import ANSWER_KINDS, EVERYTHING, INVALID, leader_sentence
 from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.notes import levels_legend
 from .columns import (
@@ -73,7 +73,11 @@ def _against(text: Callable[[Row], Cell], unknown: str) -> Callable[[Row], Cell]
 
 
 def success(report: Report) -> Listing:
-    """Return the rate of each cell with its interval, and its difference from the baseline."""
+    """Return the rate of each cell with its interval, and its difference from the baseline. Where
+    nothing has a target, what is known without one.
+    """
+    if not report.has_targets:
+        return _ungraded(report)
     level = f"{report.level:.0%}".replace("%", " %")
     baseline = report.baseline
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
@@ -146,6 +150,31 @@ def success(report: Report) -> Listing:
     return Listing("Success", "", columns, report.frame.to_dict("records"))
 
 
+def _ungraded(report: Report) -> Listing:
+    frame = report.ungraded
+    kinds = [kind for kind in ANSWER_KINDS if frame[kind].any()]
+    level = f"{report.level:.0%}".replace("%", " %")
+    columns = (
+        *_keys(report),
+        Column("answers", key="n"),
+        Column("with a call", key="attempts"),
+        Column("executable", "rate", form=percent),
+        Column(f"{level} interval, %", text=_interval_or("–")),
+        *(Column(kind, key=kind, form=percent, drop=1) for kind in kinds),
+    )
+    lead = (
+        "Of answers with a call, or with something that looks like one, the share whose calls may "
+        "all be executed. Then, of all answers, what they are: the worst verdict of their calls, "
+        "or text."
+    )
+    return Listing("Without a target", lead, columns, frame.to_dict("records"))
+
+
+def _beside_graded(report: Report) -> Listing | None:
+    # Where nothing is graded, this is the first table.
+    return _ungraded(report) if report.has_targets else None
+
+
 def ladder(report: Report) -> Listing:
     """Return shares of the same trials with less and more help, and the gain of each help."""
 
@@ -214,6 +243,8 @@ def failures(report: Report) -> Listing:
     def meaning(row: Row) -> Cell:
         # The sentence is that of the sub-code, which says more, where it has one.
         sentence = SUB_CODES.get(row["sub_code"]) or OUTCOMES[row["outcome"]].sentence
+        if row["sub_code"] == INVALID:
+            sentence = "A call's arguments do not fit the schema of its tool."
         example = row["example"]
         if len(example) > MAX_EXAMPLE:
             example = example[: MAX_EXAMPLE - 3] + "…"
@@ -458,8 +489,8 @@ def _spent(report: Report) -> Listing | None:
 
 # In the order of a report.
 _MAKERS: Sequence[Callable[[Report], Listing | None]] = (
-    _layers, _flips, _verdicts, codes, _rescues, _repeats, _conversations, _sensitivity, _left_out,
-    _missing, _spent,
+    _layers, _beside_graded, _flips, _verdicts, codes, _rescues, _repeats, _conversations,
+    _sensitivity, _left_out, _missing, _spent,
 )  # fmt: skip
 
 

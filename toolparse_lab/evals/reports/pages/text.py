@@ -40,6 +40,13 @@ _NOTHING = "There are no trials in this report."
 def headline(report: Report) -> str:
     """Return the report in one line: how many trials and cases were judged, and how many not."""
     cells = report.frame
+    if not report.has_targets:
+        n, cases = int(report.ungraded["n"].sum()), report.headline["case_id"].nunique()
+        words = "answers without a target: whether they are right is not known"
+        parts = [f"{n:,} {words}", counted(cases, "case"), report.policy_said]
+        return " · ".join(
+            [*parts, *([f"{m} missing"] if (m := int(cells["missing"].sum())) else [])]
+        )
     judged = report.headline["score_success"].notna()
     cases = report.headline.loc[judged, "case_id"].nunique()
     judged_trials = counted(int(cells["n"].sum()), "trial")
@@ -87,6 +94,8 @@ def render_text(report: Report, width: int | None = None) -> str:
     prose = min(width, _PROSE)
     # Section by section only figures follow, so that the words are said once, here.
     legend = levels_legend(report, {column.head for column in columns})
+    if not report.has_targets:
+        legend = success(report).lead
     lines += [table, "", *textwrap.wrap(_printable(legend), prose), ""]
     # The first two show trials to look at, which no width takes away.
     wrong, problems = failures(report), codes(report)
@@ -201,7 +210,7 @@ def matrix_text(m: Matrix) -> str:
     columns = list(m.table.columns)
     rows = [[str(name), *(text(name, column) for column in columns)] for name in m.table.index]
     table = aligned([f"{m.rows} \\ {m.columns}", *map(str, columns)], rows, 1)
-    return f"success, policy {m.policy}\n{table}"
+    return f"{m.measure}, policy {m.policy}\n{table}"
 
 
 def comparison_legend(margin: float = MARGIN) -> str:
@@ -247,7 +256,7 @@ def render_markdown(report: Report, gate: GateResult | None = None) -> str:
     # An empty line of the quotation keeps two warnings from running into one.
     out += [f"> {md(warning)}\n>" for warning in report.warnings]
     out.append("")
-    first = [success(report), ladder(report), outcomes(report)]
+    first = [success(report), *([ladder(report)] if report.has_targets else []), outcomes(report)]
     first += [listing for listing in (failures(report),) if listing.rows]
     for section in (*(listing.drawn("md") for listing in first), *sections_of(report, "md")):
         out += section_lines(section)
