@@ -15,7 +15,7 @@ import pandas as pd
 
 from ....core.errors import BadOptions
 from ....core.rules import CODES, RULES
-from ....core.types import BLAME_CODES, EXECUTABLE, LAYERS
+from ....core.types import BLAME_CODES, LAYERS
 from ....core.values import write_canonical
 from ....runner.exchange.details import SAMPLING
 from ...cases.matchers import STRICTNESS
@@ -28,11 +28,6 @@ CONVERSATION_COLUMNS = (
     "n", "turns_mean", "stops", "n_answer", "answer", "ran", "failed", "rejected", "tokens_mean",
     "cost", "cost_per_answer",
 )  # fmt: skip
-ANSWER_KINDS = (
-    "clean", "repaired", "invalid", "refused", "truncated", "echoed", "looks like a call", "text",
-)  # fmt: skip
-"""What an answer is, whatever was wanted of it: the worst verdict of its calls, or a text with or
-without something that looks like a call and is none."""
 INVALID = "invalid"
 """The sub-code of `failures_frame` for a call that breaks its schema in an answer without a
 target."""
@@ -191,57 +186,6 @@ def verdicts_frame(trials: pd.DataFrame, by: Sequence[str], policy: str) -> pd.D
             keys = dict(zip(by, values, strict=True))
             rows += [{**keys, "verdict": word, "n": int(n)} for word, n in counts.items()]
     return pd.DataFrame(rows, columns=[*by, "verdict", "n"])
-
-
-def ungraded_frame(
-    trials: pd.DataFrame,
-    by: Sequence[str],
-    policy: str,
-    level: float = 0.95,
-    clusters: Mapping[Any, Any] | None = None,
-) -> pd.DataFrame:
-    """Return what is known of answers without a target, one row per cell.
-
-    n: answers, attempts: those with a call or something that looks like one. executable: the share
-    of attempts whose calls may all be executed, with its interval. The others of `ANSWER_KINDS`
-    are shares of all answers.
-    """
-    rows: list[dict[str, Any]] = []
-    if "verdict" in trials:
-        part = read_under(trials, by, policy)
-        answered = part["outcome"].notna() & ~part["outcome"].isin(["provider_error"])
-        part = part[answered & part["target"].isna()]
-        names = list(dict.fromkeys((*by, "case_id", "verdict", "outcome")))
-        for values, cell in groups(part[names], by):
-            kinds = _kinds_of(cell)
-            attempts = cell[kinds != "text"]
-            good = attempts["verdict"].astype("string").isin(list(EXECUTABLE))
-            interval = stats.clustered_interval(
-                good.tolist(), attempts["case_id"].tolist(), level, clusters
-            )
-            shares = kinds.value_counts(normalize=True)
-            rows.append(
-                {
-                    **dict(zip(by, values, strict=True)),
-                    "n": len(cell),
-                    "n_cases": cell["case_id"].nunique(),
-                    "attempts": len(attempts),
-                    "executable": interval.rate,
-                    "ci_low": interval.low,
-                    "ci_high": interval.high,
-                    **{kind: float(shares.get(kind, 0.0)) for kind in ANSWER_KINDS},
-                }
-            )
-    figures = ("n", "n_cases", "attempts", "executable", "ci_low", "ci_high", *ANSWER_KINDS)
-    return pd.DataFrame(rows, columns=[*by, *figures])
-
-
-def _kinds_of(cell: pd.DataFrame) -> pd.Series[Any]:
-    verdicts = cell["verdict"].astype("string").fillna("none")
-    kinds = verdicts.str.replace(r" \(.*", "", regex=True)  # both kinds of repair are one
-    looks = cell["outcome"].astype("string").eq("attempted_unparseable")
-    none = verdicts.eq("none")
-    return kinds.mask(none & looks, "looks like a call").mask(none & ~looks, "text")
 
 
 def rescues_frame(trials: pd.DataFrame, policy: str, examples: int = 3) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ....core import hooks
 from ....core.errors import BadOptions, UnknownName, near
+from ....core.types import EXECUTABLE
 from ...scoring.outcomes import MISSING
 from . import stats
 
@@ -35,6 +36,11 @@ READ = (
 """The columns of a trials frame that a report reads. It has the others of single trials by
 `Report.rows`."""
 UNRECORDED = "not recorded"
+ANSWER_KINDS = (
+    "clean", "repaired", "invalid", "refused", "truncated", "echoed", "looks like a call", "text",
+)  # fmt: skip
+"""What an answer is, whatever was wanted of it: the worst verdict of its calls, or a text with or
+without something that looks like a call and is none."""
 QUESTION = ("input", "tools_json", "tool_choice", "target")
 """Columns that say what was asked."""
 
@@ -270,6 +276,57 @@ def cells_frame(
         rows.append(row)
     frame = pd.DataFrame(rows, columns=[*by, *CELL_COLUMNS])
     return frame.astype(dict.fromkeys(COUNTS, "int64")) if rows else frame
+
+
+def ungraded_frame(
+    trials: pd.DataFrame,
+    by: Sequence[str],
+    policy: str,
+    level: float = 0.95,
+    clusters: Mapping[Any, Any] | None = None,
+) -> pd.DataFrame:
+    """Return what is known of answers without a target, one row per cell.
+
+    n: answers, attempts: those with a call or something that looks like one. executable: the share
+    of attempts whose calls may all be executed, with its interval. The others of `ANSWER_KINDS`
+    are shares of all answers.
+    """
+    rows: list[dict[str, Any]] = []
+    if "verdict" in trials:
+        part = read_under(trials, by, policy)
+        answered = part["outcome"].notna() & ~part["outcome"].isin(["provider_error"])
+        part = part[answered & part["target"].isna()]
+        names = list(dict.fromkeys((*by, "case_id", "verdict", "outcome")))
+        for values, cell in groups(part[names], by):
+            kinds = _kinds_of(cell)
+            attempts = cell[kinds != "text"]
+            good = attempts["verdict"].astype("string").isin(list(EXECUTABLE))
+            interval = stats.clustered_interval(
+                good.tolist(), attempts["case_id"].tolist(), level, clusters
+            )
+            shares = kinds.value_counts(normalize=True)
+            rows.append(
+                {
+                    **dict(zip(by, values, strict=True)),
+                    "n": len(cell),
+                    "n_cases": cell["case_id"].nunique(),
+                    "attempts": len(attempts),
+                    "executable": interval.rate,
+                    "ci_low": interval.low,
+                    "ci_high": interval.high,
+                    **{kind: float(shares.get(kind, 0.0)) for kind in ANSWER_KINDS},
+                }
+            )
+    figures = ("n", "n_cases", "attempts", "executable", "ci_low", "ci_high", *ANSWER_KINDS)
+    return pd.DataFrame(rows, columns=[*by, *figures])
+
+
+def _kinds_of(cell: pd.DataFrame) -> pd.Series[Any]:
+    verdicts = cell["verdict"].astype("string").fillna("none")
+    kinds = verdicts.str.replace(r" \(.*", "", regex=True)  # both kinds of repair are one
+    looks = cell["outcome"].astype("string").eq("attempted_unparseable")
+    none = verdicts.eq("none")
+    return kinds.mask(none & looks, "looks like a call").mask(none & ~looks, "text")
 
 
 class Figure(NamedTuple):
@@ -546,8 +603,6 @@ def matrix(
     frame = cells_frame(trials, [rows, columns], policy, level, clusters)
     if frame["n"].any():
         return Matrix(rows, columns, policy, frame)
-    from .breakdowns import ungraded_frame  # which builds on the cells
-
     known = ungraded_frame(trials, [rows, columns], policy, level, clusters)
     if known.empty:
         return Matrix(rows, columns, policy, frame)

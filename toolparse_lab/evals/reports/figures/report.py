@@ -24,7 +24,6 @@ from .breakdowns import (
     leave_one_out_frame,
     rescues_frame,
     sensitivity_frame,
-    ungraded_frame,
     verdicts_frame,
     waterfall_frame,
 )
@@ -44,6 +43,7 @@ from .cells import (
     matrix,
     policies_of,
     read_under,
+    ungraded_frame,
 )
 from .comparison import ArmComparison, Opener, WholeRows, column_of, compare_arms
 from .differences import Difference, paired_difference

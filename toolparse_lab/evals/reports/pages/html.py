@@ -23,8 +23,7 @@ from ....views import render_result, render_side_by_side
 from ....views.templating import Markup, macro, render
 from ...frames import reread
 from ...scoring.outcomes import OUTCOMES
-from ..figures.breakdowns import ANSWER_KINDS
-from ..figures.cells import UNRECORDED, groups
+from ..figures.cells import ANSWER_KINDS, UNRECORDED, groups
 from ..figures.comparison import COMPARISON_COLUMNS
 from .columns import Cell, Head, Listing, percent, span
 from .drawings import TEMPLATES, TRADEOFFS, ladder_key, ladders, outcome_bars, tradeoffs_of

@@ -16,7 +16,8 @@ from ....core.types import VERDICTS
 from ....core.values.printable import counted
 from ....views.templating import macro
 from ...scoring.outcomes import OUTCOMES, SUB_CODES
-from ..figures.breakdowns import ANSWER_KINDS, EVERYTHING, INVALID, leader_sentence
+from ..figures.breakdowns import EVERYTHING, INVALID, leader_sentence
+from ..figures.cells import ANSWER_KINDS
 from ..figures.comparison import COMPARISON_COLUMNS
 from ..figures.notes import levels_legend
 from .columns import (
