@@ -180,8 +180,8 @@ def _ingest(options: Any) -> int:
 
 
 def _outcomes(run: Run, policy: Any) -> tuple[Counter[str], Counter[str]]:
-    # The outcomes, and the verdicts on the calls of answers without a target. Every answer is parsed
-    # for them, which may take long.
+    # The outcomes, and the verdicts on the calls of answers without a target. For them every answer
+    # is parsed, which may take long.
     from ...runner.progress import Progress  # asyncio with the runner
 
     outcomes: Counter[str] = Counter()
