@@ -78,7 +78,7 @@ def success(report: Report) -> Listing:
     nothing has a target, what is known without one.
     """
     if not report.has_targets:
-        return _ungraded(report)
+        return ungraded(report)
     level = f"{report.level:.0%}".replace("%", " %")
     baseline = report.baseline
     extra = [c for c in ("missing", "ungraded") if report.frame[c].any()]
@@ -151,7 +151,8 @@ def success(report: Report) -> Listing:
     return Listing("Success", "", columns, report.frame.to_dict("records"))
 
 
-def _ungraded(report: Report) -> Listing:
+def ungraded(report: Report) -> Listing:
+    """Return what is known of the answers without a target, cell by cell."""
     frame = report.ungraded
     kinds = [kind for kind in ANSWER_KINDS if frame[kind].any()]
     level = f"{report.level:.0%}".replace("%", " %")
@@ -173,7 +174,7 @@ def _ungraded(report: Report) -> Listing:
 
 def _beside_graded(report: Report) -> Listing | None:
     # Where nothing is graded, this is the first table.
-    return _ungraded(report) if report.has_targets else None
+    return ungraded(report) if report.has_targets else None
 
 
 def ladder(report: Report) -> Listing:
