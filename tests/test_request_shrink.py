@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ import pytest
 import toolparse_lab as tp
 from toolparse_lab.cli.app import main
 from toolparse_lab.core.errors import BadOptions
+
+from .json_server import JsonServer
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -42,41 +42,14 @@ CASE = {
 GOOD = '<tool_call>{"name": "get_tide", "arguments": {"port": "Bergen"}}</tool_call>'
 
 
-class Astray:
-    """A mock of a server whose model forgets the call where it is to answer briefly."""
-
-    def __init__(self) -> None:
-        class Answer(BaseHTTPRequestHandler):
-            def log_message(self, *args: Any) -> None:
-                """Silence."""
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                text = "14:10." if "briefly" in json.dumps(body["messages"]) else GOOD
-                message = {"role": "assistant", "content": text}
-                choice = {"index": 0, "message": message, "finish_reason": "stop"}
-                data = json.dumps(
-                    {"id": "c", "object": "chat.completion", "created": 1, "model": "m",
-                     "choices": [choice]}
-                ).encode()  # fmt: skip
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-
-    def __enter__(self) -> Astray:
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-        self.thread.join()
+def astray(body: dict[str, Any]) -> dict[str, Any]:
+    """A model that forgets the call where it is to answer briefly."""
+    text = "14:10." if "briefly" in json.dumps(body["messages"]) else GOOD
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -92,7 +65,7 @@ def failing(lab: tp.Lab, url: str, case: dict[str, Any] = CASE) -> Any:
 
 
 def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: tp.Lab) -> None:
-    with Astray() as server:
+    with JsonServer(astray) as server:
         trial = failing(lab, server.url)
         small = lab.shrink(trial)
     assert small.whole
@@ -109,7 +82,7 @@ def test_what_is_left_is_what_led_it_astray_and_what_the_target_speaks_of(lab: t
 
 
 def test_a_small_budget_keeps_what_was_found(lab: tp.Lab) -> None:
-    with Astray() as server:
+    with JsonServer(astray) as server:
         small = lab.shrink(failing(lab, server.url), budget=3)
     assert not small.whole
     assert small.asked == 3
@@ -119,7 +92,7 @@ def test_a_small_budget_keeps_what_was_found(lab: tp.Lab) -> None:
 
 def test_what_did_not_fail_has_nothing_to_keep(lab: tp.Lab) -> None:
     good = {**CASE, "messages": [{"role": "user", "content": "When is high water in Bergen?"}]}
-    with Astray() as server:
+    with JsonServer(astray) as server:
         trial = failing(lab, server.url, good)
         with pytest.raises(BadOptions, match="did not fail"):
             lab.shrink(trial)
@@ -130,7 +103,7 @@ def test_the_command_shows_the_smallest_request(
 ) -> None:
     store = str(tmp_path / "runs.db")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    with Astray() as server:
+    with JsonServer(astray) as server:
         with tp.Lab(store) as lab:
             failing(lab, server.url)
         assert main(["blame", "latest", "--smallest", "--budget", "60", "--store", store]) == 0

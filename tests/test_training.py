@@ -8,9 +8,7 @@ import json
 import random
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from toolparse_lab.evals.reports.figures.calibration import Calibration
 from toolparse_lab.middleware.flow import recorded_tokens
 from toolparse_lab.parser.derivation.renderer import ChatTemplate
 
+from .json_server import JsonServer
 from .test_replay import TEMPLATE
 from .test_tokens import answer_of, vocabulary
 
@@ -357,76 +356,45 @@ def test_a_replay_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
 COMPACT = RIGHT.replace(": ", ":").replace(", ", ",")
 
 
-class TokenServer:
-    """A mock of an OpenAI-compatible server that gives ids of prompt and answer, as vLLM does for
-    `return_token_ids`: the first answer calls a tool, the next one says what it gave.
+def token_server(spaces: str) -> JsonServer:
+    """A server that gives ids of prompt and answer, as vLLM does for `return_token_ids`: the first
+    answer calls a tool, the next one says what it gave.
 
     spaces: what the prompt has between the messages of a later turn.
     """
+    words = vocabulary("cl100k_base")
 
-    def __init__(self, spaces: str = "") -> None:
-        words = vocabulary("cl100k_base")
+    def answer(body: dict[str, Any]) -> dict[str, Any]:
+        later = len([m for m in body["messages"] if m["role"] == "assistant"])
+        prompt = [
+            i
+            for message in body["messages"]
+            for part in (message["content"], spaces if later else "", "<|im_start|>")
+            for i, _ in words.cut(part)
+        ]
+        text = "It is cold in Oslo." if later else COMPACT
+        response = answer_of(words.cut(text), text)
+        choice = response["choices"][0]
+        ids = [i for i, _ in words.cut(text)]
+        choice |= {"index": 0, "finish_reason": "stop", "token_ids": ids}
+        choice["message"]["role"] = "assistant"
+        for token in choice["logprobs"]["content"]:
+            token["top_logprobs"] = []
+            del token["id"]
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return response | {
+            "id": "c", "object": "chat.completion", "created": 1, "model": "m", "usage": usage,
+            "prompt_token_ids": prompt,
+        }  # fmt: skip
 
-        class Answer(BaseHTTPRequestHandler):
-            def log_message(self, *args: Any) -> None:
-                """Silence."""
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                later = len([m for m in body["messages"] if m["role"] == "assistant"])
-                prompt = [
-                    i
-                    for message in body["messages"]
-                    for part in (message["content"], spaces if later else "", "<|im_start|>")
-                    for i, _ in words.cut(part)
-                ]
-                text = "It is cold in Oslo." if later else COMPACT
-                response = answer_of(words.cut(text), text)
-                choice = response["choices"][0]
-                choice |= {
-                    "index": 0,
-                    "finish_reason": "stop",
-                    "token_ids": [i for i, _ in words.cut(text)],
-                }
-                choice["message"]["role"] = "assistant"
-                for token in choice["logprobs"]["content"]:
-                    token["top_logprobs"] = []
-                    del token["id"]
-                usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-                response |= {
-                    "id": "c",
-                    "object": "chat.completion",
-                    "created": 1,
-                    "model": "m",
-                    "usage": usage,
-                    "prompt_token_ids": prompt,
-                }
-                data = json.dumps(response).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        self.url = f"http://127.0.0.1:{self.http.server_address[1]}/v1"
-
-    def __enter__(self) -> TokenServer:
-        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        self.http.shutdown()
-        self.http.server_close()
-        self.thread.join()
+    return JsonServer(answer)
 
 
 @pytest.mark.parametrize("spaces", ["", " "])
 def test_a_conversation_is_one_sequence_as_far_as_its_prompts_go_on(
     lab: tp.Lab, tmp_path: Path, spaces: str
 ) -> None:
-    with TokenServer(spaces) as server:
+    with token_server(spaces) as server:
         model = tp.Model("openai/m", api_base=server.url, api_key="none")
         case = {
             "id": "one",

@@ -835,6 +835,12 @@ class Lab:
             code="unknown-model",
         )
 
+    def _asked_anew(self, plan: Plan, policy: Policy) -> Trial:
+        """Ask a plan of one trial again and return it, a failure of the provider too."""
+        run = self.run(plan, despite_check=True, fresh=True, progress=False)
+        trial: Trial = run.trials(policies=(policy,))[0]
+        return trial
+
     def _ask_planned(self, plan: Plan, fresh: bool, policy: Policy = HEADLINE) -> Trial:
         """Run a plan of one trial and return it.
 
@@ -936,9 +942,7 @@ class Lab:
         ) -> Trial:
             failing = trials if case is None else replace(trials, case=case)
             again = self._plan_again(plan, failing, asked, stream, changes)
-            run = self.run(again, despite_check=True, fresh=True, progress=False)
-            trial: Trial = run.trials(policies=(trials.policy,))[0]
-            return trial
+            return self._asked_anew(again, trials.policy)
 
         interventions = Interventions.of(
             trials,
@@ -980,9 +984,7 @@ class Lab:
 
         def ask(case: Case) -> Trial:
             again = self._plan_again(plan, replace(trial, case=case), asked, plan.stream, {})
-            run = self.run(again, despite_check=True, fresh=True, progress=False)
-            answer: Trial = run.trials(policies=(trial.policy,))[0]
-            return answer
+            return self._asked_anew(again, trial.policy)
 
         return shrink_request(trial, ask, budget)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -24,12 +24,10 @@ from typing import Any, Literal, TypeAlias
 from ..core.errors import BadOptions, StoreError
 from ..core.files import replace_file
 from ..core.types import ParseResult
-from ..core.types.tokens import label_tokens, leaves_of
+from ..core.types.tokens import Tokens, label_tokens, leaves_of, total_logprob
 from ..core.values import write_canonical
 from ..core.values.printable import counted
-from ..evals.cases.matchers import DEFAULT_MATCHERS
-from ..evals.scoring.rescues import judge_arguments
-from ..evals.scoring.trial import Trial, judged_case
+from ..evals.scoring.trial import Trial
 from ..middleware.flow import recorded_tokens
 
 TrainingForm: TypeAlias = Literal["calls", "text"]
@@ -303,30 +301,25 @@ def _turns_of(trial: Trial) -> Iterator[tuple[list[Row], Any, ParseResult | None
         yield [dict(m) for m in turn.request.messages], turn.completion, turn.result
 
 
-def _kinds_of(result: ParseResult | None, tokens: Any) -> list[str]:
-    own = tokens.of_text(result.raw) if result is not None else None
+def _kinds_of(result: ParseResult | None, tokens: Tokens) -> list[str]:
+    own = tokens.of_text(result.raw if result is not None else "")
     # What has no place in the text that was parsed was drawn as text all the same.
-    if result is None or own is None or not own.raw:
+    if result is None or not own.raw:
         return ["text"] * len(tokens)
     return [label.kind for label in label_tokens(own, result.segments, result.calls)]
 
 
 def _arguments_of(
-    trial: Trial | None, result: ParseResult, tokens: Any, start: int, turn: int
+    trial: Trial | None, result: ParseResult, tokens: Tokens, start: int, turn: int
 ) -> list[Row]:
     own = tokens.of_text(result.raw)
-    judged: Mapping[tuple[int, str], bool] = {}
-    if trial is not None:
-        case = judged_case(trial.case, trial.levels.get("tool_choice"))
-        judged = judge_arguments(result.calls, case, DEFAULT_MATCHERS)
+    judged = trial.judged_arguments() if trial is not None else {}
     rows: list[Row] = []
     for call in result.calls:
         if not call.readable:
             continue
         for path, span in leaves_of(call.origins.get()):
-            drawn: Sequence[Any] = own.at(span)
-            numbers = [token.logprob for token in drawn]
-            known = bool(numbers) and None not in numbers
+            drawn = own.at(span)
             rows.append(
                 {
                     "turn": turn,
@@ -334,7 +327,7 @@ def _arguments_of(
                     "path": path,
                     "start": start + drawn[0].index if drawn else None,
                     "end": start + drawn[-1].index + 1 if drawn else None,
-                    "logprob": sum(numbers) if known else None,
+                    "logprob": total_logprob(drawn),
                     "right": judged.get((call.index, path)),
                 }
             )

@@ -293,6 +293,15 @@ def label_tokens(
     )
 
 
+def total_logprob(tokens: Iterable[Token]) -> float | None:
+    """Return the log probability of some tokens together. None for none, and where that of one is
+    not known: a part of them would pass for the whole.
+    """
+    numbers = [token.logprob for token in tokens]
+    known = [number for number in numbers if number is not None]
+    return sum(known) if numbers and len(known) == len(numbers) else None
+
+
 def leaves_of(origins: Mapping[str, Any]) -> list[tuple[str, Span]]:
     """Return path and span of each argument that contains no other: texts, numbers, empty lists."""
     inner = {path.rpartition("/")[0] for path in origins}

@@ -19,8 +19,7 @@ from ...runner.exchange.types import Completion
 from .. import accessor as accessor  # registers df.toolparse with the first frame
 from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from ..scoring.outcomes import is_failure
-from ..scoring.rescues import judge_arguments
-from ..scoring.trial import Trial, judged_case
+from ..scoring.trial import Trial
 from .columns import columns_of
 from .dtypes import EXTRA, build_frame
 from .dtypes import conform as conform
@@ -128,10 +127,7 @@ def arguments_frame(
     rows: list[dict[str, Any]] = []
     for trial in [source] if isinstance(source, (Trial, ParseResult)) else source:
         for keys, result in _results(trial):
-            judged = {}
-            if isinstance(trial, Trial):
-                case = judged_case(trial.case, trial.levels.get("tool_choice"))
-                judged = judge_arguments(result.calls, case, matchers)
+            judged = trial.judged_arguments(matchers) if isinstance(trial, Trial) else {}
             for row in argument_rows(result, judged):
                 call = result.calls[row["index"]]
                 rows.append({**keys, "call_id": call_id(keys, call), **row})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.rules import CODES, RULES
 from ...core.toolspec import ToolSpec
 from ...core.types import Blame, ParseResult, Problem, Span, Step, ToolCall
-from ...core.types.tokens import Token, leaves_of
+from ...core.types.tokens import Token, leaves_of, total_logprob
 from ...core.values import pointer_get, read_strict, write_canonical
 from ...runner.exchange.details import sampling_of, token_details
 from ...runner.exchange.types import Completion
@@ -290,11 +290,11 @@ def _tokens_row(tokens: Sequence[Token]) -> dict[str, Any]:
         return {}
     logprobs = [token.logprob for token in tokens if token.logprob is not None]
     entropies = [token.entropy for token in tokens if token.entropy is not None]
-    known = len(logprobs) == len(tokens)  # a part of them would pass for the whole
+    total = total_logprob(tokens)
     return {
         "n_tokens": len(tokens),
-        "logprob": sum(logprobs) if known else None,
-        "min_logprob": min(logprobs) if known else None,
+        "logprob": total,
+        "min_logprob": None if total is None else min(logprobs),
         "entropy": max(entropies, default=None),
     }
 

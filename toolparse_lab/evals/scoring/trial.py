@@ -25,6 +25,7 @@ from ..cases.matchers import DEFAULT_MATCHERS, Matchers
 from .blame import blame_of
 from .exports import Exports, curl_of
 from .outcomes import OUTCOMES, is_failure
+from .rescues import judge_arguments
 from .score import Score, attempt, score_answer, score_in_isolation
 from .shrink import Shrunk, shrink
 
@@ -346,6 +347,16 @@ class Trial(Exports):
             )
         tools = self.conversation.turns[0].request.tools if requests else ()
         return replay_check(requests, template, tools=tools, tokenizer=tokenizer)
+
+    def judged_arguments(
+        self, matchers: Matchers = DEFAULT_MATCHERS
+    ) -> dict[tuple[int, str], bool]:
+        """Return for each argument, by the index of its call and its JSON Pointer, whether it is
+        right. One that nothing says it of is not there.
+        """
+        calls = self.result.calls if self.result is not None else ()
+        case = judged_case(self.case, self.levels.get("tool_choice"))
+        return judge_arguments(calls, case, matchers)
 
     def shrink(self, **options: Any) -> Shrunk:
         """Return the smallest text that has the same complaints as this answer.

@@ -90,12 +90,13 @@ def render_text(report: Report, width: int | None = None) -> str:
     if report.frame.empty:
         return "\n".join([*lines, _NOTHING])
 
-    table, columns = _fitting(success(report), width)
+    first = success(report)
+    table, columns = _fitting(first, width)
     prose = min(width, _PROSE)
     # Section by section only figures follow, so that the words are said once, here.
     legend = levels_legend(report, {column.head for column in columns})
     if not report.has_targets:
-        legend = success(report).lead
+        legend = first.lead
     lines += [table, "", *textwrap.wrap(_printable(legend), prose), ""]
     # The first two show trials to look at, which no width takes away.
     wrong, problems = failures(report), codes(report)
