@@ -75,7 +75,6 @@ THIRD_PARTY = {
     "traitlets": ("notebook",),
     "transformers": ("parser/outside/worker",),
     "vllm": ("parser/outside/worker", "servers/vllm.py"),
-    "voila": ("notebook",),
     "xllamacpp": ("runner/local",),
     "yaml": ("formats/yaml",),
     "yarl": ("integrations/proxy",),

@@ -123,12 +123,15 @@ class Browser(anywidget.AnyWidget):
     # messages of the front end
 
     def _on_message(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        # An error that a person made is an answer as well.
+        self.send(self.reply(message))
+
+    def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a message with its number; an error that a person made is one."""
         try:
             answer = self.answer(message)
         except ToolparseError as e:
             answer = {"kind": "error", "text": visible(str(e))}
-        self.send({**answer, "seq": message.get("seq", 0)})
+        return {**answer, "seq": message.get("seq", 0)}
 
     def answer(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the data that the front end gets for a message: a page, the heatmap, or an open

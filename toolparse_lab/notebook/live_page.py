@@ -1,146 +1,262 @@
-"""The page of `toolparse open`: a notebook of one cell, which Voilà runs and shows on loopback."""
+"""The page of `toolparse open`: the notebook's views without a notebook, served on loopback."""
+
+# How it works. The page is an empty frame that is there at once. Its script asks for the first
+# data, gives the front end of the notebook's widget an object that looks like anywidget's model,
+# and carries messages between that and the same Python that answers a kernel's. Every tab has a
+# view of its own; a tab that is loaded again finds the one that it had.
 
 from __future__ import annotations
 
+import asyncio
+import hmac
 import json
 import logging
-import os
 import secrets
 import socket
-import sys
 import webbrowser
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from typing import Any
 
-from tornado.ioloop import IOLoop
-from voila.app import Voila
+from tornado.httpserver import HTTPServer
+from tornado.web import Application, RequestHandler
 
-from ..core.errors import BadOptions
+from ..core.errors import BadOptions, ToolparseError
 from ..lab import Lab
-from .bench import workbench
+from ..views.show import visible
+from .bench import Workbench, workbench
+from .browser import Browser
+from .page import source
 
-# The environment variable that says what to show, as JSON. Not a file, because the address of a
-# store may contain a password.
-SUBJECT = "OPENED_BY_TOOLPARSE"
-_TEXT = "text.json"
-_QUIET = "--IPKernelApp.log_level=40"
-_CELL = "from toolparse_lab.notebook.live_page import live_view\nlive_view()"
-# The page may ask nobody but its own server, whatever is in an answer or in Voilà's template.
+View = Browser | Workbench
+_MOST_VIEWS = 16  # tabs whose views are kept; an older one is made anew when it is asked for
+_MOST_MESSAGE = 64 * 2**20  # bytes; a text that is edited comes back whole
 _POLICY = (
-    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; "
-    "form-action 'none'; frame-ancestors 'self'; base-uri 'self'"
+    "default-src 'none'; script-src 'self' blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; "
+    "base-uri 'none'"
 )
+_PAGE = """<!doctype html>
+<html lang="en" style="color-scheme: {scheme}">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>toolparse</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/front/live_page.css">
+<main><h1 id="title">toolparse</h1><div id="view"><p role="status">Reading …</p></div></main>
+<script type="module" src="/front/live_page.js"></script>
+</html>
+"""
+_SCHEMES = {"auto": "light dark", "light": "light", "dark": "dark"}
+_FRONTS = {"live_page.js": "text/javascript", "live_page.css": "text/css"}
+
+
+class OpenViews:
+    """The views of the tabs that show one subject, the latest of each."""
+
+    def __init__(self, subject: Mapping[str, Any]) -> None:
+        """subject: as `serve_page` takes it."""
+        self.subject = subject
+        self._lab: Lab | None = None
+        self._views: OrderedDict[str, View] = OrderedDict()
+
+    def first(self, view_id: str, run_id: str) -> dict[str, Any]:
+        """Return what a tab begins with: the view that it had, else a new one of a run.
+
+        run_id: '' for the subject's own. Raises ToolparseError for one that the store lacks.
+        """
+        if view_id not in self._views:
+            view_id = secrets.token_urlsafe(8)
+            self._views[view_id] = self._made(run_id or str(self.subject.get("run", "")))
+            while len(self._views) > _MOST_VIEWS:
+                self._views.popitem(last=False)
+        view = self._views[view_id]
+        self._views.move_to_end(view_id)
+        return {"view": view_id, "style": view._css, "module": view._esm, **first_data(view)}
+
+    def answer(self, view_id: str, message: Any) -> Any:
+        """Return the answer of a view to its front end. Raises KeyError for a view that is gone."""
+        return self._views[view_id].reply(message)
+
+    def _made(self, run_id: str) -> View:
+        subject = self.subject
+        if "text" in subject:
+            return workbench(
+                subject["text"], subject["protocol"], subject["tools"], coerce=subject["policy"]
+            )
+        # Left open: the notes of the view go into this store for as long as the page lives.
+        self._lab = self._lab or Lab(subject["store"])
+        run = self._lab.open(run_id)
+        if subject["trial"] is None:
+            browser: Browser = run.browse(policy=subject["policy"])
+            return browser
+        trials = run.trials(protocol=subject["protocol"], policies=(subject["policy"],))
+        return workbench(trials[subject["trial"]])
+
+
+def first_data(view: View) -> dict[str, Any]:
+    """Return the values that the front end asks its model for, by their names."""
+    if isinstance(view, Workbench):
+        return {"values": {"_state": view.state()}}
+    return {"values": {"_first": view._first, "_view_source": view._view_source}}
 
 
 def serve_page(
     subject: Mapping[str, Any], *, port: int, theme: str, browser: bool, tell: Callable[[str], None]
 ) -> None:
-    """Serve the live view of a subject until Ctrl-C.
+    """Serve the live view of a subject until Ctrl-C, which is raised as KeyboardInterrupt.
 
     subject: "store", "run" and "trial" (or None) with "protocol" and "policy"; or "text", "tools",
     "protocol" and "policy". port: 0 for any free one. tell: gets the address once it answers.
 
     Raises BadOptions for a port that is taken.
     """
-    token = secrets.token_urlsafe(24)
-    with TemporaryDirectory(prefix="toolparse-open-") as name:
-        folder = Path(name)
-        _write_notebook(folder)
-        os.environ[SUBJECT] = _kept(subject, folder)
-        # First of all paths, so that the kernel is this Python and no other that a person has.
-        os.environ["JUPYTER_PATH"] = os.pathsep.join(
-            part for part in (name, os.environ.get("JUPYTER_PATH")) if part
+    listener = _listener(port)
+    # The front end of a closed tab goes away in the middle of an answer, and that is no error.
+    logging.getLogger("tornado").setLevel(logging.CRITICAL)
+    asyncio.run(_serve(OpenViews(subject), listener, theme, browser, tell))
+
+
+async def _serve(
+    views: OpenViews,
+    listener: socket.socket,
+    theme: str,
+    browser: bool,
+    tell: Callable[[str], None],
+) -> None:
+    port, token = listener.getsockname()[1], secrets.token_urlsafe(24)
+    # One thread: a store and a view are used by one at a time.
+    with ThreadPoolExecutor(1) as worker:
+        shared = {"views": views, "worker": worker, "theme": theme, "token": token, "port": port}
+        pages = [
+            (r"/first", _First, shared),
+            (r"/answer", _Answer, shared),
+            (r"/front/([a-z_]+\.(?:js|css))", _Front, shared),
+            (r"/(?:run/([\w.-]+))?", _Page, shared),
+        ]
+        server = HTTPServer(
+            Application(pages, default_handler_class=_Nothing, default_handler_args=shared),
+            max_body_size=_MOST_MESSAGE,
         )
-        app = Voila(log_level="CRITICAL")
-        app.initialize([str(folder / "toolparse.ipynb")])
-        # After the settings that a person has for Voilà: these are not for them to change.
-        app.ip, app.port, app.port_retries, app.token = "127.0.0.1", _free(port), 0, token
-        app.open_browser = False
-        app.voila_configuration.theme = theme
-        app.tornado_settings = {"headers": {"Content-Security-Policy": _POLICY}}
-        address = f"http://127.0.0.1:{app.port}/?token={token}"
-
-        def ready() -> None:
-            tell(address)
-            if browser:
-                webbrowser.open(address)
-
-        # Runs once the loop does, and that is after the server listens.
-        IOLoop.current().add_callback(ready)
-        # Warnings about its own defaults, which no person here can change.
-        logging.getLogger("tornado").setLevel(logging.ERROR)
-        app.start()
-
-
-def live_view() -> Any:
-    """Return the widget of the subject in the environment: what the notebook's cell shows."""
-    subject = json.loads(os.environ[SUBJECT])
-    # Relative names, of a store or of a test that is kept, mean the folder of the command.
-    os.chdir(subject["folder"])
-    if "text_file" in subject:
-        subject |= json.loads(Path(subject["text_file"]).read_text("utf-8"))
-        return workbench(
-            subject["text"], subject["protocol"], subject["tools"], coerce=subject["policy"]
-        )
-    # Left open: the notes of the view go into this store for as long as the page lives.
-    run = Lab(subject["store"]).open(subject["run"])
-    if subject["trial"] is None:
-        return run.browse(policy=subject["policy"])
-    trials = run.trials(protocol=subject["protocol"], policies=(subject["policy"],))
-    return workbench(trials[subject["trial"]])
-
-
-def _write_notebook(folder: Path) -> None:
-    # With the description of the kernel that runs it.
-    cell: dict[str, Any] = {
-        "id": "view",
-        "cell_type": "code",
-        "source": _CELL,
-        "metadata": {},
-        "outputs": [],
-        "execution_count": None,
-    }
-    notebook = {
-        "cells": [cell],
-        "metadata": {"kernelspec": {"name": "toolparse", "display_name": "toolparse"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    (folder / "toolparse.ipynb").write_text(json.dumps(notebook), "utf-8")
-    kernel = {
-        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", _QUIET],
-        "display_name": "toolparse",
-        "language": "python",
-    }
-    spec = folder / "kernels" / "toolparse" / "kernel.json"
-    spec.parent.mkdir(parents=True)
-    spec.write_text(json.dumps(kernel), "utf-8")
-
-
-def _kept(subject: Mapping[str, Any], folder: Path) -> str:
-    # A text, which may be long, goes into a file of the folder.
-    here = {"folder": str(Path.cwd())}
-    if "text" not in subject:
-        return json.dumps({**subject, **here})
-    file = folder / _TEXT
-    file.write_text(json.dumps(dict(subject)), "utf-8")
-    return json.dumps({"text_file": str(file), **here})
-
-
-def _free(port: int) -> int:
-    """Return a port of loopback that nobody listens at. Raises BadOptions for one that is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.add_socket(listener)
+        address = f"http://127.0.0.1:{port}/?token={token}"
+        tell(address)
+        if browser:
+            webbrowser.open(address)
         try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as e:
-            raise BadOptions(
-                "this port cannot be used",
-                got=port,
-                expected="a free one",
-                hint=f"{e.strerror}; --port 0 takes any free one",
-            ) from None
-        free: int = probe.getsockname()[1]
-        return free
+            await asyncio.Event().wait()
+        finally:
+            server.stop()
+            await server.close_all_connections()
+
+
+class _Handler(RequestHandler):
+    """What is asked of all: this machine's address, and the token, which becomes a cookie."""
+
+    def initialize(
+        self, views: OpenViews, worker: ThreadPoolExecutor, theme: str, token: str, port: int
+    ) -> None:
+        self.views, self.worker, self.theme, self.token = views, worker, theme, token
+        # Cookies do not know ports: two pages of one machine need two names.
+        self.key = f"toolparse-{port}"
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    def set_default_headers(self) -> None:
+        self.set_header("Content-Security-Policy", _POLICY)
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Referrer-Policy", "no-referrer")
+        self.set_header("Cache-Control", "no-store")
+        self.clear_header("Server")
+
+    def prepare(self) -> None:
+        # A foreign site's name may lead here, and a foreign page may ask; neither has the token.
+        given = self.get_cookie(self.key) or self.get_query_argument("token", "")
+        if self.request.host not in self.hosts or not hmac.compare_digest(
+            given.encode(), self.token.encode()
+        ):
+            self.set_status(403)
+            self.finish("This page opens with the whole address that `toolparse open` printed.\n")
+
+    async def ask(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Answer with what a function of the views returns, or its error in words."""
+        loop = asyncio.get_running_loop()
+        try:
+            reply = await loop.run_in_executor(self.worker, function, *arguments)
+        except ToolparseError as e:
+            reply = {"error": visible(str(e))}
+        except KeyError:
+            self.set_status(410)
+            reply = {"error": "this view is gone: load the page again"}
+        # Characters that are no text of Unicode alone stay escapes.
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps(reply))
+
+
+class _Page(_Handler):
+    def get(self, run_id: str | None) -> None:
+        if self.get_query_argument("token", None):
+            self.set_cookie(self.key, self.token, httponly=True, samesite="Strict", path="/")
+            # The token leaves the address, and with it the history.
+            return self.redirect(self.request.path)
+        if run_id is None and (run := self.views.subject.get("run")) and not self._alone:
+            return self.redirect(f"/run/{run}")
+        self.finish(_PAGE.format(scheme=escape(_SCHEMES[self.theme])))
+        return None
+
+    @property
+    def _alone(self) -> bool:
+        return self.views.subject.get("trial") is not None
+
+
+class _First(_Handler):
+    async def get(self) -> None:
+        view_id, run_id = (self.get_query_argument(name, "") for name in ("view", "run"))
+        await self.ask(self.views.first, view_id, run_id)
+
+
+class _Answer(_Handler):
+    async def post(self) -> None:
+        try:
+            asked = json.loads(self.request.body)
+            view_id, message = str(asked["view"]), dict(asked["message"])
+        except (ValueError, TypeError, KeyError):
+            self.set_status(400)
+            self.finish("")
+            return
+        await self.ask(self.views.answer, view_id, message)
+
+
+class _Front(_Handler):
+    def get(self, name: str) -> None:
+        if name not in _FRONTS:
+            self.set_status(404)
+            return
+        self.set_header("Content-Type", f"{_FRONTS[name]}; charset=utf-8")
+        self.finish(source(name))
+
+
+class _Nothing(_Handler):
+    def get(self) -> None:
+        self.set_status(404)
+        self.finish("There is nothing here.\n")
+
+
+def _listener(port: int) -> socket.socket:
+    """Return a listening socket of loopback. Raises BadOptions for a port that is taken."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setblocking(False)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as e:
+        listener.close()
+        raise BadOptions(
+            "this port cannot be used",
+            got=port,
+            expected="a free one",
+            hint=f"{e.strerror}; --port 0 takes any free one",
+        ) from None
+    return listener

@@ -518,7 +518,7 @@ _STORE = b"SQLite format 3\x00"
     STORE,
     POLICY,
     Option("--port", type=port_number, default=0, help="port, 0 for any free one (default: 0)"),
-    Option("--theme", choices=("light", "dark"), default="light", help="(default: light)"),
+    Option("--theme", choices=("auto", "light", "dark"), default="auto", help="(default: auto, as the system is set)"),
     Option("--no-browser", action="store_true", help="print the address and open no browser"),
     examples=(
         "toolparse open",
@@ -528,7 +528,7 @@ _STORE = b"SQLite format 3\x00"
 )
 def _open(options: Any) -> int:
     """Serve the page until Ctrl-C, which leaves with 130."""
-    need("open", "voila", "anywidget", "pandas", "sqlalchemy")
+    need("open", "tornado", "anywidget", "pandas", "sqlalchemy")
     from ...notebook.live_page import serve_page  # an extra
 
     settings = settings_of(options)
@@ -543,8 +543,7 @@ def _open(options: Any) -> int:
     serve_page(
         subject, port=options.port, theme=options.theme, browser=not options.no_browser, tell=tell
     )
-    # The server catches Ctrl-C itself and returns; it has no other end.
-    raise KeyboardInterrupt
+    return 0
 
 
 def _subject(options: Any, settings: Settings) -> Mapping[str, Any]:

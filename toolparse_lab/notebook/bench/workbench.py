@@ -56,9 +56,17 @@ class Workbench(anywidget.AnyWidget):
         return self._desk.result
 
     def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
-        reply = self._desk.answer(content)
+        reply = self.reply(content)
         if reply is not None:
             self.send(reply)
+
+    def reply(self, message: Any) -> dict[str, Any] | None:
+        """Return the answer to a message of the front end, see `Desk.answer`."""
+        return self._desk.answer(message)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a front end begins with that finds the text as it is now."""
+        return self._desk.state(self._state["static"])
 
     def export_html(self, path: str | Path) -> Path:
         """Write the present view to one file that works from disk, and return its path. It has no
