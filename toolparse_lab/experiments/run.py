@@ -575,7 +575,7 @@ class Run:
             item = self._reader.item(str(case_id), str(model), str(arm), int(trial))
             return next(self._reader.trials([item], None, policy))
 
-        options = {"columns": columns, "policy": policy, "opener": opener}
+        options = {"columns": columns, "policy": policy, "opener": opener, "title": self.run_id}
         return hooks.call("browse", frame, rows=self._rows_of_matrix(rows), **options)
 
     def compare(

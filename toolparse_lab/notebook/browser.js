@@ -1,9 +1,22 @@
 // The browser's front end. Text only ever goes in through textContent; nothing here talks to a network.
 
 const SIGNS = { true: "✗", false: "✓" };
-const COLUMNS = ["case_id", "model", "arm", "prompt_protocol", "category", "outcome", "sub_code", "verdict", "detail", "trial_id"];
-const SHOWN_AT_FIRST = ["case_id", "model", "arm", "outcome", "detail"];
-const SELECTS = ["model", "arm", "prompt_protocol", "category", "outcome", "code", "rule"];
+const COLUMNS = ["case_id", "model", "arm", "prompt_protocol", "category", "outcome", "detail", "trial_id"];
+const SHOWN_AT_FIRST = ["model"];
+const FIRST_SELECTS = ["verdict", "cause"];
+const SELECTS = [...FIRST_SELECTS, "model", "arm", "prompt_protocol", "category", "outcome", "code", "rule"];
+const KEYS = [
+  ["↑ ↓", "line"],
+  ["Enter", "open"],
+  ["w", "workbench"],
+  ["n p", "next, previous failure"],
+  ["e", "edit the text on the workbench"],
+  ["1–6", "stage on the workbench"],
+  ["/", "search"],
+  ["Esc", "leave a field, close the trial"],
+  ["?", "these keys"],
+];
+const NARROW = 760; // pixels, as in the style
 
 function make(tag, className, text, attributes = {}) {
   const element = document.createElement(tag);
@@ -38,12 +51,15 @@ function checkbox(label, checked, onChange) {
 }
 
 class Browser {
-  constructor(root, first, { send, loadView }) {
+  /** place: keeps the filters and the open trial in the page's address; null where there is no page of its own. */
+  constructor(root, first, { send, loadView, place = null }) {
     this.first = first;
+    this.place = place;
+    this.opened = "";
     this.send = send;
     this.loadView = loadView;
     this.uid = `tpb${Math.random().toString(36).slice(2, 9)}`;
-    this.query = { where: {}, cell: null, code: "", rule: "", text: "", failures: false, flips: null };
+    this.query = { where: {}, cell: null, code: "", rule: "", text: "", failures: false, flips: null, fold: true, unfolded: [] };
     this.axes = first.cells.axes;
     this.columns = new Set(SHOWN_AT_FIRST);
     this.lines = [];
@@ -57,9 +73,56 @@ class Browser {
     this.root = make("div", "tpb", undefined, { "data-lm-suppress-shortcuts": "true", role: "region", "aria-label": "Trials" });
     this.build();
     root.replaceChildren(this.root);
+    // A page of its own belongs to the list; a notebook has other things to see.
+    this.mapBox.open = !(this.root.clientWidth && this.root.clientWidth < NARROW);
     this.drawMap(first.cells);
     this.take(first.page);
-    this.root.addEventListener("keydown", (event) => this.onKey(event));
+    // A page of its own hears its keys from wherever one is.
+    this.keySource = place ? document : this.root;
+    this.hearKey = (event) => this.onKey(event);
+    this.keySource.addEventListener("keydown", this.hearKey);
+    if (place) {
+      this.restore(place.read());
+      place.onBack((parts) => this.restore(parts));
+    }
+  }
+
+  gone() {
+    this.keySource.removeEventListener("keydown", this.hearKey);
+  }
+
+  // the place in the address
+
+  keepPlace(title, isNew = true) {
+    if (!this.place) return;
+    const { where, cell, code, rule, text, failures, flips, fold } = this.query;
+    const parts = { text, code, rule, failures: failures ? "1" : "", fold: fold ? "" : "0" };
+    for (const [name, values] of Object.entries(where)) parts[name] = values[0] || "";
+    if (cell) parts.cell = JSON.stringify([...this.axes, ...cell]);
+    if (flips) parts.flips = JSON.stringify(flips);
+    parts.trial = this.opened;
+    parts.bench = this.opened && this.benching ? "1" : "";
+    this.place.write(parts, title, isNew);
+  }
+
+  restore({ text = "", code = "", rule = "", failures, fold, cell, flips, trial = "", bench, ...where }) {
+    const query = { where: {}, text, code, rule, failures: failures === "1", fold: fold !== "0", cell: null, flips: null, unfolded: [] };
+    for (const [name, value] of Object.entries(where)) if (SELECTS.includes(name)) query.where[name] = [value];
+    try {
+      if (cell) query.cell = JSON.parse(cell).slice(2);
+      if (flips) query.flips = JSON.parse(flips);
+    } catch {
+      this.status.textContent = "a part of the address cannot be read";
+    }
+    const changed = JSON.stringify({ ...this.query, ...query }) !== JSON.stringify(this.query);
+    this.query = { ...this.query, ...query };
+    this.benching = bench === "1";
+    this.restoring = true;
+    if (changed) this.refresh();
+    if (trial) this.ask({ kind: "open", trial_id: trial, bench: this.benching });
+    else if (this.opened) this.close();
+    this.restoring = false;
+    this.drawChips();
   }
 
   build() {
@@ -73,45 +136,85 @@ class Browser {
     axes.append(rowsField, columnsField);
 
     const filters = make("div", "tpb-bar", undefined, { role: "search", "aria-label": "Filters" });
-    for (const name of SELECTS) {
-      if (!facets[name] || !facets[name].length) continue;
-      const [field] = select(name, facets[name], (value) => {
-        if (name === "code" || name === "rule") this.query[name] = value;
-        else this.query.where = { ...this.query.where, [name]: value ? [value] : [] };
-        this.refresh();
-      });
-      filters.append(field);
-    }
-    const text = make("label", "tpb-field", "text");
-    this.search = make("input", "", undefined, { type: "text", placeholder: "in answer, question, reason" });
+    const more = make("details", "tpb-more");
+    const moreBar = make("div", "tpb-bar");
+    more.append(make("summary", "", "more filters"), moreBar);
+    this.search = make("input", "", undefined, { type: "text", "aria-label": "text", placeholder: "search answer, question, reason" });
     let timer = 0;
     this.search.addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(() => {
-        this.query.text = this.search.value;
-        this.refresh();
-      }, 200);
+      timer = setTimeout(() => this.choose("text", this.search.value), 200);
     });
-    text.append(this.search);
-    filters.append(text);
-    filters.append(checkbox("failures only", false, (on) => {
-      this.query.failures = on;
-      this.refresh();
-    }));
-    this.buildFlips(filters, facets);
-    filters.append(this.columnChooser());
+    filters.append(this.search);
+    this.boxes = {};
+    for (const name of SELECTS) {
+      if (!facets[name] || facets[name].length < (FIRST_SELECTS.includes(name) ? 1 : 2)) continue;
+      const [field, box] = select(name, facets[name], (value) => this.choose(name, value));
+      this.boxes[name] = box;
+      (FIRST_SELECTS.includes(name) ? filters : moreBar).append(field);
+    }
+    this.failuresBox = checkbox("failures only", false, (on) => this.choose("failures", on));
+    this.foldBox = checkbox("fold equal causes", true, (on) => this.choose("fold", on));
+    filters.append(this.failuresBox, this.foldBox, more);
+    this.buildFlips(moreBar, facets);
+    moreBar.append(this.columnChooser());
+    this.chips = make("div", "tpb-chips", undefined, { "aria-label": "What is filtered" });
 
     this.map = make("div", "tpb-scroll");
+    this.mapBox = make("details", "tpb-fold");
+    this.mapTitle = make("summary", "", "");
+    this.mapBox.append(this.mapTitle, axes, this.map);
     this.status = make("div", "tpb-status", "", { role: "status", "aria-live": "polite" });
     this.list = make("div", "tpb-list", undefined, { role: "listbox", tabindex: "0", "aria-label": "Trials, failures first" });
     this.list.addEventListener("scroll", () => {
       if (this.list.scrollTop + this.list.clientHeight > this.list.scrollHeight - 80) this.more();
     });
-    this.detail = make("div", "tpb-detail");
+    this.detail = make("div", "tpb-detail", undefined, { role: "region", "aria-label": "Trial" });
     const panes = make("div", "tpb-panes");
     panes.append(this.list, this.detail);
-    const keys = "↑ ↓ line · Enter open · w workbench · n p next, previous failure · / search · Esc close";
-    this.root.append(axes, filters, this.map, this.status, panes, make("p", "tpb-keys", keys));
+    this.help = make("dialog", "tpb-help", undefined, { "aria-label": "Keys" });
+    const table = make("dl", "tpb-facts");
+    for (const [key, words] of KEYS) table.append(make("dt", "", key), make("dd", "", words));
+    const shut = make("button", "tpb-button", "close", { type: "button" });
+    shut.addEventListener("click", () => this.help.close());
+    this.help.append(table, shut);
+    const keys = KEYS.map(([key, words]) => `${key} ${words}`).join(" · ");
+    this.root.append(this.mapBox, filters, this.chips, this.status, panes, make("p", "tpb-keys", keys), this.help);
+  }
+
+  /** Set one filter; '' or false takes it away. */
+  choose(name, value) {
+    if (["text", "code", "rule", "failures", "fold"].includes(name)) this.query[name] = value;
+    else this.query.where = { ...this.query.where, [name]: value ? [value] : [] };
+    this.query.unfolded = [];
+    this.refresh();
+    this.drawChips();
+  }
+
+  /** The filters at work, each with a button that takes it away; and every control as it is set. */
+  drawChips() {
+    const { where, cell, code, rule, text, failures, flips, fold } = this.query;
+    const set = { ...Object.fromEntries(Object.entries(where).map(([name, values]) => [name, values[0] || ""])), code, rule };
+    for (const [name, box] of Object.entries(this.boxes)) box.value = set[name] || "";
+    this.failuresBox.firstChild.checked = failures;
+    this.foldBox.firstChild.checked = fold;
+    if (this.search.value !== text) this.search.value = text;
+    const chips = Object.entries({ ...set, text }).filter(([, value]) => value).map(([name, value]) => [`${name}: ${value}`, () => this.choose(name, "")]);
+    if (cell) chips.push([cell.join(" × "), () => this.unset("cell")]);
+    if (flips) chips.push([`different between ${flips[1]} and ${flips[2]}`, () => this.unset("flips")]);
+    this.chips.replaceChildren(
+      ...chips.map(([words, act]) => {
+        const chip = make("button", "tpb-chip", `${words} ×`, { type: "button", "aria-label": `take away ${words}` });
+        chip.addEventListener("click", act);
+        return chip;
+      }),
+    );
+  }
+
+  unset(name) {
+    this.query[name] = null;
+    this.refresh();
+    this.drawChips();
   }
 
   /** Two values of model, arm or prompt protocol: only trials whose success differs between them. */
@@ -127,6 +230,7 @@ class Browser {
       const b = pairs[labels.indexOf(bBox.value)];
       this.query.flips = a && b && a[0] === b[0] && a[1] !== b[1] ? [a[0], a[1], b[1]] : null;
       this.refresh();
+      this.drawChips();
     };
     const [aField, aBox] = select("different only: a", labels, change, "–");
     const [bField, bBox] = select("and b", labels, change, "–");
@@ -148,11 +252,12 @@ class Browser {
 
   // the heatmap
 
-  drawMap({ axes, rows, columns, cells }) {
+  drawMap({ axes, rows, columns, cells, measure }) {
     this.axes = axes;
+    this.mapTitle.textContent = `${measure} by ${axes[0]} and ${axes[1]}`;
     const figures = new Map(cells.map((cell) => [JSON.stringify(cell.slice(0, 2)), cell]));
     const table = make("table", "tpb-map");
-    table.append(make("caption", "tpb-soft", `success by ${axes[0]} and ${axes[1]}, with 95 % intervals`));
+    table.append(make("caption", "tpb-soft", `${measure}, with 95 % intervals`));
     const head = make("tr");
     head.append(make("th", "", `${axes[0]} × ${axes[1]}`, { scope: "col" }));
     for (const name of columns) head.append(make("th", "", name || "–", { scope: "col" }));
@@ -192,6 +297,7 @@ class Browser {
       this.query.cell = this.query.cell && this.query.cell[0] === row && this.query.cell[1] === column ? null : [row, column];
       this.cellFocus = button.dataset.key;
       this.refresh();
+      this.drawChips();
     });
     place.append(button);
     return place;
@@ -219,6 +325,7 @@ class Browser {
 
   refresh() {
     this.ask({ kind: "page", start: 0 }, true);
+    if (!this.restoring) this.keepPlace(this.status.textContent);
   }
 
   more() {
@@ -250,8 +357,10 @@ class Browser {
     this.lines.push(...page.lines);
     this.total = page.total;
     this.failures = page.failures;
+    this.alike = page.alike;
     this.status.textContent = page.summary;
     this.drawLines(page.start);
+    if (page.start === 0 && this.opened) this.go(this.lines.findIndex((line) => line.trial_id === this.opened));
     if (this.after) {
       const go = this.after;
       this.after = null;
@@ -268,22 +377,53 @@ class Browser {
 
   row(line, i) {
     const row = make("div", "tpb-row", undefined, { role: "option", id: `${this.uid}-${i}`, "aria-selected": "false" });
-    row.append(make("span", "tpb-sign", line.outcome ? SIGNS[line.failed] : "·", { "aria-label": line.failed ? "failure" : "no failure" }));
-    for (const name of COLUMNS) {
-      const text = name === "detail" ? line.detail || line.missing_reason : line[name];
-      if (this.columns.has(name) && text) row.append(make("span", name === "case_id" ? "" : "tpb-soft", text));
-    }
+    const sign = make("span", "tpb-sign", line.failed ? SIGNS.true : line.outcome && line.outcome !== "ungraded" ? SIGNS.false : "·");
+    sign.append(make("span", "tpb-hidden", line.failed ? "failure: " : ""));
+    row.append(sign, make("span", "tpb-question", line.question || line.case_id));
+    if (line.cause) row.append(make("span", "tpb-badge tpb-bad", line.cause));
+    else if (line.verdict) row.append(make("span", "tpb-badge", line.verdict));
+    const alike = this.alike?.[line.cause] || 0;
+    if (this.query.fold && line.failed && alike > 1) row.append(this.unfolder(line.cause, alike));
     if (line.override) row.append(make("span", "tpb-badge", `by hand: ${line.override}`));
     if (line.note) row.append(make("span", "tpb-badge", `note: ${line.note}`));
-    const excerpt = make("span", "tpb-excerpt", line.excerpt[0]);
-    if (line.excerpt[1]) excerpt.append(make("mark", "", line.excerpt[1]));
-    excerpt.append(document.createTextNode(line.excerpt[2]));
-    row.append(excerpt);
+    const under = make("span", "tpb-under");
+    for (const name of COLUMNS) {
+      const text = name === "detail" ? line.detail || line.missing_reason : line[name];
+      if (this.columns.has(name) && text) under.append(make("span", "tpb-soft", text));
+    }
+    if (line.calls.length) under.append(make("code", "tpb-call", line.calls.join("; ")));
+    row.append(under);
+    // The text says most where no call tells it.
+    if (!line.calls.length || line.failed) {
+      const excerpt = make("span", "tpb-excerpt", line.excerpt[0]);
+      if (line.excerpt[1]) excerpt.append(make("mark", "", line.excerpt[1]));
+      excerpt.append(document.createTextNode(line.excerpt[2]));
+      row.append(excerpt);
+    }
     row.addEventListener("click", () => {
       this.go(i);
       this.open();
     });
     return row;
+  }
+
+  /** How many failures have one cause; a click shows them, or folds them again. */
+  unfolder(cause, count) {
+    const isOpen = this.query.unfolded.includes(cause);
+    const more = make("span", "tpb-badge tpb-alike", `×${count} ${isOpen ? "▾" : "▸"}`, { title: isOpen ? "fold (Space)" : "show all of this cause (Space)" });
+    more.addEventListener("click", (event) => {
+      event.stopPropagation();
+      this.unfold(cause);
+    });
+    return more;
+  }
+
+  unfold(cause) {
+    const { unfolded } = this.query;
+    this.query.unfolded = unfolded.includes(cause) ? unfolded.filter((other) => other !== cause) : [...unfolded, cause];
+    const at = this.at;
+    this.after = () => this.go(at);
+    this.ask({ kind: "page", start: 0 }, true);
   }
 
   go(i) {
@@ -292,6 +432,7 @@ class Browser {
       this.more();
       return;
     }
+    if (i < 0 && this.opened) return;
     this.at = Math.max(0, Math.min(i, this.lines.length - 1));
     this.mark();
     const row = this.list.children[this.at];
@@ -311,9 +452,11 @@ class Browser {
   }
 
   /** The workbench takes the parse view's place, or gives it back; the next trials keep to it. */
-  toggleBench() {
-    this.benching = !this.benching;
-    this.open();
+  toggleBench(values = null) {
+    this.benching = values !== null || !this.benching;
+    this.focusBench = this.benching;
+    if (!this.opened) this.open();
+    else this.ask({ kind: "open", trial_id: this.opened, bench: this.benching, values });
   }
 
   /** The next (1) or previous (-1) failure is opened: failures stand first, so it is a neighbour. */
@@ -338,17 +481,33 @@ class Browser {
 
   async drawTrial(message) {
     const line = this.lines[this.at];
-    if (line && line.trial_id !== message.trial_id) return;
+    if (line && line.trial_id !== message.trial_id) {
+      // From the address, or from a list that has changed behind it.
+      const i = this.lines.findIndex((other) => other.trial_id === message.trial_id);
+      if (i >= 0) this.go(i);
+    }
+    const isOther = this.opened !== message.trial_id;
+    this.opened = message.trial_id;
     this.root.classList.add("tpb-open");
     const facts = make("dl", "tpb-facts");
     for (const [name, text] of message.facts) facts.append(make("dt", "", name), make("dd", "", text));
     const view = make("div");
     this.remarks = make("div");
+    const why = make("p", "tpb-why", message.sentence || "", { "aria-live": "polite" });
+    if (message.outcome && message.outcome !== "ungraded") why.prepend(make("strong", "", `${message.outcome}. `));
+    const next = make("div", "tpb-bar", undefined, { "aria-label": "What to try next" });
+    for (const { words, values } of message.next || []) {
+      const button = make("button", "tpb-button", words, { type: "button" });
+      button.addEventListener("click", () => this.toggleBench(values));
+      next.append(button);
+    }
     const bar = this.copies(message.copies);
-    // The workbench is long: its switch stays where the eye is.
-    this.detail.replaceChildren(...(message.bench ? [bar, view, facts] : [facts, view, bar]), this.remarks);
+    const parts = message.bench ? [why, bar, next, view] : [why, bar, conversation(message.asked), view, next];
+    this.detail.replaceChildren(...parts, facts, this.remarks);
+    if (isOther) this.detail.scrollTop = 0;
     this.drawRemarks(message);
     this.status.textContent = `trial ${message.trial_id} is open`;
+    this.keepPlace(message.title, isOther);
     this.bench = null;
     if (message.view || message.bench) {
       const module = await this.loadView();
@@ -356,6 +515,8 @@ class Browser {
       if (message.bench) this.bench = module.mountBench(view, message.bench, send);
       else module.mount(view, message.view, {});
     }
+    if (this.bench && this.focusBench) this.bench.focus();
+    this.focusBench = false;
     const row = this.list.children[this.at];
     if (row) row.scrollIntoView({ block: "nearest" });
   }
@@ -409,6 +570,8 @@ class Browser {
   }
 
   close() {
+    this.opened = "";
+    this.keepPlace(this.status.textContent);
     this.root.classList.remove("tpb-open");
     this.detail.replaceChildren();
     this.list.focus();
@@ -416,33 +579,55 @@ class Browser {
 
   onKey(event) {
     const target = event.target;
-    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(target.tagName);
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = target.matches?.("textarea, select, input:not([type=checkbox])");
+    if (event.ctrlKey || event.metaKey || event.altKey || this.help.open) return;
     if (typing && event.key !== "Escape") return;
     // Keys of the parse view are its own.
-    if (this.detail.contains(target) && !["n", "p", "w", "Escape"].includes(event.key)) return;
-    if (target.classList.contains("tpb-cell") && event.key.startsWith("Arrow")) this.moveCell(target, event.key);
-    else if (target === this.list && event.key === "ArrowDown") this.go(this.at + 1);
-    else if (target === this.list && event.key === "ArrowUp") this.go(this.at - 1);
-    else if (target === this.list && event.key === "Home") this.go(0);
-    else if (target === this.list && event.key === "Enter") this.open();
+    if (this.detail.contains(target) && !["n", "p", "w", "e", "?", "Escape"].includes(event.key) && !this.bench) return;
+    const onList = target === this.list || target === document.body;
+    if (target.classList?.contains("tpb-cell") && event.key.startsWith("Arrow")) this.moveCell(target, event.key);
+    else if (onList && event.key === "ArrowDown") this.go(this.at + 1);
+    else if (onList && event.key === "ArrowUp") this.go(this.at - 1);
+    else if (onList && event.key === "Home") this.go(0);
+    else if (onList && event.key === "Enter") this.open();
+    else if (target === this.list && event.key === " ") this.unfold(this.lines[this.at]?.cause);
     else if (event.key === "w") this.toggleBench();
     else if (event.key === "n") this.nextFailure(1);
     else if (event.key === "p") this.nextFailure(-1);
     else if (event.key === "/") this.search.focus();
+    else if (event.key === "?") this.help.showModal();
+    else if (this.bench && "e123456".includes(event.key)) this.bench.onKey(event);
     else if (event.key === "Escape" && typing) this.list.focus();
-    else if (event.key === "Escape") this.close();
+    else if (event.key === "Escape" && this.opened) this.close();
     else return;
     event.preventDefault();
     event.stopPropagation();
   }
 }
 
+/** The messages that were answered, the last one in full sight. */
+function conversation(messages) {
+  const box = make("div", "tpb-asked", undefined, { role: "group", "aria-label": "Conversation" });
+  const said = ([role, text]) => {
+    const part = make("div", `tpb-said tpb-${["user", "assistant", "tool"].includes(role) ? role : "system"}`);
+    part.append(make("b", "", role), make("div", "", text));
+    return part;
+  };
+  const earlier = messages.slice(0, -1);
+  if (earlier.length) {
+    const fold = make("details");
+    fold.append(make("summary", "tpb-soft", earlier.length === 1 ? "1 message before" : `${earlier.length} messages before`), ...earlier.map(said));
+    box.append(fold);
+  }
+  box.append(...messages.slice(-1).map(said));
+  return box;
+}
+
 export function mountBrowser(root, first, options) {
   return new Browser(root, first, options);
 }
 
-function render({ model, el }) {
+function render({ model, el, place }) {
   let view;
   // The parse view is a module of its own; its source comes with the model, from no network.
   const loadView = () => {
@@ -452,10 +637,13 @@ function render({ model, el }) {
   const first = model.get("_first");
   // The static view is for readers without a kernel.
   for (const element of document.querySelectorAll(`[data-toolparse-static="${first.uid}"]`)) element.hidden = true;
-  const browser = mountBrowser(el, first, { send: (message) => model.send(message), loadView });
+  const browser = mountBrowser(el, first, { send: (message) => model.send(message), loadView, place });
   const onMessage = (message) => browser.onMessage(message);
   model.on("msg:custom", onMessage);
-  return () => model.off("msg:custom", onMessage);
+  return () => {
+    browser.gone();
+    model.off("msg:custom", onMessage);
+  };
 }
 
 export default { render };

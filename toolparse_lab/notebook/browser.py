@@ -19,7 +19,15 @@ from ..evals.scoring.outcomes import OUTCOMES
 from ..views import render_page
 from ..views.show import visible
 from ..views.templating import render
-from .bench import Desk, bench_module, bench_style, setups_of
+from .bench import (
+    Desk,
+    bench_module,
+    bench_style,
+    conversation_of,
+    next_steps,
+    setups_of,
+    verdict_sentence,
+)
 from .payload import payload_of
 
 if TYPE_CHECKING:
@@ -35,8 +43,8 @@ class Browser(anywidget.AnyWidget):
     one answer in the parse view.
 
     frame: a trials frame. rows, columns: the columns of the heatmap. policy: the rows that appear.
-    opener: the trial of an id, if there is one, which notes and outcomes can be kept for. Raises
-    BadOptions for a frame or a column that does not fit.
+    opener: the trial of an id, if there is one, which notes and outcomes can be kept for. title:
+    the heading of a page. Raises BadOptions for a frame or a column that does not fit.
 
     Lines are sent in pages, so that the number of trials does not matter. `trial_id` is the trial
     that is open, '' for none. The workbench can take the parse view's place.
@@ -56,19 +64,20 @@ class Browser(anywidget.AnyWidget):
         columns: str | None = None,
         policy: str = "safe",
         opener: Callable[[str], Any] | None = None,
+        title: str = "",
         **traits: Any,
     ) -> None:
         self._rows = TrialRows(frame, rows, columns, policy)
         self._opener = opener
-        self._numbers: tuple[str, Any] = ("", None)
+        self._numbers: tuple[str, Any, dict[str, int]] = ("", None, {})
         first = {
             "uid": uuid.uuid4().hex,
             "policy": self._rows.policy,
-            "total": len(self._rows.frame),
+            "title": title,
             "facets": self._rows.facets(),
             "outcomes": _OUTCOMES if opener is not None else [],
             "cells": self._rows.cells({}),
-            "page": self._page({}, 0),
+            "page": self._page({"fold": True}, 0),
         }
         self._desk: Desk | None = None
         super().__init__(_first=first, _view_source=bench_module(), **traits)
@@ -109,15 +118,19 @@ class Browser(anywidget.AnyWidget):
         # Pages of one query follow each other, so the last one's numbers are kept.
         key = f"{self._rows.axes}{query}"
         if self._numbers[0] != key:
-            self._numbers = (key, self._rows.numbers(query))
-        numbers = self._numbers[1]
-        failures = int(self._rows.failed[numbers].sum())
+            numbers = self._rows.numbers(query)
+            self._numbers = (key, numbers, self._rows.alike(query))
+        _, numbers, alike = self._numbers
+        # Failures stand first, of which some may be folded away.
+        shown, failures = int(self._rows.failed[numbers].sum()), sum(alike.values())
+        lines = self._rows.lines(numbers[start : start + PAGE])
         return {
             "start": start,
             "total": len(numbers),
-            "failures": failures,
-            "summary": _summary(len(numbers), failures),
-            "lines": self._rows.lines(numbers[start : start + PAGE]),
+            "failures": shown,
+            "alike": alike,
+            "summary": _summary(len(numbers) - shown + failures, failures),
+            "lines": lines,
         }
 
     # messages of the front end
@@ -168,14 +181,25 @@ class Browser(anywidget.AnyWidget):
         trial_id = str(message.get("trial_id"))
         row = self._rows.frame.iloc[self._rows.place(trial_id)]
         self.trial_id = trial_id
-        names = ("input", "target", "outcome", "detail", "missing_reason", "error_message")
+        names = ("target", "detail", "missing_reason", "error_message")
         facts = [[name, text_of_cell(row.get(name))] for name in names]
         answer: dict[str, Any] = {"kind": "trial", "trial_id": trial_id, "view": None}
+        answer["title"] = " · ".join(text_of_cell(row.get(name)) for name in ("case_id", "model"))
+        answer["outcome"] = text_of_cell(row.get("outcome"))
+        answer["asked"] = [["user", text_of_cell(row.get("input"))]]
         trial = self._trial(trial_id)
         try:
             result = self._result(trial_id, trial)
+            setups = setups_of(trial or result)
+            answer["sentence"] = verdict_sentence(result)
+            answer["asked"] = conversation_of(setups[0]) or answer["asked"]
+            answer["next"] = next_steps(setups[0], result)
+            if trial is not None and trial.blame.layer != "none":
+                facts.append(["where it was lost", visible(trial.blame.explained())])
             if message.get("bench"):
-                self._desk = Desk(setups_of(trial or result))
+                self._desk = Desk(setups)
+                if values := message.get("values"):
+                    self._desk.answer({"kind": "parse", "values": dict(values)})
                 answer["bench"] = self._desk.state()
             else:
                 answer["view"] = payload_of(result)

@@ -26,6 +26,7 @@ REASONING = ("auto", "prefilled", "none")
 _MOST_LINES = 200
 _MOST_TOLD = 5  # calls that have a sentence each
 _MOST_TEXT = 600
+_MOST_TRIED = 50_000  # characters of an answer that is tried in other ways unasked
 MOST_STEPS = 1_500  # chunks of a replay; a longer text comes in larger ones
 _MOST_CALL = 400  # characters of a call's arguments in an event
 
@@ -33,11 +34,6 @@ _MOST_CALL = 400  # characters of a call's arguments in an event
 def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
     """Return the view of a setup, and its parse."""
     result = setup.parse()
-    calls = result.calls
-    # The verdict in a sentence for each call, or in one where there are many.
-    sentence = f"{len(calls):,} calls; the verdict is {result.verdict}."
-    if len(calls) <= _MOST_TOLD:
-        sentence = "\n".join(map(explain_call, calls)) if calls else result.why()
     wanted = [] if setup.target is None else wanted_rows(result, setup.target, setup.tools)
     return {
         "raw": setup.raw,
@@ -49,16 +45,10 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
         "tools": json.dumps([t.to_dict() for t in setup.tools], ensure_ascii=False, indent=1),
         "title": visible(setup.title),
         "outcome": visible(shorten(setup.outcome, _MOST_TEXT)),
-        "asked": [
-            [
-                _text(str(m.get("role", "")), 40),
-                _text(said if isinstance(said := m.get("content"), str) else _json(said), 20_000),
-            ]
-            for m in setup.request
-        ],
+        "asked": conversation_of(setup),
         "exchange": {name: _text(text, 100_000) for name, text in setup.exchange.items()},
         "payload": payload_of(result),
-        "sentence": visible(shorten(sentence, 1_000)),
+        "sentence": verdict_sentence(result),
         "pipeline": list(pipeline_of(result)),
         "readings": list(_readings(result, setup)),
         "wanted": [
@@ -66,6 +56,52 @@ def view_of(setup: Setup) -> tuple[dict[str, Any], ParseResult]:
             for r in wanted
         ],
     }, result
+
+
+def verdict_sentence(result: ParseResult) -> str:
+    """Return the verdict and why, a sentence for each call, or one where there are many."""
+    calls = result.calls
+    sentence = f"{len(calls):,} calls; the verdict is {result.verdict}."
+    if len(calls) <= _MOST_TOLD:
+        sentence = "\n".join(map(explain_call, calls)) if calls else result.why()
+    return visible(shorten(sentence, 1_000))
+
+
+def conversation_of(setup: Setup) -> list[list[str]]:
+    """Return [role, text] of each message that was answered."""
+    return [
+        [
+            _text(str(m.get("role", "")), 40),
+            _text(said if isinstance(said := m.get("content"), str) else _json(said), 20_000),
+        ]
+        for m in setup.request
+    ]
+
+
+def next_steps(setup: Setup, result: ParseResult) -> list[dict[str, Any]]:
+    """Return what may read an answer better, the best first: `words`, and the `values` to set.
+
+    A protocol under which more calls may be executed, and the strictest other policy under which
+    all of them may.
+    """
+    executable = sum(call.valid for call in result.calls)
+    if result.calls and executable == len(result.calls) or len(setup.raw) > _MOST_TRIED:
+        return []
+    steps = []
+    for reading in compare(setup.raw, setup.tools, options=setup.options).readings:
+        if reading.name not in (setup.protocol.id, "auto") and len(reading.executable) > executable:
+            runs = counted(len(reading.executable), "call")
+            words = f"read it as {reading.name}: {runs} may be executed"
+            steps.append({"words": words, "values": {"protocol": reading.name}})
+            break  # the best stands first
+    for policy in POLICIES:
+        other = setup.changed({"coerce": policy})
+        calls = other.parse().calls if policy != setup.options.coerce else ()
+        if calls and all(call.valid for call in calls):
+            words = f"accept it under the policy {policy}"
+            steps.append({"words": words, "values": {"coerce": policy}})
+            break
+    return steps
 
 
 def choices() -> dict[str, list[str]]:

@@ -508,6 +508,11 @@ class Bench {
 
   // keys
 
+  /** The stage that is chosen gets the focus, so that keys work at once. */
+  focus() {
+    this.pipeline.querySelector('[aria-selected="true"]').focus({ preventScroll: true });
+  }
+
   onKey(event) {
     const typing = event.target.closest?.("textarea, select, input");
     if ((event.ctrlKey || event.metaKey) && event.key === "z" && !typing) {
@@ -521,7 +526,7 @@ class Bench {
       event.stopPropagation();
     };
     if (event.key === "Escape" && event.target === this.text) {
-      this.pipeline.querySelector('[aria-selected="true"]').focus();
+      this.focus();
       done();
       return;
     }

@@ -299,10 +299,10 @@ def ungraded_frame(
         names = list(dict.fromkeys((*by, "case_id", "verdict", "outcome")))
         for values, cell in groups(part[names], by):
             kinds = _kinds_of(cell)
-            attempts = cell[kinds != "text"]
-            good = attempts["verdict"].astype("string").isin(list(EXECUTABLE))
+            good = executable_of(cell).dropna()
+            attempts = cell.loc[good.index]
             interval = stats.clustered_interval(
-                good.tolist(), attempts["case_id"].tolist(), level, clusters
+                good.astype(bool).tolist(), attempts["case_id"].tolist(), level, clusters
             )
             shares = kinds.value_counts(normalize=True)
             rows.append(
@@ -319,6 +319,14 @@ def ungraded_frame(
             )
     figures = ("n", "n_cases", "attempts", "executable", "ci_low", "ci_high", *ANSWER_KINDS)
     return pd.DataFrame(rows, columns=[*by, *figures])
+
+
+def executable_of(cell: pd.DataFrame) -> pd.Series[Any]:
+    """Return for each answer whether its calls may all be executed, missing for one without a call
+    or something that looks like one.
+    """
+    good = cell["verdict"].astype("string").isin(list(EXECUTABLE)).astype(object)
+    return good.mask(_kinds_of(cell) == "text")
 
 
 def _kinds_of(cell: pd.DataFrame) -> pd.Series[Any]:

@@ -18,22 +18,30 @@ import pandas as pd
 
 from ....core.errors import BadOptions, ToolparseError, near
 from ....core.types import ParseResult, Span
-from ....views.show import visible
+from ....views.show import one_line, shorten, visible
 from ...frames.recorded import failed_rows
 from ...frames.reread import read_row
 from . import stats
-from .cells import check_by, check_trials, groups, judged_of, read_under
+from .cells import check_by, check_trials, executable_of, groups, judged_of, read_under
 
-FACETS = ("model", "arm", "prompt_protocol", "category", "outcome", "sub_code", "verdict")
+CAUSE = "cause"
+"""The column that says in a word why a row failed: of the score, else of the reading."""
+FACETS = (
+    "verdict", CAUSE, "model", "arm", "prompt_protocol", "category", "outcome", "sub_code",
+)  # fmt: skip
 """Columns that are chosen by their values, as far as a frame has them."""
+_CAUSES = ("sub_code", "error_code", "missing_reason", "verdict")
+"""The columns that tell a cause, the first that says anything."""
 COUNTED = {"code": "codes_json", "rule": "rules_json"}
 """Filters by a key of a column of counts."""
+_EXECUTABLE = "executable"
 _SEARCHED = ("raw", "input", "detail", "case_id", "trial_id")
 PAGE = 50
 """Lines of a page."""
 _MOST_VALUES = 200  # values of a facet that are offered
 _PARSED = 50_000  # characters of an answer that is parsed for its line
-_BEFORE, _MARKED, _AFTER = 32, 60, 60  # characters of an excerpt
+_BEFORE, _MARKED, _AFTER = 32, 80, 240  # characters of an excerpt
+_QUESTION, _CALL, _CALLS = 300, 300, 4  # characters of a question and of a call; calls of a line
 _KEY = re.compile(r'"((?:[^"\\]|\\.)*)":')
 Numbers = npt.NDArray[np.intp]
 
@@ -58,6 +66,10 @@ class TrialRows:
         headline = read_under(frame, (), policy)
         self.frame = (headline if len(headline) else frame).reset_index(drop=True)
         self.failed = np.array(failed_rows(self.frame), dtype=bool)
+        self.frame[CAUSE] = self._causes()
+        self.has_targets = bool(self.frame["score_success"].notna().any())
+        if not self.has_targets and "verdict" in self.frame:
+            self.frame[_EXECUTABLE] = executable_of(self.frame)
         self.set_axes(rows or "prompt_protocol", columns or "model")
         self._places: dict[str, int] | None = None
 
@@ -67,6 +79,15 @@ class TrialRows:
             raise BadOptions("a heatmap has two different columns", got=rows)
         check_by(self.frame, [rows, columns])
         self.axes = (rows, columns)
+
+    def _causes(self) -> npt.NDArray[np.object_]:
+        # "no target" is why a row was not judged, and never why it failed.
+        causes = pd.Series("", index=self.frame.index, dtype=object)
+        for name in (name for name in _CAUSES if name in self.frame):
+            texts = self.frame[name].astype(object)
+            open_rows = self.failed & (causes == "") & texts.notna() & (texts != "no target")
+            causes = causes.mask(open_rows, texts)
+        return causes.to_numpy()
 
     def place(self, trial_id: str) -> int:
         """Return the row number of a trial. Raises BadOptions for an id that no row has."""
@@ -84,7 +105,7 @@ class TrialRows:
         facets = {}
         for name in (c for c in FACETS if c in self.frame):
             values = self.frame[name].dropna().unique()
-            facets[name] = [str(value) for value in values][:_MOST_VALUES]
+            facets[name] = [str(value) for value in values if value != ""][:_MOST_VALUES]
         for name, column in COUNTED.items():
             texts = self.frame[column].dropna().unique()
             keys = {key for text in texts for key in _KEY.findall(str(text))}
@@ -102,34 +123,54 @@ class TrialRows:
 
     def cells(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return the heatmap of the rows that a query admits, its own cell left aside: axes, names
-        and cells with n, success and its interval, None if nothing was judged.
+        and cells with n, success and its interval, None if nothing was judged. "measure" says what
+        is counted: where no row has a target, the answers whose calls may all be executed.
         """
+        judged = "score_success" if self.has_targets else _EXECUTABLE
         # Taking all columns of 100,000 rows apart would cost more than all else.
-        needed = list(dict.fromkeys((*self.axes, "score_success", "case_id")))
+        needed = list(dict.fromkeys((*self.axes, judged, "case_id")))
         part = self.frame.loc[self._mask({**query, "cell": None}), needed]
         cells: list[list[Any]] = []
         for names, trials in groups(part, self.axes):
-            successes, cases = judged_of(trials)
+            successes, cases = judged_of(trials, judged)
             interval = stats.clustered_interval(successes, cases)
             numbers = (interval.rate, interval.low, interval.high)
             figures = [None if math.isnan(number) else number for number in numbers]
             cells.append([*names, len(trials), len(successes), *figures])
         rows, columns = (sorted({cell[axis] for cell in cells}) for axis in (0, 1))
-        return {"axes": self.axes, "rows": rows, "columns": columns, "cells": cells}
+        measure = "success" if self.has_targets else "answers whose calls may all be executed"
+        axes = {"axes": self.axes, "rows": rows, "columns": columns}
+        return {"measure": measure, **axes, "cells": cells}
 
     def numbers(self, query: Mapping[str, Any]) -> Numbers:
         """Return the numbers of the rows that a query admits, failures first, else in order.
 
         query: "where" (column -> values), "cell" (the values of both axes), "code" and "rule",
         "text" that is in the answer, the question or the reason, "failures" alone, and "flips"
-        (column, a, b): trials whose success differs between two values. Raises BadOptions for a
-        column that the frame lacks.
+        (column, a, b): trials whose success differs between two values. "fold" leaves one failure
+        of each cause, but all of the causes in "unfolded". Raises BadOptions for a column that the
+        frame lacks.
         """
         mask = self._mask(query)
         failures = np.flatnonzero(mask & self.failed)
+        if query.get("fold"):
+            failures = self._folded(failures, query.get("unfolded") or ())
         if query.get("failures"):
             return failures
         return np.concatenate([failures, np.flatnonzero(mask & ~self.failed)])
+
+    def alike(self, query: Mapping[str, Any]) -> dict[str, int]:
+        """Return how many failures that a query admits each cause has."""
+        causes = self.frame.loc[self._mask(query) & self.failed, CAUSE]
+        return {str(cause): int(n) for cause, n in causes.value_counts().items()}
+
+    def _folded(self, failures: Numbers, unfolded: Sequence[str]) -> Numbers:
+        # The causes with the most failures first; those of one cause stay in order.
+        causes = self.frame[CAUSE].iloc[failures]
+        ranks = -causes.map(causes.value_counts()).to_numpy()
+        first = np.asarray(~causes.duplicated() | causes.isin(list(unfolded)))
+        order = np.lexsort((failures, pd.factorize(causes)[0], ranks))
+        return failures[order[first[order]]]
 
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         mask = np.ones(len(self.frame), dtype=bool)
@@ -172,15 +213,21 @@ class TrialRows:
         return flipped
 
     def lines(self, numbers: Numbers) -> list[dict[str, Any]]:
-        """Return one line for each row number, its texts visible: ids, outcome, detail and the
-        excerpt [before, marked, after] of the answer.
+        """Return one line for each row number, its texts visible: ids, outcome, cause, detail, the
+        question, the calls in words, and the excerpt [before, marked, after] of the answer.
         """
         names = ("trial_id", "case_id", *FACETS, "detail", "missing_reason", "note", "override")
         lines: list[dict[str, Any]] = []
         for number in map(int, numbers):
             row = self.frame.iloc[number]
+            result = _read(row)
             lines.append({name: text_of_cell(row.get(name)) for name in names})
-            lines[-1] |= {"failed": bool(self.failed[number]), "excerpt": excerpt_of(row)}
+            lines[-1] |= {
+                "failed": bool(self.failed[number]),
+                "question": shorten(one_line(text_of_cell(row.get("input"))), _QUESTION),
+                "calls": [] if result is None else _calls_in_words(result),
+                "excerpt": _excerpt(row.get("raw"), result),
+            }
         return lines
 
 
@@ -195,20 +242,33 @@ def text_of_cell(value: Any) -> str:
     return "" if value is None or value is pd.NA or value != value else visible(str(value))
 
 
-def excerpt_of(row: pd.Series[Any]) -> list[str]:
-    """Return [before, marked, after] of a row's answer around its first problem, else its first
-    change, else its first call. The marked part is '' if there is none of them.
-    """
+def _read(row: pd.Series[Any]) -> ParseResult | None:
+    # None without an answer, for one too long to be read for a line, and for a protocol that is
+    # not at hand.
     raw = row.get("raw")
-    if raw is None or raw is pd.NA or raw != raw:
+    if not isinstance(raw, str) or len(raw) > _PARSED:
+        return None
+    try:
+        return read_row(row)
+    except ToolparseError:
+        return None
+
+
+def _calls_in_words(result: ParseResult) -> list[str]:
+    # Each as name(arguments) in one line, as far as it was read.
+    words = [f"{call.name or '?'}({call.arguments_json or '…'})" for call in result.calls]
+    return [shorten(one_line(visible(text)), _CALL) for text in words[:_CALLS]]
+
+
+def _excerpt(raw: Any, result: ParseResult | None) -> list[str]:
+    """Return [before, marked, after] of an answer around its first problem, else its first change,
+    else its first call. The marked part is '' if there is none of them.
+    """
+    if not isinstance(raw, str):
         return ["", "", ""]
     span = None
-    if len(raw) <= _PARSED:
-        try:
-            result = read_row(row)
-            raw, span = result.raw, place_of(result)
-        except ToolparseError:  # a protocol that is not at hand: the text is shown all the same
-            span = None
+    if result is not None:
+        raw, span = result.raw, place_of(result)
     start, end = (span.start, span.end) if span else (0, 0)
     first = max(0, start - _BEFORE)
     parts = raw[first:start], raw[start : min(end, start + _MARKED)], raw[end : end + _AFTER]
