@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("anywidget", reason="the page needs the extra open")
-pytest.importorskip("voila", reason="the page needs the extra open")
+pytest.importorskip("tornado", reason="the page needs the extra open")
 
 import toolparse_lab as tp
 from toolparse_lab.cli import main
@@ -31,8 +30,9 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     views: list[Any] = []
 
     def show(subject: Any, **_: Any) -> None:
-        monkeypatch.setenv(live_page.SUBJECT, live_page._kept(subject, tmp_path))
-        views.append(live_page.live_view())
+        opened = live_page.OpenViews(subject)
+        views.append(opened._views[opened.first("", "")["view"]])
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(live_page, "serve_page", show)
 
@@ -133,17 +133,16 @@ def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--port 0 takes any free one" in capsys.readouterr().err
 
 
-def test_the_address_of_a_store_stays_out_of_files(tmp_path: Path) -> None:
-    secret = "postgresql://me:swordfish@127.0.0.1/db"
-    kept = live_page._kept({"store": secret, "run": "r"}, tmp_path)
-    assert secret in kept
-    live_page._write_notebook(tmp_path)
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert files
-    assert not any("swordfish" in path.read_text() for path in files)
-
-
-def test_the_folder_is_that_of_the_command(shown: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path.cwd()
-    monkeypatch.setenv(live_page.SUBJECT, live_page._kept({"text": TEXT}, folder))
-    assert json.loads(os.environ[live_page.SUBJECT])["folder"] == str(folder)
+def test_a_tab_finds_its_view_again_and_the_oldest_goes() -> None:
+    subject = {"text": TEXT, "tools": TOOLS, "protocol": "hermes", "policy": "safe"}
+    opened = live_page.OpenViews(subject)
+    view = opened.first("", "")["view"]
+    edit = {"kind": "parse", "serial": 1, "values": {"raw": TEXT.replace('"1"', '"7"')}}
+    assert opened.answer(view, edit)["kind"] == "parse"
+    again = opened.first(view, "")
+    assert again["view"] == view
+    assert '"7"' in again["values"]["_state"]["view"]["raw"]
+    for _ in range(live_page._MOST_VIEWS):
+        opened.first("", "")
+    with pytest.raises(KeyError):
+        opened.answer(view, edit)

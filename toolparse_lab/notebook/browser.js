@@ -158,7 +158,7 @@ class Browser {
     filters.append(this.failuresBox, this.foldBox, more);
     this.buildFlips(moreBar, facets);
     moreBar.append(this.columnChooser());
-    this.chips = make("div", "tpb-chips", undefined, { "aria-label": "What is filtered" });
+    this.chips = make("div", "tpb-chips", undefined, { role: "group", "aria-label": "What is filtered" });
 
     this.map = make("div", "tpb-scroll");
     this.mapBox = make("details", "tpb-fold");
@@ -490,12 +490,12 @@ class Browser {
     this.opened = message.trial_id;
     this.root.classList.add("tpb-open");
     const facts = make("dl", "tpb-facts");
-    for (const [name, text] of message.facts) facts.append(make("dt", "", name), make("dd", "", text));
+    for (const [name, text] of message.facts) facts.append(make("dt", "", name), make("dd", "", text, scrolled(text)));
     const view = make("div");
     this.remarks = make("div");
     const why = make("p", "tpb-why", message.sentence || "", { "aria-live": "polite" });
     if (message.outcome && message.outcome !== "ungraded") why.prepend(make("strong", "", `${message.outcome}. `));
-    const next = make("div", "tpb-bar", undefined, { "aria-label": "What to try next" });
+    const next = make("div", "tpb-bar", undefined, { role: "group", "aria-label": "What to try next" });
     for (const { words, values } of message.next || []) {
       const button = make("button", "tpb-button", words, { type: "button" });
       button.addEventListener("click", () => this.toggleBench(values));
@@ -605,12 +605,17 @@ class Browser {
   }
 }
 
+/** What makes a text that may scroll reachable by keyboard. */
+function scrolled(text) {
+  return text.length > 200 || text.split("\n").length > 5 ? { tabindex: "0" } : {};
+}
+
 /** The messages that were answered, the last one in full sight. */
 function conversation(messages) {
   const box = make("div", "tpb-asked", undefined, { role: "group", "aria-label": "Conversation" });
   const said = ([role, text]) => {
     const part = make("div", `tpb-said tpb-${["user", "assistant", "tool"].includes(role) ? role : "system"}`);
-    part.append(make("b", "", role), make("div", "", text));
+    part.append(make("b", "", role), make("div", "", text, scrolled(text)));
     return part;
   };
   const earlier = messages.slice(0, -1);

@@ -518,7 +518,12 @@ _STORE = b"SQLite format 3\x00"
     STORE,
     POLICY,
     Option("--port", type=port_number, default=0, help="port, 0 for any free one (default: 0)"),
-    Option("--theme", choices=("auto", "light", "dark"), default="auto", help="(default: auto, as the system is set)"),
+    Option(
+        "--theme",
+        choices=("auto", "light", "dark"),
+        default="auto",
+        help="auto is as the system is set (default: auto)",
+    ),
     Option("--no-browser", action="store_true", help="print the address and open no browser"),
     examples=(
         "toolparse open",

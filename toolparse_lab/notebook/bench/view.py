@@ -85,7 +85,7 @@ def next_steps(setup: Setup, result: ParseResult) -> list[dict[str, Any]]:
     all of them may.
     """
     executable = sum(call.valid for call in result.calls)
-    if result.calls and executable == len(result.calls) or len(setup.raw) > _MOST_TRIED:
+    if (result.calls and executable == len(result.calls)) or len(setup.raw) > _MOST_TRIED:
         return []
     steps = []
     for reading in compare(setup.raw, setup.tools, options=setup.options).readings:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ....core.errors import BadOptions, ToolparseError, near
 from ....core.types import ParseResult, Span
-from ....views.show import one_line, shorten, visible
+from ....views.show import visible
 from ...frames.recorded import failed_rows
 from ...frames.reread import read_row
 from . import stats
@@ -30,10 +30,11 @@ FACETS = (
     "verdict", CAUSE, "model", "arm", "prompt_protocol", "category", "outcome", "sub_code",
 )  # fmt: skip
 """Columns that are chosen by their values, as far as a frame has them."""
-_CAUSES = ("sub_code", "error_code", "missing_reason", "verdict")
+_CAUSES = ("sub_code", "error_code", "missing_reason", "outcome", "verdict")
 """The columns that tell a cause, the first that says anything."""
 COUNTED = {"code": "codes_json", "rule": "rules_json"}
 """Filters by a key of a column of counts."""
+_NOT_JUDGED = ("no target", "ungraded")
 _EXECUTABLE = "executable"
 _SEARCHED = ("raw", "input", "detail", "case_id", "trial_id")
 PAGE = 50
@@ -81,11 +82,11 @@ class TrialRows:
         self.axes = (rows, columns)
 
     def _causes(self) -> npt.NDArray[np.object_]:
-        # "no target" is why a row was not judged, and never why it failed.
+        # These say that a row was not judged, and never why it failed.
         causes = pd.Series("", index=self.frame.index, dtype=object)
         for name in (name for name in _CAUSES if name in self.frame):
             texts = self.frame[name].astype(object)
-            open_rows = self.failed & (causes == "") & texts.notna() & (texts != "no target")
+            open_rows = self.failed & (causes == "") & texts.notna() & ~texts.isin(_NOT_JUDGED)
             causes = causes.mask(open_rows, texts)
         return causes.to_numpy()
 
@@ -170,7 +171,8 @@ class TrialRows:
         ranks = -causes.map(causes.value_counts()).to_numpy()
         first = np.asarray(~causes.duplicated() | causes.isin(list(unfolded)))
         order = np.lexsort((failures, pd.factorize(causes)[0], ranks))
-        return failures[order[first[order]]]
+        folded: Numbers = failures[order[first[order]]]
+        return folded
 
     def _mask(self, query: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         mask = np.ones(len(self.frame), dtype=bool)
@@ -224,7 +226,7 @@ class TrialRows:
             lines.append({name: text_of_cell(row.get(name)) for name in names})
             lines[-1] |= {
                 "failed": bool(self.failed[number]),
-                "question": shorten(one_line(text_of_cell(row.get("input"))), _QUESTION),
+                "question": text_of_cell(row.get("input"))[:_QUESTION].replace("\n", " "),
                 "calls": [] if result is None else _calls_in_words(result),
                 "excerpt": _excerpt(row.get("raw"), result),
             }
@@ -257,7 +259,7 @@ def _read(row: pd.Series[Any]) -> ParseResult | None:
 def _calls_in_words(result: ParseResult) -> list[str]:
     # Each as name(arguments) in one line, as far as it was read.
     words = [f"{call.name or '?'}({call.arguments_json or '…'})" for call in result.calls]
-    return [shorten(one_line(visible(text)), _CALL) for text in words[:_CALLS]]
+    return [visible(text[:_CALL]).replace("\n", "⏎") for text in words[:_CALLS]]
 
 
 def _excerpt(raw: Any, result: ParseResult | None) -> list[str]:
