@@ -122,7 +122,6 @@ class Browser {
     if (trial) this.ask({ kind: "open", trial_id: trial, bench: this.benching });
     else if (this.opened) this.close();
     this.restoring = false;
-    this.drawChips();
   }
 
   build() {
@@ -188,7 +187,6 @@ class Browser {
     else this.query.where = { ...this.query.where, [name]: value ? [value] : [] };
     this.query.unfolded = [];
     this.refresh();
-    this.drawChips();
   }
 
   /** The filters at work, each with a button that takes it away; and every control as it is set. */
@@ -214,7 +212,6 @@ class Browser {
   unset(name) {
     this.query[name] = null;
     this.refresh();
-    this.drawChips();
   }
 
   /** Two values of model, arm or prompt protocol: only trials whose success differs between them. */
@@ -230,7 +227,6 @@ class Browser {
       const b = pairs[labels.indexOf(bBox.value)];
       this.query.flips = a && b && a[0] === b[0] && a[1] !== b[1] ? [a[0], a[1], b[1]] : null;
       this.refresh();
-      this.drawChips();
     };
     const [aField, aBox] = select("different only: a", labels, change, "–");
     const [bField, bBox] = select("and b", labels, change, "–");
@@ -297,7 +293,6 @@ class Browser {
       this.query.cell = this.query.cell && this.query.cell[0] === row && this.query.cell[1] === column ? null : [row, column];
       this.cellFocus = button.dataset.key;
       this.refresh();
-      this.drawChips();
     });
     place.append(button);
     return place;
@@ -325,6 +320,7 @@ class Browser {
 
   refresh() {
     this.ask({ kind: "page", start: 0 }, true);
+    this.drawChips();
     if (!this.restoring) this.keepPlace(this.status.textContent);
   }
 
